@@ -1,0 +1,25 @@
+//! Doorward's wire protocol as Rust types: generated code and nothing else.
+//!
+//! [`doorman`] is Doorman's protocol (package `doorman`, proto2) with optional fields numbered
+//! from 101 that an old peer ignores. [`admin`] is what operators and tools need beyond it. The
+//! meaning of every field stands in the `.proto` files beside this crate, and in
+//! `docs/protocol.md`.
+
+/// Doorman's protocol: clients and child servers ask for capacity and get leases.
+#[allow(missing_docs, clippy::all, reason = "generated code")]
+pub mod doorman {
+    tonic::include_proto!("doorman");
+}
+
+/// What a server tells operators and tools about itself.
+#[allow(missing_docs, clippy::all, reason = "generated code")]
+pub mod admin {
+    /// The first version of the admin service.
+    pub mod v1 {
+        tonic::include_proto!("doorward.admin.v1");
+    }
+}
+
+/// The compiled descriptors of every service, for gRPC reflection.
+pub const FILE_DESCRIPTOR_SET: &[u8] =
+    include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
