@@ -1,0 +1,159 @@
+//! An amount of capacity: what is wanted, granted, reserved, or there to be shared.
+//!
+//! Parsed at the door; past it nothing is NaN, negative, infinite or absurd. Amounts are whole
+//! multiples of 2⁻¹²⁸ (anything finer is rounded down), so that [`crate::exact_sum::ExactSum`] can
+//! keep their sums without any rounding.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use thiserror::Error;
+
+/// Finite, from 0 to [`Amount::MAX`].
+#[derive(Clone, Copy, PartialEq, Default)]
+pub struct Amount(f64);
+
+/// Why a number is not an amount.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum AmountError {
+    /// Not a number.
+    #[error("is not a number; give a finite number that is not negative")]
+    Nan,
+    /// Below zero.
+    #[error("is {0}, which is negative; give a finite number that is not negative")]
+    Negative(f64),
+    /// Infinite, or beyond [`Amount::MAX`].
+    #[error("is {0}, which is above the largest amount, {max}", max = Amount::MAX)]
+    TooLarge(f64),
+}
+
+impl Amount {
+    /// Nothing.
+    pub const ZERO: Self = Self(0.0);
+
+    /// The largest amount, 10¹⁵: large enough for bytes per second of a whole company, small
+    /// enough that sums over 10⁹ holders stay far from every limit of the arithmetic.
+    pub const MAX: Self = Self(1e15);
+
+    /// Parses a number from outside.
+    ///
+    /// # Errors
+    ///
+    /// If it is NaN, negative, infinite or above [`Amount::MAX`].
+    pub fn new(value: f64) -> Result<Self, AmountError> {
+        if value.is_nan() {
+            Err(AmountError::Nan)
+        } else if value < 0.0 {
+            Err(AmountError::Negative(value))
+        } else if value > Self::MAX.0 {
+            Err(AmountError::TooLarge(value))
+        } else {
+            Ok(Self::from_computed(value))
+        }
+    }
+
+    /// An amount out of our own arithmetic: what rounding pushed out of range is pulled back.
+    pub(crate) fn from_computed(value: f64) -> Self {
+        debug_assert!(!value.is_nan(), "our own arithmetic gave NaN");
+        // `max` also turns a NaN into 0, the safe side, should one ever get here.
+        let clamped = value.max(0.0).min(Self::MAX.0);
+        Self(if clamped < Self::ALWAYS_EXACT {
+            round_down_to_grid(clamped)
+        } else {
+            clamped
+        })
+    }
+
+    /// From here up every f64 is a multiple of 2⁻¹²⁸ (its last bit is worth at least that).
+    const ALWAYS_EXACT: f64 = f64::from_bits((1023 - 76) << 52);
+
+    /// The number.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+
+    /// Whether this is nothing.
+    pub fn is_zero(self) -> bool {
+        self.0 == 0.0
+    }
+}
+
+/// Rounds a number below 2⁻⁷⁶ down to a multiple of 2⁻¹²⁸.
+fn round_down_to_grid(value: f64) -> f64 {
+    // Both factors are powers of two, so scaling is exact (a subnormal scales to a number below
+    // one and is floored to zero).
+    const SCALE: f64 = f64::from_bits((1023 + 128) << 52);
+    (value * SCALE).floor() / SCALE
+}
+
+impl Eq for Amount {}
+
+/// Total, since an amount is never NaN.
+impl Ord for Amount {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Amount {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl TryFrom<f64> for Amount {
+    type Error = AmountError;
+
+    fn try_from(value: f64) -> Result<Self, AmountError> {
+        Self::new(value)
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_an_amount_is_refused_and_says_why() {
+        assert_eq!(Amount::new(-1.0), Err(AmountError::Negative(-1.0)));
+        assert_eq!(Amount::new(1e300), Err(AmountError::TooLarge(1e300)));
+        assert_eq!(
+            Amount::new(f64::INFINITY),
+            Err(AmountError::TooLarge(f64::INFINITY))
+        );
+        assert_eq!(
+            Amount::new(f64::NEG_INFINITY),
+            Err(AmountError::Negative(f64::NEG_INFINITY))
+        );
+        assert!(matches!(Amount::new(f64::NAN), Err(AmountError::Nan)));
+        assert_eq!(Amount::new(-0.0).map(Amount::get), Ok(0.0));
+    }
+
+    #[test]
+    fn what_is_finer_than_the_grid_is_rounded_down() {
+        let grid = 2f64.powi(-128);
+        for (given, kept) in [
+            (f64::MIN_POSITIVE, 0.0),
+            (f64::from_bits(1), 0.0),
+            (grid * 0.99, 0.0),
+            (grid, grid),
+            (grid * 2.5, grid * 2.0),
+            (1e-9, 1e-9),
+            (0.1, 0.1),
+        ] {
+            assert_eq!(Amount::new(given).map(Amount::get), Ok(kept), "{given:e}");
+        }
+    }
+}

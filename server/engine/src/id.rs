@@ -1,0 +1,161 @@
+//! The names of things: resources, clients and child servers.
+//!
+//! Parsed at the door: never empty, never longer than [`ID_BYTES_MAX`], no control characters (a
+//! newline in an id would forge log lines). Cloning is cheap.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+/// The longest id, in bytes of UTF-8.
+pub const ID_BYTES_MAX: usize = 256;
+
+/// Why a text is not an id.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum IdError {
+    /// Nothing in it.
+    #[error("is empty; give it a name")]
+    Empty,
+    /// Longer than [`ID_BYTES_MAX`].
+    #[error("is {0} bytes long; the longest is {ID_BYTES_MAX}")]
+    TooLong(usize),
+    /// Contains a control character.
+    #[error("contains the control character {0:?}; use printable characters")]
+    Control(char),
+}
+
+fn parse(text: &str) -> Result<Arc<str>, IdError> {
+    if text.is_empty() {
+        Err(IdError::Empty)
+    } else if text.len() > ID_BYTES_MAX {
+        Err(IdError::TooLong(text.len()))
+    } else if let Some(control) = text.chars().find(|c| c.is_control()) {
+        Err(IdError::Control(control))
+    } else {
+        Ok(Arc::from(text))
+    }
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Parses a text from outside.
+            ///
+            /// # Errors
+            ///
+            /// If it is empty, too long or contains control characters.
+            pub fn new(text: &str) -> Result<Self, IdError> {
+                parse(text).map(Self)
+            }
+
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+id! {
+    /// Names a shared thing, for instance `db/orders/reads`.
+    ResourceId
+}
+
+id! {
+    /// Names a holder: a client (a process, or whatever asks for itself), or the node of a child
+    /// server. Unique among the holders of a resource of the same kind.
+    HolderName
+}
+
+/// What kind of holder a lease belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HolderKind {
+    /// Asks for itself: one subclient.
+    Client,
+    /// Asks on behalf of the clients below it.
+    Server,
+}
+
+impl HolderKind {
+    /// `client` or `server`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+}
+
+/// Who holds a lease. A client and a child server of the same name are different holders.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HolderId {
+    /// Client or child server.
+    pub kind: HolderKind,
+    /// Its name among those of its kind.
+    pub name: HolderName,
+}
+
+impl HolderId {
+    /// The client of that name.
+    pub const fn client(name: HolderName) -> Self {
+        Self {
+            kind: HolderKind::Client,
+            name,
+        }
+    }
+
+    /// The child server whose node has that name.
+    pub const fn server(name: HolderName) -> Self {
+        Self {
+            kind: HolderKind::Server,
+            name,
+        }
+    }
+}
+
+impl fmt::Display for HolderId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind.as_str(), self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_an_id_is_refused_and_says_why() {
+        assert_eq!(ResourceId::new(""), Err(IdError::Empty));
+        assert_eq!(
+            ResourceId::new(&"x".repeat(257)),
+            Err(IdError::TooLong(257))
+        );
+        assert_eq!(ResourceId::new("a\nb"), Err(IdError::Control('\n')));
+        assert!(ResourceId::new(&"x".repeat(256)).is_ok());
+        assert!(HolderName::new("größe/κ").is_ok());
+    }
+}

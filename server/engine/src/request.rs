@@ -1,0 +1,109 @@
+//! What holders ask and what they are answered, as the engine knows it: parsed, and free of any
+//! wire format.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::amount::Amount;
+use crate::id::{HolderName, ResourceId};
+use crate::template::SafeCapacity;
+
+/// A client asks for capacity of one or more resources.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GetCapacity {
+    /// Who asks.
+    pub client: HolderName,
+    /// Grows with every request of this client; a request that is not above the newest seen
+    /// changes nothing. Absent: every request counts.
+    pub sequence: Option<u64>,
+    /// What it asks, a resource at most once.
+    pub asks: Vec<Ask>,
+}
+
+/// What a client asks of one resource. Replaces what it asked before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+    /// Of which resource.
+    pub resource: ResourceId,
+    /// Higher is more important; only PRIORITY_BANDS looks at it.
+    pub priority: i64,
+    /// What it could use.
+    pub wants: Amount,
+    /// What it may be using at this moment. Absent: nothing.
+    pub has: Option<Has>,
+}
+
+/// What a holder says it holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Has {
+    /// The larger of its lease and what is still in flight.
+    pub capacity: Amount,
+    /// How long its lease still lasts, as far as it says. Absent: up to a whole lease length.
+    pub expires_in: Option<Duration>,
+}
+
+/// A client gives back what it holds of the named resources.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReleaseCapacity {
+    /// Who releases.
+    pub client: HolderName,
+    /// As in [`GetCapacity`]: an old release changes nothing.
+    pub sequence: Option<u64>,
+    /// Of which resources. Those it does not hold are passed over.
+    pub resources: Vec<ResourceId>,
+}
+
+/// What a client is told of one resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lease {
+    /// Of which resource.
+    pub resource: ResourceId,
+    /// How much it may use.
+    pub capacity: Amount,
+    /// How long, from now.
+    pub expires_in: Duration,
+    /// When it asks again, from now. Shorter than `expires_in`.
+    pub refresh_in: Duration,
+    /// What it may use in safe mode, should the lease end unrenewed.
+    pub safe_capacity: Option<SafeCapacity>,
+}
+
+/// Why a resource got no lease.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{resource}: {reason}")]
+pub struct Refusal {
+    /// Which resource.
+    pub resource: ResourceId,
+    /// Why.
+    pub reason: RefusalReason,
+}
+
+/// Why a resource got no lease, and what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RefusalReason {
+    /// No template matches the resource.
+    #[error("no template matches it; ask an operator to add one")]
+    UnknownResource,
+    /// The request named the resource before.
+    #[error("it stands in the request more than once; only the first counts")]
+    Duplicate,
+    /// The node serves as many resources as it may.
+    #[error("this server serves {0} resources, as many as it may; raise its limit")]
+    TooManyResources(usize),
+    /// The resource has as many holders as it may.
+    #[error("{0} holders have leases on it, as many as may; raise the server's limit")]
+    TooManyLeases(usize),
+    /// The resource has as many priority bands as it may.
+    #[error("{0} different priorities are in use, as many as may; use fewer priorities")]
+    TooManyBands(usize),
+}
+
+/// The answer of a master to [`GetCapacity`]: every ask is in one of the two.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GetCapacityReply {
+    /// In the order asked.
+    pub leases: Vec<Lease>,
+    /// In the order asked.
+    pub refused: Vec<Refusal>,
+}
