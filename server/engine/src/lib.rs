@@ -1,6 +1,8 @@
 //! The pure state machine of a Doorward server node.
 pub mod algorithm;
 pub mod amount;
+pub mod claim;
+pub mod claim_index;
 pub mod exact_sum;
 pub mod glob;
 pub mod id;

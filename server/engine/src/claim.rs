@@ -1,0 +1,66 @@
+//! What a holder asks for, as the algorithms see it.
+
+use thiserror::Error;
+
+use crate::amount::Amount;
+
+/// How many clients a claim stands for: finite, above 0. A client is 1; a child server counts the
+/// clients below it; the pieces of a child's demand curve may be fractions.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Subclients(f64);
+
+/// Why a number is no count of subclients.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[error("is {0}; give a number above 0, at most {max}", max = Subclients::MAX.0)]
+pub struct SubclientsError(f64);
+
+impl Subclients {
+    /// A client.
+    pub const ONE: Self = Self(1.0);
+
+    /// More clients than there are on earth.
+    pub const MAX: Self = Self(1e12);
+
+    /// The least part of a client: below it the ratio of wants to subclients would leave the
+    /// range of numbers.
+    pub const MIN: Self = Self(1e-12);
+
+    /// Parses a number from outside.
+    ///
+    /// # Errors
+    ///
+    /// If it is not between [`Subclients::MIN`] and [`Subclients::MAX`].
+    pub fn new(value: f64) -> Result<Self, SubclientsError> {
+        if (Self::MIN.0..=Self::MAX.0).contains(&value) {
+            Ok(Self(value))
+        } else {
+            Err(SubclientsError(value))
+        }
+    }
+
+    /// The number.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// Wants, on behalf of so many subclients.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Claim {
+    /// What the holder could use.
+    pub wants: Amount,
+    /// How many clients it stands for.
+    pub subclients: Subclients,
+}
+
+impl Claim {
+    /// The claim of a plain client.
+    pub const fn of_client(wants: Amount) -> Self {
+        Self { wants, subclients: Subclients::ONE }
+    }
+
+    /// Wants per subclient, which is what the claim index is ordered by.
+    pub fn ratio(self) -> f64 {
+        self.wants.get() / self.subclients.get()
+    }
+}

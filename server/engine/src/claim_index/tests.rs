@@ -1,0 +1,187 @@
+//! The claim index against a plain list of claims.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::amount::Amount;
+use crate::claim::Subclients;
+
+fn claim(wants: f64, subclients: f64) -> Claim {
+    Claim {
+        wants: Amount::new(wants).unwrap(),
+        subclients: Subclients::new(subclients).unwrap(),
+    }
+}
+
+/// D(w) by its definition.
+fn dumb_demand_at(claims: &[Claim], level: f64) -> f64 {
+    claims.iter().map(|claim| claim.wants.get().min(level * claim.subclients.get())).sum()
+}
+
+/// The level by filling up from the lowest ratio.
+fn dumb_level_for(claims: &[Claim], capacity: f64) -> Level {
+    let total: f64 = claims.iter().map(|claim| claim.wants.get()).sum();
+    if capacity >= total * ENOUGH {
+        return Level::AboveAll;
+    }
+    let mut sorted = claims.to_vec();
+    sorted.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
+    let mut left = capacity;
+    let mut subclients: f64 = sorted.iter().map(|claim| claim.subclients.get()).sum();
+    for claim in sorted {
+        if claim.ratio() * subclients > left {
+            return Level::At(left / subclients);
+        }
+        left -= claim.wants.get();
+        subclients -= claim.subclients.get();
+    }
+    Level::AboveAll
+}
+
+#[track_caller]
+fn check_close(what: &str, got: f64, expected: f64) {
+    let tolerance = 1e-9 * expected.abs().max(1e-3);
+    assert!((got - expected).abs() <= tolerance, "{what}: {got}, expected {expected}");
+}
+
+/// The index answers as the list does, at levels and capacities that matter.
+#[track_caller]
+fn check(index: &ClaimIndex, claims: &[Claim]) {
+    assert_eq!(index.len(), claims.len());
+    let total: f64 = claims.iter().map(|claim| claim.wants.get()).sum();
+    check_close("Σ wants", index.total_wants(), total);
+    let subclients: f64 = claims.iter().map(|claim| claim.subclients.get()).sum();
+    check_close("Σ subclients", index.total_subclients(), subclients);
+    let ratios = claims.iter().step_by(claims.len() / 8 + 1).map(|claim| claim.ratio());
+    for level in ratios.flat_map(|ratio| [ratio, ratio * 0.7, ratio * 1.1]) {
+        check_close("D", index.demand_at(level), dumb_demand_at(claims, level));
+    }
+    for fraction in [0.0, 0.01, 0.3, 0.5, 0.9, 0.999, 1.0, 1.5] {
+        let capacity = total * fraction;
+        match (index.level_for(capacity), dumb_level_for(claims, capacity)) {
+            (Level::At(got), Level::At(expected)) => check_close("level", got, expected),
+            (got, expected) => assert_eq!(got, expected, "capacity {capacity} of {total}"),
+        }
+    }
+}
+
+#[test]
+fn an_empty_index_is_satisfied_by_nothing() {
+    let index = ClaimIndex::default();
+    assert_eq!(index.level_for(0.0), Level::AboveAll);
+    assert_eq!(index.demand_at(5.0), 0.0);
+    assert!(index.is_empty());
+}
+
+#[test]
+fn claims_in_rising_falling_and_equal_order_come_out_again() {
+    for order in 0..3 {
+        let claims: Vec<Claim> = (0..3000)
+            .map(|i| match order {
+                0 => claim(f64::from(i), 1.0),
+                1 => claim(f64::from(3000 - i), 1.0),
+                _ => claim(f64::from(i % 7), 1.0),
+            })
+            .collect();
+        let mut index = ClaimIndex::default();
+        claims.iter().for_each(|claim| index.insert(*claim));
+        check(&index, &claims);
+        for (taken, claim) in claims.iter().enumerate() {
+            assert!(index.remove(*claim));
+            if taken % 500 == 0 {
+                check(&index, &claims[taken + 1..]);
+            }
+        }
+        assert!(index.is_empty());
+        assert_eq!((index.total_wants(), index.total_subclients()), (0.0, 0.0));
+    }
+}
+
+#[test]
+fn a_capacity_one_rounding_below_the_sum_is_enough_for_all() {
+    let claims: Vec<Claim> = (1..100).map(|i| claim(f64::from(i) * 0.1, 1.0)).collect();
+    let mut index = ClaimIndex::default();
+    claims.iter().for_each(|claim| index.insert(*claim));
+    let total = index.total_wants();
+    assert_eq!(index.level_for(total.next_down().next_down()), Level::AboveAll);
+    assert!(matches!(index.level_for(total * (1.0 - 1e-12)), Level::At(_)));
+}
+
+#[test]
+fn ten_million_updates_do_not_make_the_sums_drift() {
+    // A small generator of our own kind of chance: the test must be the same on every machine.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    #[expect(clippy::cast_precision_loss, reason = "random bits")]
+    let mut random_claim = move || {
+        let exponent = (next() % 24) as f64 - 9.0;
+        let mantissa = 1.0 + (next() % 1_000_000) as f64 / 1e6;
+        claim(mantissa * 10f64.powf(exponent), 1.0 + (next() % 3) as f64)
+    };
+    let mut claims: Vec<Claim> = (0..500).map(|_| random_claim()).collect();
+    let mut index = ClaimIndex::default();
+    claims.iter().for_each(|claim| index.insert(*claim));
+    for round in 0..10_000_000 {
+        let place = round % claims.len();
+        let new = random_claim();
+        index.remove(std::mem::replace(&mut claims[place], new));
+        index.insert(new);
+    }
+    check(&index, &claims);
+}
+
+fn claims() -> impl Strategy<Value = Claim> {
+    let wants = prop_oneof![
+        Just(0.0),
+        0.0..100.0,
+        (0i32..12).prop_map(f64::from),
+        (-9f64..12.0).prop_map(|exponent| 10f64.powf(exponent)),
+    ];
+    let subclients = prop_oneof![Just(1.0), (1i32..60).prop_map(f64::from), 0.01..9.0];
+    (wants, subclients).prop_map(|(wants, subclients)| claim(wants, subclients))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_sequence_of_updates_answers_as_a_fresh_list(
+        steps in prop::collection::vec((claims(), any::<prop::sample::Index>(), 0..10u8), 1..1500),
+    ) {
+        let mut index = ClaimIndex::default();
+        let mut list: Vec<Claim> = Vec::new();
+        // Grows on the whole in the first half and shrinks in the second, to split and to merge.
+        let half = steps.len() / 2;
+        for (at, (claim, place, chance)) in steps.into_iter().enumerate() {
+            if chance < if at < half { 8 } else { 2 } || list.is_empty() {
+                index.insert(claim);
+                list.push(claim);
+            } else {
+                let gone = list.swap_remove(place.index(list.len()));
+                prop_assert!(index.remove(gone));
+            }
+            if at % 100 == 0 {
+                check(&index, &list);
+            }
+        }
+        check(&index, &list);
+    }
+
+    #[test]
+    fn at_the_level_everyone_together_gets_the_capacity(
+        list in prop::collection::vec(claims(), 1..200),
+        fraction in 0.0..1.0f64,
+    ) {
+        let mut index = ClaimIndex::default();
+        list.iter().for_each(|claim| index.insert(*claim));
+        let capacity = index.total_wants() * fraction;
+        let level = index.level_for(capacity);
+        let shared: f64 = list.iter().map(|claim| level.share_of(*claim)).sum();
+        check_close("Σ shares", shared, capacity.min(index.total_wants()));
+    }
+}
