@@ -56,7 +56,10 @@ pub struct Claim {
 impl Claim {
     /// The claim of a plain client.
     pub const fn of_client(wants: Amount) -> Self {
-        Self { wants, subclients: Subclients::ONE }
+        Self {
+            wants,
+            subclients: Subclients::ONE,
+        }
     }
 
     /// Wants per subclient, which is what the claim index is ordered by.

@@ -64,7 +64,13 @@ impl Default for ClaimIndex {
     fn default() -> Self {
         let mut leaves = Arena::default();
         let root = leaves.insert(Leaf::default());
-        Self { leaves, inners: Arena::default(), root, height: 0, len: 0 }
+        Self {
+            leaves,
+            inners: Arena::default(),
+            root,
+            height: 0,
+            len: 0,
+        }
     }
 }
 
@@ -95,7 +101,10 @@ impl ClaimIndex {
             let mut root = Inner::default();
             let left_sums = self.sums_of(self.root, self.height);
             root.insert(0, self.root, Key::LOWEST, left_sums);
-            let (key, sums) = (self.first_key(right, self.height), self.sums_of(right, self.height));
+            let (key, sums) = (
+                self.first_key(right, self.height),
+                self.sums_of(right, self.height),
+            );
             root.insert(1, right, key, sums);
             root.add_up();
             self.root = self.inners.insert(root);
@@ -158,11 +167,19 @@ impl ClaimIndex {
     }
 
     fn sums_of(&self, node: u32, height: u32) -> Sums {
-        if height == 0 { self.leaves[node].sums() } else { self.inners[node].sums() }
+        if height == 0 {
+            self.leaves[node].sums()
+        } else {
+            self.inners[node].sums()
+        }
     }
 
     fn first_key(&self, node: u32, height: u32) -> Key {
-        if height == 0 { self.leaves[node].key(0) } else { self.inners[node].key(0) }
+        if height == 0 {
+            self.leaves[node].key(0)
+        } else {
+            self.inners[node].key(0)
+        }
     }
 
     /// Inserts below a node; if the node had to be split, returns its new right neighbour.
@@ -178,7 +195,10 @@ impl ClaimIndex {
         self.inners[node].set_sums(position, sums);
         let mut split = None;
         if let Some(new) = new {
-            let (key, sums) = (self.first_key(new, height - 1), self.sums_of(new, height - 1));
+            let (key, sums) = (
+                self.first_key(new, height - 1),
+                self.sums_of(new, height - 1),
+            );
             let inner = &mut self.inners[node];
             if inner.len() < INNER_MAX {
                 inner.insert(position + 1, new, key, sums);
@@ -252,7 +272,10 @@ impl ClaimIndex {
                 self.inners.remove(right);
             }
         } else {
-            let (key, sums) = (self.first_key(right, height - 1), self.sums_of(right, height - 1));
+            let (key, sums) = (
+                self.first_key(right, height - 1),
+                self.sums_of(right, height - 1),
+            );
             self.inners[node].set_key(left_position + 1, key);
             self.inners[node].set_sums(left_position + 1, sums);
         }
@@ -272,7 +295,10 @@ const CHUNK: usize = 256;
 
 impl<T> Default for Arena<T> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), free: Vec::new() }
+        Self {
+            chunks: Vec::new(),
+            free: Vec::new(),
+        }
     }
 }
 
@@ -290,7 +316,9 @@ impl<T: Default> Arena<T> {
         }
         let chunks = self.chunks.len();
         // There is a chunk: it was there or was just pushed.
-        let Some(chunk) = self.chunks.last_mut() else { return 0 };
+        let Some(chunk) = self.chunks.last_mut() else {
+            return 0;
+        };
         chunk.push(value);
         u32::try_from((chunks - 1) * CHUNK + chunk.len() - 1).unwrap_or(u32::MAX)
     }
@@ -310,7 +338,11 @@ impl<T: Default> Arena<T> {
         if chunk_l == chunk_r {
             let (low, high) = self.chunks[chunk_l].split_at_mut(at_l.max(at_r));
             let (low, high) = (&mut low[at_l.min(at_r)], &mut high[0]);
-            if at_l < at_r { (low, high) } else { (high, low) }
+            if at_l < at_r {
+                (low, high)
+            } else {
+                (high, low)
+            }
         } else {
             let (low, high) = self.chunks.split_at_mut(chunk_l.max(chunk_r));
             let (low, high) = (&mut low[chunk_l.min(chunk_r)], &mut high[0]);
@@ -328,7 +360,10 @@ impl<T: Default> Arena<T> {
     }
 }
 
-#[expect(clippy::indexing_slicing, reason = "numbers come from `insert` and are never made up")]
+#[expect(
+    clippy::indexing_slicing,
+    reason = "numbers come from `insert` and are never made up"
+)]
 impl<T> std::ops::Index<u32> for Arena<T> {
     type Output = T;
 
@@ -337,7 +372,10 @@ impl<T> std::ops::Index<u32> for Arena<T> {
     }
 }
 
-#[expect(clippy::indexing_slicing, reason = "numbers come from `insert` and are never made up")]
+#[expect(
+    clippy::indexing_slicing,
+    reason = "numbers come from `insert` and are never made up"
+)]
 impl<T> std::ops::IndexMut<u32> for Arena<T> {
     fn index_mut(&mut self, number: u32) -> &mut T {
         &mut self.chunks[number as usize / CHUNK][number as usize % CHUNK]

@@ -1,13 +1,26 @@
 //! The state machine of a server node.
+//!
+//! Its methods come in four kinds: getters; `handle_*` (a request or an event in, at a time; the
+//! answer out); `poll_*` (what the node wants done, or has to tell); and `snapshot`s (read-only
+//! views for pages, metrics and tests). The contract: one mutation, then drain the `poll_*`; time
+//! never runs backwards.
+//!
+//! Only a master decides anything; *not the master* is an [`Outcome`], not an error. What is known
+//! of leases is dropped whenever mastership is won or lost.
 
 pub mod mastership;
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use crate::id::ResourceId;
+use crate::claim::Claim;
+use crate::id::{HolderId, ResourceId};
 use crate::node::mastership::{Mastership, Outcome};
-use crate::request::{GetCapacity, GetCapacityReply, ReleaseCapacity};
-use crate::snapshot::{LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
+use crate::request::{
+    Ask, GetCapacity, GetCapacityReply, Lease, Refusal, RefusalReason, ReleaseCapacity,
+};
+use crate::resource::{AnswerKind, HolderAsk, Released, Resource};
+use crate::snapshot::{Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;
 
@@ -23,6 +36,16 @@ pub struct Config {
     pub limits: Limits,
 }
 
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            refresh_floor: Duration::from_secs(1),
+            limits: Limits::default(),
+        }
+    }
+}
+
 /// How much a node takes on before it refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -30,7 +53,7 @@ pub struct Limits {
     pub resources_max: usize,
     /// Holders of one resource.
     pub leases_per_resource_max: usize,
-    /// Different priorities of one PRIORITY_BANDS resource.
+    /// Different priorities of one PRIORITY_BANDS resource; each costs every decision a little.
     pub bands_per_resource_max: usize,
 }
 
@@ -40,16 +63,6 @@ impl Default for Limits {
             resources_max: 100_000,
             leases_per_resource_max: 2_000_000,
             bands_per_resource_max: 64,
-        }
-    }
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            seed: 0,
-            refresh_floor: Duration::from_secs(1),
-            limits: Limits::default(),
         }
     }
 }
@@ -66,7 +79,7 @@ pub struct Timeout {
 /// What is due at a [`Timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeoutReason {
-    /// A lease ends.
+    /// A lease may have ended.
     LeaseExpiry,
     /// A resource's learning mode ends.
     LearningEnd,
@@ -79,7 +92,7 @@ pub enum Event {
     ResourceAdded {
         /// Which.
         resource: ResourceId,
-        /// The template it takes its capacity from.
+        /// The glob of the template it takes its capacity from.
         template: String,
     },
     /// A resource's last lease ended; nothing is known of it any more.
@@ -92,13 +105,14 @@ pub enum Event {
         /// Which.
         resource: ResourceId,
     },
-    /// A resource's capacity is below what is out: nothing new is granted until it fits.
+    /// New templates put a resource's capacity below what is out: nothing new is granted until it
+    /// fits.
     CapacityBelowReserved {
         /// Which.
         resource: ResourceId,
         /// The capacity now.
         capacity: f64,
-        /// What may be in use.
+        /// The most that may be in use.
         reserved: f64,
     },
     /// The template of a resource with leases out is gone: they run down.
@@ -108,58 +122,192 @@ pub enum Event {
     },
 }
 
-/// The state machine of a server node.
+/// Events kept for [`Node::poll_event`]; the oldest are dropped if nobody asks.
+const EVENTS_MAX: usize = 4096;
+
+/// Steps of taking out ended leases in one [`Node::handle_timeout`].
+const EXPIRIES_PER_TIMEOUT: usize = 1024;
+
+/// A resource, and its entry among the timeouts.
+#[derive(Debug)]
+struct Entry {
+    resource: Resource,
+    scheduled: Option<(Time, bool)>,
+}
+
+/// The state machine of a server node. See the [module](self).
 #[derive(Debug)]
 pub struct Node {
+    config: Config,
+    templates: Templates,
     mastership: Mastership,
+    /// When mastership was won.
+    master_since: Time,
+    resources: BTreeMap<ResourceId, Entry>,
+    /// The next timeout of every resource that has one; true is for the end of learning mode.
+    timeouts: BTreeSet<(Time, bool, ResourceId)>,
+    events: VecDeque<Event>,
+    counters: Counters,
 }
 
 impl Node {
-    /// A node that is not the master yet.
-    pub fn new(_config: Config, _templates: Templates) -> Self {
+    /// A node that knows of no master yet.
+    pub fn new(config: Config, templates: Templates) -> Self {
         Self {
+            config,
+            templates,
             mastership: Mastership::Unknown,
+            master_since: Time::ZERO,
+            resources: BTreeMap::new(),
+            timeouts: BTreeSet::new(),
+            events: VecDeque::new(),
+            counters: Counters::default(),
         }
     }
 
-    /// Mastership was won, lost, or is now elsewhere. All leases are forgotten, except when an
-    /// unchanged mastership is told again.
-    pub fn handle_mastership(&mut self, mastership: Mastership, _now: Time) {
+    /// Mastership was won, lost, or is now elsewhere. All leases are forgotten, except when the
+    /// mastership this node has is told again.
+    pub fn handle_mastership(&mut self, mastership: Mastership, now: Time) {
+        if self.mastership == mastership {
+            return;
+        }
+        if self.mastership.is_master() || mastership.is_master() {
+            self.resources.clear();
+            self.timeouts.clear();
+            self.master_since = now;
+        }
         self.mastership = mastership;
     }
 
-    /// New templates are in force from now on.
-    pub fn handle_templates(&mut self, _templates: Templates, _now: Time) {}
+    /// New templates are in force from now on, also for the leases that are out: each is changed
+    /// when its holder asks next.
+    pub fn handle_templates(&mut self, templates: Templates, now: Time) {
+        self.templates = templates;
+        let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
+        for id in ids {
+            let template = self.templates.find(&id).cloned();
+            let Some(Entry { resource, .. }) = self.resources.get_mut(&id) else {
+                continue;
+            };
+            let had_template = resource.has_template();
+            resource.handle_template(template, self.master_since, now);
+            let over = resource.overcommitted();
+            if had_template && !resource.has_template() {
+                self.tell(Event::TemplateGone {
+                    resource: id.clone(),
+                });
+            } else if let Some((capacity, reserved)) = over {
+                self.tell(Event::CapacityBelowReserved {
+                    resource: id.clone(),
+                    capacity,
+                    reserved,
+                });
+            }
+            self.settle(&id);
+        }
+    }
 
-    /// A client asks for capacity.
+    /// A client asks for capacity. Every ask is answered by a lease or refused by name, each on its
+    /// own; a refused ask changes nothing.
     pub fn handle_get_capacity(
         &mut self,
-        _request: &GetCapacity,
-        _now: Time,
+        request: &GetCapacity,
+        now: Time,
     ) -> Outcome<GetCapacityReply> {
-        Outcome::NotMaster(self.mastership.clone())
+        if !self.mastership.is_master() {
+            self.counters.redirected += 1;
+            return Outcome::NotMaster(self.mastership.clone());
+        }
+        let holder = HolderId::client(request.client.clone());
+        let mut reply = GetCapacityReply {
+            leases: Vec::with_capacity(request.asks.len()),
+            refused: Vec::new(),
+        };
+        let mut seen = BTreeSet::new();
+        for ask in &request.asks {
+            let answer = if request.asks.len() > 1 && !seen.insert(&ask.resource) {
+                Err(RefusalReason::Duplicate)
+            } else {
+                self.handle_ask(&holder, request.sequence, ask, now)
+            };
+            match answer {
+                Ok(lease) => reply.leases.push(lease),
+                Err(reason) => {
+                    self.counters.refused += 1;
+                    reply.refused.push(Refusal {
+                        resource: ask.resource.clone(),
+                        reason,
+                    });
+                }
+            }
+        }
+        Outcome::Served(reply)
     }
 
-    /// A client releases.
-    pub fn handle_release_capacity(
-        &mut self,
-        _request: &ReleaseCapacity,
-        _now: Time,
-    ) -> Outcome<()> {
-        Outcome::NotMaster(self.mastership.clone())
+    /// A client gives back what it holds.
+    pub fn handle_release_capacity(&mut self, request: &ReleaseCapacity, now: Time) -> Outcome<()> {
+        if !self.mastership.is_master() {
+            self.counters.redirected += 1;
+            return Outcome::NotMaster(self.mastership.clone());
+        }
+        let holder = HolderId::client(request.client.clone());
+        for id in &request.resources {
+            let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
+                continue;
+            };
+            match resource.handle_release(&holder, request.sequence, now) {
+                Released::Freed => self.counters.released += 1,
+                Released::OutOfOrder => self.counters.out_of_order += 1,
+                Released::NotThere => {}
+            }
+            self.settle(id);
+        }
+        Outcome::Served(())
     }
 
-    /// The time of [`Node::poll_timeout`] has come. Does a bounded amount of work; more may be due.
-    pub fn handle_timeout(&mut self, _now: Time) {}
+    /// The time of [`Node::poll_timeout`] has come. Does a bounded amount of work; more may be due
+    /// at once.
+    pub fn handle_timeout(&mut self, now: Time) {
+        let mut steps_left = EXPIRIES_PER_TIMEOUT;
+        while steps_left > 0 {
+            let Some((at, _, id)) = self.timeouts.first() else {
+                return;
+            };
+            if *at > now {
+                return;
+            }
+            let id = id.clone();
+            let Some(Entry { resource, .. }) = self.resources.get_mut(&id) else {
+                // Every entry belongs to a resource; not looping for ever is what matters here.
+                self.timeouts.pop_first();
+                continue;
+            };
+            let steps = steps_left.min(64);
+            steps_left -= steps;
+            if resource.handle_timeout(steps, now) {
+                self.tell(Event::LearningEnded {
+                    resource: id.clone(),
+                });
+            }
+            self.settle(&id);
+        }
+    }
 
     /// When to call [`Node::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Timeout> {
-        None
+        self.timeouts.first().map(|(at, learning, _)| Timeout {
+            at: *at,
+            reason: if *learning {
+                TimeoutReason::LearningEnd
+            } else {
+                TimeoutReason::LeaseExpiry
+            },
+        })
     }
 
     /// What happened since the last call, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
-        None
+        self.events.pop_front()
     }
 
     /// Who is the master.
@@ -169,30 +317,185 @@ impl Node {
 
     /// The templates in force.
     pub fn templates(&self) -> &Templates {
-        unreachable!()
+        &self.templates
     }
 
-    /// A view of the node without its leases; costs O(resources).
-    pub fn snapshot(&self, _now: Time) -> NodeSnapshot {
-        NodeSnapshot::default()
+    /// A view of the node without its leases. O(resources).
+    pub fn snapshot(&self, now: Time) -> NodeSnapshot {
+        NodeSnapshot {
+            resources: self
+                .resources
+                .values()
+                .map(|entry| entry.resource.snapshot(now))
+                .collect(),
+            counters: self.counters,
+        }
     }
 
-    /// A view of one resource.
-    pub fn resource_snapshot(
-        &self,
-        _resource: &ResourceId,
-        _now: Time,
-    ) -> Option<ResourceSnapshot> {
-        None
+    /// A view of one resource that has holders.
+    pub fn resource_snapshot(&self, resource: &ResourceId, now: Time) -> Option<ResourceSnapshot> {
+        self.resources
+            .get(resource)
+            .map(|entry| entry.resource.snapshot(now))
     }
 
-    /// Up to `max` leases of one resource.
-    pub fn lease_snapshots(
-        &self,
-        _resource: &ResourceId,
-        _max: usize,
-        _now: Time,
-    ) -> Vec<LeaseSnapshot> {
-        Vec::new()
+    /// Up to `max` leases of one resource, sorted by holder if those are all.
+    pub fn lease_snapshots(&self, resource: &ResourceId, max: usize) -> Vec<LeaseSnapshot> {
+        let entry = self.resources.get(resource);
+        let mut leases = entry.map_or_else(Vec::new, |entry| entry.resource.lease_snapshots(max));
+        leases.sort_by(|a, b| a.holder.cmp(&b.holder));
+        leases
+    }
+
+    /// Bytes of memory behind all resources.
+    pub fn memory_bytes(&self) -> usize {
+        self.resources
+            .values()
+            .map(|entry| entry.resource.memory_bytes())
+            .sum()
+    }
+
+    /// Asserts that every kept sum is what its parts add up to. O(leases), for tests.
+    ///
+    /// # Panics
+    ///
+    /// If one is not.
+    pub fn assert_consistent(&self) {
+        for (
+            id,
+            Entry {
+                resource,
+                scheduled,
+            },
+        ) in &self.resources
+        {
+            resource.assert_consistent();
+            assert!(
+                !resource.is_empty(),
+                "{id} has no holders and is still there"
+            );
+            assert!(
+                scheduled.is_some(),
+                "{id} has leases that will end, and no timeout"
+            );
+            assert_eq!(*scheduled, resource.next_timeout(), "the timeout of {id}");
+        }
+        let scheduled = self.resources.iter().filter_map(|(id, entry)| {
+            entry
+                .scheduled
+                .map(|(time, learning)| (time, learning, id.clone()))
+        });
+        assert_eq!(
+            scheduled.collect::<BTreeSet<_>>(),
+            self.timeouts,
+            "timeouts"
+        );
+    }
+
+    fn handle_ask(
+        &mut self,
+        holder: &HolderId,
+        sequence: Option<u64>,
+        ask: &Ask,
+        now: Time,
+    ) -> Result<Lease, RefusalReason> {
+        let id = &ask.resource;
+        if !self.resources.contains_key(id) {
+            self.add_resource(id, now)?;
+        }
+        let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
+            return Err(RefusalReason::UnknownResource);
+        };
+        let holder_ask = HolderAsk {
+            holder,
+            sequence,
+            priority: ask.priority,
+            claim: Claim::of_client(ask.wants),
+            has: ask.has,
+        };
+        let (floor, limits) = (self.config.refresh_floor, &self.config.limits);
+        let answer = resource.handle_ask(&holder_ask, floor, limits, now);
+        self.settle(id);
+        let answer = answer?;
+        match answer.kind {
+            AnswerKind::Decided => self.counters.decisions += 1,
+            AnswerKind::TooEarly => self.counters.too_early += 1,
+            AnswerKind::OutOfOrder => self.counters.out_of_order += 1,
+        }
+        Ok(Lease {
+            resource: id.clone(),
+            capacity: answer.lease.capacity,
+            expires_in: answer.lease.expires_at.since(now),
+            refresh_in: answer.refresh_in,
+            safe_capacity: Some(answer.safe_capacity),
+        })
+    }
+
+    fn add_resource(&mut self, id: &ResourceId, now: Time) -> Result<(), RefusalReason> {
+        let template = self
+            .templates
+            .find(id)
+            .cloned()
+            .ok_or(RefusalReason::UnknownResource)?;
+        if self.resources.len() >= self.config.limits.resources_max {
+            return Err(RefusalReason::TooManyResources(self.resources.len()));
+        }
+        let glob = template.identifier_glob.clone();
+        let resource = Resource::new(
+            id.clone(),
+            template,
+            self.master_since,
+            self.config.seed,
+            now,
+        );
+        self.resources.insert(
+            id.clone(),
+            Entry {
+                resource,
+                scheduled: None,
+            },
+        );
+        self.tell(Event::ResourceAdded {
+            resource: id.clone(),
+            template: glob,
+        });
+        Ok(())
+    }
+
+    /// After a resource has changed: puts it in its place among the timeouts, or forgets it if
+    /// nobody holds anything of it.
+    fn settle(&mut self, id: &ResourceId) {
+        let Some(entry) = self.resources.get_mut(id) else {
+            return;
+        };
+        self.counters.expired += entry.resource.take_expired();
+        let gone = entry.resource.is_empty();
+        let next = if gone {
+            None
+        } else {
+            entry.resource.next_timeout()
+        };
+        let before = std::mem::replace(&mut entry.scheduled, next);
+        if next != before {
+            if let Some((time, learning)) = before {
+                self.timeouts.remove(&(time, learning, id.clone()));
+            }
+            if let Some((time, learning)) = next {
+                self.timeouts.insert((time, learning, id.clone()));
+            }
+        }
+        if gone {
+            self.resources.remove(id);
+            self.tell(Event::ResourceDropped {
+                resource: id.clone(),
+            });
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        if self.events.len() == EVENTS_MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! All arrays are sorted by key. Positions handed around are below the node's length, which never
 //! exceeds the arrays; that is why indexing in here cannot fail.
-#![expect(clippy::indexing_slicing, reason = "positions are below the node's length, see above")]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "positions are below the node's length, see above"
+)]
 
 use crate::claim::Claim;
 
@@ -22,7 +25,11 @@ pub(super) struct Key {
 
 impl Key {
     /// Not above any key.
-    pub(super) const LOWEST: Self = Self { ratio: 0.0, wants: 0.0, subclients: 0.0 };
+    pub(super) const LOWEST: Self = Self {
+        ratio: 0.0,
+        wants: 0.0,
+        subclients: 0.0,
+    };
 
     pub(super) fn of(claim: Claim) -> Self {
         Self {
@@ -89,7 +96,9 @@ impl Leaf {
 
     /// The first position whose key is not before `key`.
     fn position_of(&self, key: Key) -> usize {
-        (0..self.len()).find(|&at| !self.key(at).is_before(&key)).unwrap_or(self.len())
+        (0..self.len())
+            .find(|&at| !self.key(at).is_before(&key))
+            .unwrap_or(self.len())
     }
 
     /// Puts a claim in; if the leaf was full, returns its new right neighbour.
@@ -269,9 +278,10 @@ impl Inner {
     pub(super) fn sums(&self) -> Sums {
         match self.len() {
             0 => Sums::default(),
-            len => {
-                Sums { wants: self.wants_up_to[len - 1], subclients: self.subclients_from[0] }
-            }
+            len => Sums {
+                wants: self.wants_up_to[len - 1],
+                subclients: self.subclients_from[0],
+            },
         }
     }
 
@@ -354,12 +364,20 @@ impl Inner {
 
     /// Σ wants of the children before a position.
     pub(super) fn wants_before(&self, position: usize) -> f64 {
-        if position == 0 { 0.0 } else { self.wants_up_to[position - 1] }
+        if position == 0 {
+            0.0
+        } else {
+            self.wants_up_to[position - 1]
+        }
     }
 
     /// Σ subclients of the children after a position.
     pub(super) fn subclients_after(&self, position: usize) -> f64 {
-        if position + 1 < self.len() { self.subclients_from[position + 1] } else { 0.0 }
+        if position + 1 < self.len() {
+            self.subclients_from[position + 1]
+        } else {
+            0.0
+        }
     }
 
     /// The child in which `key` is, or belongs.

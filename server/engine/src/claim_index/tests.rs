@@ -15,7 +15,10 @@ fn claim(wants: f64, subclients: f64) -> Claim {
 
 /// D(w) by its definition.
 fn dumb_demand_at(claims: &[Claim], level: f64) -> f64 {
-    claims.iter().map(|claim| claim.wants.get().min(level * claim.subclients.get())).sum()
+    claims
+        .iter()
+        .map(|claim| claim.wants.get().min(level * claim.subclients.get()))
+        .sum()
 }
 
 /// The level by filling up from the lowest ratio.
@@ -41,7 +44,10 @@ fn dumb_level_for(claims: &[Claim], capacity: f64) -> Level {
 #[track_caller]
 fn check_close(what: &str, got: f64, expected: f64) {
     let tolerance = 1e-9 * expected.abs().max(1e-3);
-    assert!((got - expected).abs() <= tolerance, "{what}: {got}, expected {expected}");
+    assert!(
+        (got - expected).abs() <= tolerance,
+        "{what}: {got}, expected {expected}"
+    );
 }
 
 /// The index answers as the list does, at levels and capacities that matter.
@@ -52,7 +58,10 @@ fn check(index: &ClaimIndex, claims: &[Claim]) {
     check_close("Σ wants", index.total_wants(), total);
     let subclients: f64 = claims.iter().map(|claim| claim.subclients.get()).sum();
     check_close("Σ subclients", index.total_subclients(), subclients);
-    let ratios = claims.iter().step_by(claims.len() / 8 + 1).map(|claim| claim.ratio());
+    let ratios = claims
+        .iter()
+        .step_by(claims.len() / 8 + 1)
+        .map(|claim| claim.ratio());
     for level in ratios.flat_map(|ratio| [ratio, ratio * 0.7, ratio * 1.1]) {
         check_close("D", index.demand_at(level), dumb_demand_at(claims, level));
     }
@@ -103,8 +112,14 @@ fn a_capacity_one_rounding_below_the_sum_is_enough_for_all() {
     let mut index = ClaimIndex::default();
     claims.iter().for_each(|claim| index.insert(*claim));
     let total = index.total_wants();
-    assert_eq!(index.level_for(total.next_down().next_down()), Level::AboveAll);
-    assert!(matches!(index.level_for(total * (1.0 - 1e-12)), Level::At(_)));
+    assert_eq!(
+        index.level_for(total.next_down().next_down()),
+        Level::AboveAll
+    );
+    assert!(matches!(
+        index.level_for(total * (1.0 - 1e-12)),
+        Level::At(_)
+    ));
 }
 
 #[test]

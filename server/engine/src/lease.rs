@@ -1,0 +1,277 @@
+//! What one holder may be using: its newest lease, and older ones it may not know to be over.
+//!
+//! A grant that is smaller than the one before does not free capacity at once: the answer may be
+//! lost or late, and until the holder has it, the holder works to its older lease, rightly. So an
+//! older lease counts until it expires, or until the holder says what it has.
+//!
+//! What a holder says it `has` is a promise about the future too: a holder applies an answer only
+//! if it answers its newest request (`docs/protocol.md`), so once it has sent a request saying
+//! h, none of the earlier leases can be worth more than h to it. That is why
+//! [`Leases::acknowledge`] caps them all at h. It covers an acknowledged shrink (h is the newer,
+//! smaller lease), a gauge with work still in flight (h is what is in flight) and a holder that
+//! restarted (h is nothing).
+
+use crate::amount::Amount;
+use crate::time::Time;
+
+/// So much until then. Over *at* its expiry: the holder's view of it ends no later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// How much.
+    pub capacity: Amount,
+    /// Until when.
+    pub expires_at: Time,
+}
+
+impl Lease {
+    /// Whether `other` allows no more, at no time.
+    fn covers(&self, other: &Self) -> bool {
+        self.capacity >= other.capacity && self.expires_at >= other.expires_at
+    }
+}
+
+/// The leases of one holder that it may be working to.
+#[derive(Clone, Debug)]
+pub struct Leases {
+    newest: Lease,
+    /// From the largest, which ends first, to the smallest, which ends last; none covers another,
+    /// nor does the newest cover any. Almost always empty.
+    #[expect(
+        clippy::box_collection,
+        reason = "8 bytes in every holder instead of 24"
+    )]
+    older: Option<Box<Vec<Lease>>>,
+}
+
+/// Older leases kept apart for one holder. Beyond that the last two are counted as one that is as
+/// large as the larger and as long as the longer.
+const OLDER_MAX: usize = 8;
+
+impl Leases {
+    /// A holder's first lease.
+    pub fn new(lease: Lease) -> Self {
+        Self {
+            newest: lease,
+            older: None,
+        }
+    }
+
+    /// The newest lease.
+    pub fn newest(&self) -> Lease {
+        self.newest
+    }
+
+    /// The most the holder may be using now.
+    pub fn reserved(&self) -> Amount {
+        let older = self.older.as_ref().and_then(|older| older.first());
+        older.map_or(self.newest.capacity, |lease| {
+            lease.capacity.max(self.newest.capacity)
+        })
+    }
+
+    /// When the first of the leases ends.
+    pub fn next_expiry(&self) -> Time {
+        let older = self
+            .older
+            .as_ref()
+            .and_then(|older| older.iter().map(|l| l.expires_at).min());
+        older.map_or(self.newest.expires_at, |time| {
+            time.min(self.newest.expires_at)
+        })
+    }
+
+    /// Gives the holder a new lease. What it had before still counts.
+    pub fn grant(&mut self, lease: Lease) {
+        let before = std::mem::replace(&mut self.newest, lease);
+        if self.older.is_none() && lease.covers(&before) {
+            return;
+        }
+        let mut older = self.older.take().map(|older| *older).unwrap_or_default();
+        older.push(before);
+        self.keep(older);
+    }
+
+    /// Replaces what counts by the newest lease alone (`shrink: immediate`).
+    pub fn forget_older(&mut self) {
+        self.older = None;
+    }
+
+    /// The holder says, in a request that is newer than all before, that it has this much.
+    pub fn acknowledge(&mut self, has: Amount) {
+        self.newest.capacity = self.newest.capacity.min(has);
+        if let Some(mut older) = self.older.take() {
+            for lease in older.iter_mut() {
+                lease.capacity = lease.capacity.min(has);
+            }
+            self.keep(*older);
+        }
+    }
+
+    /// Drops the leases that have ended. Returns whether any is left.
+    pub fn expire(&mut self, now: Time) -> bool {
+        if let Some(mut older) = self.older.take() {
+            older.retain(|lease| lease.expires_at > now);
+            self.keep(*older);
+        }
+        if self.newest.expires_at > now {
+            return true;
+        }
+        // The newest ended before an older one: the holder was given a shorter lease and may not
+        // know it. It has nothing by its newest lease for as long as the older ones count.
+        match self
+            .older
+            .as_ref()
+            .and_then(|older| older.iter().map(|l| l.expires_at).max())
+        {
+            Some(expires_at) => {
+                self.newest = Lease {
+                    capacity: Amount::ZERO,
+                    expires_at,
+                };
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Keeps of the older leases those that count for something.
+    fn keep(&mut self, mut older: Vec<Lease>) {
+        older.sort_by(|a, b| {
+            b.capacity
+                .cmp(&a.capacity)
+                .then(b.expires_at.cmp(&a.expires_at))
+        });
+        let mut longest: Option<Time> = None;
+        older.retain(|lease| {
+            let counts = !self.newest.covers(lease)
+                && !lease.capacity.is_zero()
+                && longest.is_none_or(|time| lease.expires_at > time);
+            if counts {
+                longest = Some(lease.expires_at);
+            }
+            counts
+        });
+        while older.len() > OLDER_MAX {
+            // The last is the longest, the one before it is larger.
+            if let (Some(last), Some(before)) = (older.pop(), older.last_mut()) {
+                before.expires_at = last.expires_at;
+            }
+        }
+        self.older = (!older.is_empty()).then(|| Box::new(older));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn amount(value: f64) -> Amount {
+        Amount::new(value).unwrap()
+    }
+
+    fn lease(capacity: f64, expires_at: u64) -> Lease {
+        Lease {
+            capacity: amount(capacity),
+            expires_at: Time::from_secs(expires_at),
+        }
+    }
+
+    /// Reserved at the given seconds, expiring as time goes on.
+    #[track_caller]
+    fn check(leases: &Leases, expected: &[(u64, f64)]) {
+        let mut leases = leases.clone();
+        for (second, reserved) in expected {
+            let alive = leases.expire(Time::from_secs(*second));
+            let got = if alive { leases.reserved().get() } else { 0.0 };
+            assert_eq!(got, *reserved, "at {second} s: {leases:?}");
+        }
+    }
+
+    #[test]
+    fn a_larger_or_equal_lease_replaces_the_one_before() {
+        let mut leases = Leases::new(lease(40.0, 60));
+        leases.grant(lease(100.0, 70));
+        assert!(leases.older.is_none());
+        check(&leases, &[(0, 100.0), (69, 100.0), (70, 0.0)]);
+    }
+
+    #[test]
+    fn a_shrunk_lease_counts_in_full_until_the_older_one_ends() {
+        let mut leases = Leases::new(lease(100.0, 60));
+        leases.grant(lease(40.0, 70));
+        check(
+            &leases,
+            &[(0, 100.0), (59, 100.0), (60, 40.0), (69, 40.0), (70, 0.0)],
+        );
+    }
+
+    #[test]
+    fn an_acknowledged_shrink_counts_at_once() {
+        let mut leases = Leases::new(lease(100.0, 60));
+        leases.grant(lease(40.0, 70));
+        leases.acknowledge(amount(40.0));
+        check(&leases, &[(0, 40.0), (69, 40.0), (70, 0.0)]);
+    }
+
+    #[test]
+    fn a_holder_that_still_has_the_old_lease_acknowledges_nothing() {
+        let mut leases = Leases::new(lease(100.0, 60));
+        leases.grant(lease(40.0, 70));
+        leases.acknowledge(amount(100.0));
+        check(&leases, &[(0, 100.0), (60, 40.0)]);
+    }
+
+    #[test]
+    fn work_still_in_flight_counts_until_the_older_lease_ends() {
+        let mut leases = Leases::new(lease(100.0, 60));
+        leases.grant(lease(40.0, 70));
+        leases.acknowledge(amount(70.0));
+        check(&leases, &[(0, 70.0), (59, 70.0), (60, 40.0)]);
+    }
+
+    #[test]
+    fn several_shrinks_come_down_as_a_staircase() {
+        let mut leases = Leases::new(lease(100.0, 60));
+        leases.grant(lease(80.0, 65));
+        leases.grant(lease(20.0, 70));
+        leases.grant(lease(40.0, 75));
+        check(
+            &leases,
+            &[(59, 100.0), (60, 80.0), (65, 40.0), (74, 40.0), (75, 0.0)],
+        );
+    }
+
+    #[test]
+    fn a_shorter_lease_counts_for_nothing_once_over_but_an_older_longer_one_does() {
+        let mut leases = Leases::new(lease(100.0, 60));
+        leases.grant(lease(40.0, 20));
+        check(&leases, &[(0, 100.0), (20, 100.0), (59, 100.0), (60, 0.0)]);
+        leases.acknowledge(amount(40.0));
+        check(&leases, &[(0, 40.0), (20, 40.0), (59, 40.0), (60, 0.0)]);
+    }
+
+    #[test]
+    fn a_holder_that_has_nothing_frees_all() {
+        let mut leases = Leases::new(lease(100.0, 60));
+        leases.grant(lease(40.0, 70));
+        leases.acknowledge(Amount::ZERO);
+        check(&leases, &[(0, 0.0)]);
+    }
+
+    #[test]
+    fn many_shrinks_never_count_for_less_than_they_are() {
+        let mut leases = Leases::new(lease(100.0, 60));
+        for step in 1..30_u32 {
+            leases.grant(lease(100.0 - f64::from(step), 60 + u64::from(step)));
+        }
+        assert!(leases.older.as_ref().unwrap().len() <= OLDER_MAX);
+        for second in 0..60 + 29 {
+            let mut at = leases.clone();
+            at.expire(Time::from_secs(second));
+            let step = second.saturating_sub(59).min(29);
+            #[expect(clippy::cast_precision_loss, reason = "small")]
+            let truly = 100.0 - step as f64;
+            assert!(at.reserved().get() >= truly, "at {second} s");
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! Who holds what of one resource: holders by name, the exact sums over them, and whose lease ends
+//! next.
+//!
+//! Nothing here decides anything. Every sum is kept exactly (see [`ExactSum`]), and expiry is found
+//! without scanning: a heap has at least one entry for every holder, not later than its next
+//! expiry. An entry that comes up early, because the lease was renewed meanwhile, is put back, so
+//! renewing a lease costs nothing here, and each lease is looked at about once a lease length.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hash::Hasher;
+use std::time::Duration;
+
+use hashbrown::HashTable;
+use siphasher::sip::SipHasher13;
+
+use crate::algorithm::Why;
+use crate::amount::Amount;
+use crate::claim::Claim;
+use crate::exact_sum::ExactSum;
+use crate::id::{HolderId, HolderKind};
+use crate::lease::{Lease, Leases};
+use crate::time::Time;
+
+/// Where a holder is in the table. Not valid any more once the holder is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slot(u32);
+
+/// A holder and everything known of it.
+#[derive(Clone, Debug)]
+pub struct Holding {
+    /// Who.
+    pub holder: HolderId,
+    /// As it last asked.
+    pub priority: i64,
+    /// As it last asked.
+    pub claim: Claim,
+    /// What it should have, at its last request.
+    pub share: Amount,
+    /// Why it got what it got.
+    pub why: Why,
+    /// The newest request seen.
+    pub sequence: Option<u64>,
+    /// When its last request was decided.
+    pub decided_at: Time,
+    /// When it was told to come back, after `decided_at`.
+    pub refresh_interval: Duration,
+    /// Whether it got less than its share because of what others hold.
+    pub waits: bool,
+    /// The latest lowering of the capacity its grant has taken into account.
+    pub lowering: u32,
+    leases: Leases,
+    /// The time of its entry in the heap.
+    scheduled: Time,
+}
+
+impl Holding {
+    /// A holder that was just given its first leases; the rest is to be noted.
+    pub fn new(
+        holder: HolderId,
+        priority: i64,
+        claim: Claim,
+        leases: Leases,
+        why: Why,
+        now: Time,
+    ) -> Self {
+        let scheduled = leases.next_expiry();
+        Self {
+            holder,
+            priority,
+            claim,
+            share: Amount::ZERO,
+            why,
+            sequence: None,
+            decided_at: now,
+            refresh_interval: Duration::ZERO,
+            waits: false,
+            lowering: 0,
+            leases,
+            scheduled,
+        }
+    }
+
+    /// Its newest lease.
+    pub fn newest(&self) -> Lease {
+        self.leases.newest()
+    }
+
+    /// The most it may be using.
+    pub fn reserved(&self) -> Amount {
+        self.leases.reserved()
+    }
+}
+
+/// Holders in a chunk of the table: a power of two. Chunks never move, so adding a holder never
+/// copies what is there.
+const CHUNK: usize = 512;
+
+/// The holders of one resource.
+#[derive(Debug)]
+pub struct LeaseTable {
+    seed: u64,
+    chunks: Vec<Vec<Option<Holding>>>,
+    free: Vec<Slot>,
+    /// The slot, and 32 bits of the hash: growing the table does not touch the holders.
+    by_name: HashTable<(Slot, u32)>,
+    expiries: BinaryHeap<Reverse<(Time, Slot)>>,
+    granted: ExactSum,
+    reserved: ExactSum,
+    wants: ExactSum,
+    waiting: usize,
+}
+
+impl LeaseTable {
+    /// An empty table; the seed keys the hash of names.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            chunks: Vec::new(),
+            free: Vec::new(),
+            by_name: HashTable::new(),
+            expiries: BinaryHeap::new(),
+            granted: ExactSum::ZERO,
+            reserved: ExactSum::ZERO,
+            wants: ExactSum::ZERO,
+            waiting: 0,
+        }
+    }
+
+    /// How many holders there are.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// Σ of what the newest leases say.
+    pub fn granted(&self) -> &ExactSum {
+        &self.granted
+    }
+
+    /// Σ of the most that may be in use.
+    pub fn reserved(&self) -> &ExactSum {
+        &self.reserved
+    }
+
+    /// Σ wants.
+    pub fn wants(&self) -> &ExactSum {
+        &self.wants
+    }
+
+    /// How many holders get less than their share because of what others hold.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// The holder of that name.
+    pub fn find(&self, kind: HolderKind, name: &str) -> Option<Slot> {
+        let hash = self.hash(kind, name);
+        self.by_name
+            .find(spread(hash), |(slot, kept)| {
+                *kept == hash
+                    && self.get(*slot).is_some_and(|holding| {
+                        holding.holder.kind == kind && holding.holder.name.as_str() == name
+                    })
+            })
+            .map(|(slot, _)| *slot)
+    }
+
+    /// What is in a slot.
+    pub fn get(&self, slot: Slot) -> Option<&Holding> {
+        let (chunk, place) = slot.place();
+        self.chunks.get(chunk)?.get(place)?.as_ref()
+    }
+
+    fn get_mut(&mut self, slot: Slot) -> Option<&mut Holding> {
+        let (chunk, place) = slot.place();
+        self.chunks.get_mut(chunk)?.get_mut(place)?.as_mut()
+    }
+
+    /// Puts in a holder that is not there yet.
+    pub fn insert(&mut self, holding: Holding) -> Slot {
+        debug_assert!(
+            self.find(holding.holder.kind, holding.holder.name.as_str())
+                .is_none(),
+            "{} is there already",
+            holding.holder
+        );
+        let hash = self.hash(holding.holder.kind, holding.holder.name.as_str());
+        self.wants.add(holding.claim.wants);
+        self.granted.add(holding.newest().capacity);
+        self.reserved.add(holding.reserved());
+        self.waiting += usize::from(holding.waits);
+        let scheduled = holding.scheduled;
+        let slot = self.place(holding);
+        self.by_name
+            .insert_unique(spread(hash), (slot, hash), |(_, hash)| spread(*hash));
+        self.expiries.push(Reverse((scheduled, slot)));
+        self.sweep_expiries();
+        slot
+    }
+
+    /// Drops the heap's entries of holders that are gone once they are the most of it. It takes as
+    /// many insertions as there is work in here for it to happen again.
+    fn sweep_expiries(&mut self) {
+        if self.expiries.len() > 4 * self.len() + 1024 {
+            let mut entries = std::mem::take(&mut self.expiries).into_vec();
+            entries.retain(|Reverse((time, slot))| {
+                self.get(*slot)
+                    .is_some_and(|holding| holding.scheduled == *time)
+            });
+            entries.sort_unstable();
+            entries.dedup();
+            self.expiries = BinaryHeap::from(entries);
+        }
+    }
+
+    /// Stores a holder in a free place.
+    fn place(&mut self, holding: Holding) -> Slot {
+        if let Some(slot) = self.free.pop() {
+            let (chunk, place) = slot.place();
+            if let Some(empty) = self.chunks.get_mut(chunk).and_then(|c| c.get_mut(place)) {
+                *empty = Some(holding);
+            }
+            return slot;
+        }
+        if self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
+            // The first chunk grows as needed: most resources have few holders.
+            let capacity = if self.chunks.is_empty() { 1 } else { CHUNK };
+            self.chunks.push(Vec::with_capacity(capacity));
+        }
+        let chunk = self.chunks.len() - 1;
+        let place = self.chunks.last().map_or(0, Vec::len);
+        if let Some(last) = self.chunks.last_mut() {
+            last.push(Some(holding));
+        }
+        Slot(u32::try_from(chunk * CHUNK + place).unwrap_or(u32::MAX))
+    }
+
+    /// Takes a holder out.
+    pub fn remove(&mut self, slot: Slot) -> Option<Holding> {
+        let (chunk, place) = slot.place();
+        let holding = self.chunks.get_mut(chunk)?.get_mut(place)?.take()?;
+        let hash = self.hash(holding.holder.kind, holding.holder.name.as_str());
+        if let Ok(entry) = self
+            .by_name
+            .find_entry(spread(hash), |(kept, _)| *kept == slot)
+        {
+            entry.remove();
+        }
+        self.free.push(slot);
+        self.wants.subtract(holding.claim.wants);
+        self.granted.subtract(holding.newest().capacity);
+        self.reserved.subtract(holding.reserved());
+        self.waiting -= usize::from(holding.waits);
+        if self.is_empty() {
+            // Entries of holders long gone are all that is left.
+            self.expiries.clear();
+        }
+        Some(holding)
+    }
+
+    /// Changes a holder's leases, keeping the sums and the heap in step. What else of the holder
+    /// `change` touches but its leases must not be in a sum.
+    pub fn change_leases<T>(
+        &mut self,
+        slot: Slot,
+        change: impl FnOnce(&mut Leases) -> T,
+    ) -> Option<T> {
+        let holding = self.get_mut(slot)?;
+        let (granted, reserved) = (holding.newest().capacity, holding.reserved());
+        let result = change(&mut holding.leases);
+        let (granted_now, reserved_now) = (holding.newest().capacity, holding.reserved());
+        let next_expiry = holding.leases.next_expiry();
+        let earlier = next_expiry < holding.scheduled;
+        if earlier {
+            holding.scheduled = next_expiry;
+            self.expiries.push(Reverse((next_expiry, slot)));
+        }
+        self.granted.replace(granted, granted_now);
+        self.reserved.replace(reserved, reserved_now);
+        Some(result)
+    }
+
+    /// Changes what a holder asks for.
+    pub fn change_claim(&mut self, slot: Slot, priority: i64, claim: Claim) {
+        if let Some(holding) = self.get_mut(slot) {
+            let before = std::mem::replace(&mut holding.claim, claim).wants;
+            holding.priority = priority;
+            self.wants.replace(before, claim.wants);
+        }
+    }
+
+    /// Changes whether a holder waits for others.
+    pub fn change_waits(&mut self, slot: Slot, waits: bool) {
+        if let Some(holding) = self.get_mut(slot) {
+            let before = std::mem::replace(&mut holding.waits, waits);
+            self.waiting = self.waiting + usize::from(waits) - usize::from(before);
+        }
+    }
+
+    /// Changes what is in no sum: share, why, sequence, times.
+    pub fn note(&mut self, slot: Slot, note: impl FnOnce(&mut Holding)) {
+        if let Some(holding) = self.get_mut(slot) {
+            note(holding);
+        }
+    }
+
+    /// Not later than the first expiry of any lease.
+    pub fn next_expiry(&self) -> Option<Time> {
+        self.expiries.peek().map(|Reverse((time, _))| *time)
+    }
+
+    /// Looks at one entry of the heap that is due, if there is one. A holder whose last lease has
+    /// ended is taken out.
+    pub fn expire_one(&mut self, now: Time) -> Expired {
+        match self.expiries.peek() {
+            Some(Reverse((time, _))) if *time <= now => {}
+            _ => return Expired::NothingDue,
+        }
+        let Some(Reverse((time, slot))) = self.expiries.pop() else {
+            return Expired::NothingDue;
+        };
+        // The entry may be of a holder that is gone, or was scheduled earlier since.
+        if self
+            .get(slot)
+            .is_none_or(|holding| holding.scheduled != time)
+        {
+            return Expired::Nobody;
+        }
+        let alive = self
+            .change_leases(slot, |leases| leases.expire(now))
+            .unwrap_or(false);
+        if !alive {
+            return self
+                .remove(slot)
+                .map_or(Expired::Nobody, |h| Expired::Holder(Box::new(h)));
+        }
+        if let Some(holding) = self.get_mut(slot) {
+            let next_expiry = holding.leases.next_expiry();
+            holding.scheduled = next_expiry;
+            self.expiries.push(Reverse((next_expiry, slot)));
+        }
+        Expired::Nobody
+    }
+
+    /// All holders, in no meaningful but always the same order.
+    pub fn iter(&self) -> impl Iterator<Item = &Holding> {
+        self.chunks.iter().flatten().flatten()
+    }
+
+    /// Bytes of memory behind it, names included (roughly: what the allocator adds is not known).
+    pub fn memory_bytes(&self) -> usize {
+        let holdings: usize = self.chunks.iter().map(Vec::capacity).sum();
+        let names: usize = self.iter().map(|h| h.holder.name.as_str().len() + 16).sum();
+        holdings * size_of::<Option<Holding>>()
+            + names
+            + self.by_name.allocation_size()
+            + self.expiries.capacity() * size_of::<Reverse<(Time, Slot)>>()
+            + self.free.capacity() * size_of::<Slot>()
+    }
+
+    /// Asserts that every kept sum is what its parts add up to. O(n), for tests.
+    ///
+    /// # Panics
+    ///
+    /// If one is not.
+    pub fn assert_consistent(&self) {
+        let mut granted = ExactSum::ZERO;
+        let mut reserved = ExactSum::ZERO;
+        let mut wants = ExactSum::ZERO;
+        let mut waiting = 0;
+        let mut len = 0;
+        for holding in self.iter() {
+            granted.add(holding.newest().capacity);
+            reserved.add(holding.reserved());
+            wants.add(holding.claim.wants);
+            waiting += usize::from(holding.waits);
+            len += 1;
+            assert!(
+                holding.newest().capacity <= holding.reserved(),
+                "{holding:?}"
+            );
+            assert!(
+                holding.scheduled <= holding.leases.next_expiry(),
+                "{holding:?}"
+            );
+        }
+        assert_eq!(granted, self.granted, "Σ granted");
+        assert_eq!(reserved, self.reserved, "Σ reserved");
+        assert_eq!(wants, self.wants, "Σ wants");
+        assert_eq!(waiting, self.waiting, "waiting holders");
+        assert_eq!(len, self.len(), "holders");
+        assert!(self.expiries.len() >= len, "every holder is in the heap");
+    }
+
+    /// 32 bits of a keyed hash: names come from outside, and must not be made to collide.
+    fn hash(&self, kind: HolderKind, name: &str) -> u32 {
+        let mut hasher = SipHasher13::new_with_keys(self.seed, 0x646f_6f72_7761_7264);
+        hasher.write(name.as_bytes());
+        hasher.write_u8(kind as u8);
+        let hash = hasher.finish();
+        #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
+        let low = hash as u32;
+        low
+    }
+}
+
+/// What came of looking at a due entry.
+#[derive(Debug)]
+pub enum Expired {
+    /// No entry is due.
+    NothingDue,
+    /// The entry was of nobody whose last lease has ended; there may be more.
+    Nobody,
+    /// This holder's last lease has ended; there may be more.
+    Holder(Box<Holding>),
+}
+
+impl Slot {
+    /// Its chunk, and the place in it.
+    fn place(self) -> (usize, usize) {
+        (self.0 as usize / CHUNK, self.0 as usize % CHUNK)
+    }
+}
+
+/// Spreads 32 good bits over the 64 that the table wants (it looks at both ends).
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
