@@ -12,12 +12,12 @@
 //!   subtracted, so the relative error is a few ulp after any number of updates.
 //! * **Nobody's name is in it.** Equal claims are interchangeable, so they are one entry with a
 //!   count. A million clients that want the same are one entry.
-//! * **Wide nodes.** A B⁺ tree with 16 claims in a leaf and up to 64 children in a node is 4 levels
+//! * **Wide nodes.** A B⁺ tree with up to 16 claims in a leaf and 32 children in a node is 5 levels
 //!   deep at a million claims: a handful of cache misses.
 
 mod node;
 
-use node::{INNER_MAX, Inner, Key, LEAF_MAX, Leaf, Sums};
+use node::{Found, INNER_MAX, Inner, Key, LEAF_MAX, Leaf, Sums};
 
 use crate::claim::Claim;
 
@@ -106,7 +106,6 @@ impl ClaimIndex {
                 self.sums_of(right, self.height),
             );
             root.insert(1, right, key, sums);
-            root.add_up();
             self.root = self.inners.insert(root);
             self.height += 1;
         }
@@ -131,15 +130,18 @@ impl ClaimIndex {
 
     /// D(w) = Σ min(wants, w·subclients), for w ≥ 0. O(log n).
     pub fn demand_at(&self, level: f64) -> f64 {
-        let (mut node, mut wants_before, mut subclients_after) = (self.root, 0.0, 0.0);
+        let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
         for _ in 0..self.height {
             let inner = &self.inners[node];
-            let position = inner.position_of_level(level);
-            wants_before += inner.wants_before(position);
-            subclients_after += inner.subclients_after(position);
-            node = inner.child(position);
+            let found = inner.find_level(level, before, after);
+            node = inner.child(found.position);
+            Found {
+                wants_before: before,
+                subclients_after: after,
+                ..
+            } = found;
         }
-        self.leaves[node].demand_at(level, wants_before, subclients_after)
+        self.leaves[node].demand_at(level, before, after)
     }
 
     /// The level w* at which all claims together get `capacity`, or all they want. O(log n).
@@ -147,15 +149,18 @@ impl ClaimIndex {
         if capacity >= self.total_wants() * ENOUGH {
             return Level::AboveAll;
         }
-        let (mut node, mut wants_before, mut subclients_after) = (self.root, 0.0, 0.0);
+        let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
         for _ in 0..self.height {
             let inner = &self.inners[node];
-            let position = inner.position_of_demand(capacity, wants_before, subclients_after);
-            wants_before += inner.wants_before(position);
-            subclients_after += inner.subclients_after(position);
-            node = inner.child(position);
+            let found = inner.find_demand(capacity, before, after);
+            node = inner.child(found.position);
+            Found {
+                wants_before: before,
+                subclients_after: after,
+                ..
+            } = found;
         }
-        match self.leaves[node].level_for(capacity, wants_before, subclients_after) {
+        match self.leaves[node].level_for(capacity, before, after) {
             Some(level) => Level::At(level),
             None => Level::AboveAll,
         }
@@ -210,11 +215,9 @@ impl ClaimIndex {
                     None | Some(0) => inner.insert(position + 1, new, key, sums),
                     Some(position) => right.insert(position, new, key, sums),
                 }
-                right.add_up();
                 split = Some(right);
             }
         }
-        self.inners[node].add_up_from(position);
         split.map(|right| self.inners.insert(right))
     }
 
@@ -229,14 +232,13 @@ impl ClaimIndex {
         let found = self.remove_below(child, height - 1, key);
         let sums = self.sums_of(child, height - 1);
         self.inners[node].set_sums(position, sums);
-        let mended = self.mend(node, height, position);
-        self.inners[node].add_up_from(mended);
+        self.mend(node, height, position);
         found
     }
 
     /// If the child at `position` is too small, merges it with a neighbour, or takes some of the
-    /// neighbour's. Returns the first position whose sums may have changed.
-    fn mend(&mut self, node: u32, height: u32, position: usize) -> usize {
+    /// neighbour's.
+    fn mend(&mut self, node: u32, height: u32, position: usize) {
         let child = self.inners[node].child(position);
         let (len, min) = if height == 1 {
             (self.leaves[child].len(), LEAF_MAX / 4)
@@ -244,7 +246,7 @@ impl ClaimIndex {
             (self.inners[child].len(), INNER_MAX / 4)
         };
         if len >= min || self.inners[node].len() < 2 {
-            return position;
+            return;
         }
         let left_position = position.saturating_sub(1);
         let left = self.inners[node].child(left_position);
@@ -257,10 +259,7 @@ impl ClaimIndex {
         } else {
             let (left, right) = self.inners.pair_mut(left, right);
             right.set_key(0, boundary);
-            let emptied = left.share_with(right);
-            left.add_up();
-            right.add_up();
-            emptied
+            left.share_with(right)
         };
         let left_sums = self.sums_of(left, height - 1);
         self.inners[node].set_sums(left_position, left_sums);
@@ -279,7 +278,6 @@ impl ClaimIndex {
             self.inners[node].set_key(left_position + 1, key);
             self.inners[node].set_sums(left_position + 1, sums);
         }
-        left_position
     }
 }
 

@@ -47,6 +47,9 @@ impl ExactSum {
 
     /// Replaces `before`, which must have been put in, by `after`.
     pub fn replace(&mut self, before: Amount, after: Amount) {
+        if before == after {
+            return;
+        }
         // Put in first: between the two steps the sum never goes below what it holds.
         self.add(after);
         self.subtract(before);

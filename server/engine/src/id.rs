@@ -1,12 +1,13 @@
 //! The names of things: resources, clients and child servers.
 //!
 //! Parsed at the door: never empty, never longer than [`ID_BYTES_MAX`], no control characters (a
-//! newline in an id would forge log lines). Cloning is cheap.
+//! newline in an id would forge log lines). Cloning is cheap: names of up to 23 bytes, which most
+//! are, are kept in place, longer ones are shared.
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::sync::Arc;
 
+use smol_str::SmolStr;
 use thiserror::Error;
 
 /// The longest id, in bytes of UTF-8.
@@ -26,7 +27,7 @@ pub enum IdError {
     Control(char),
 }
 
-fn parse(text: &str) -> Result<Arc<str>, IdError> {
+fn parse(text: &str) -> Result<SmolStr, IdError> {
     if text.is_empty() {
         Err(IdError::Empty)
     } else if text.len() > ID_BYTES_MAX {
@@ -34,7 +35,7 @@ fn parse(text: &str) -> Result<Arc<str>, IdError> {
     } else if let Some(control) = text.chars().find(|c| c.is_control()) {
         Err(IdError::Control(control))
     } else {
-        Ok(Arc::from(text))
+        Ok(SmolStr::new(text))
     }
 }
 
@@ -42,7 +43,7 @@ macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(Arc<str>);
+        pub struct $name(SmolStr);
 
         impl $name {
             /// Parses a text from outside.

@@ -9,7 +9,6 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hash::Hasher;
-use std::time::Duration;
 
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
@@ -39,12 +38,12 @@ pub struct Holding {
     pub share: Amount,
     /// Why it got what it got.
     pub why: Why,
-    /// The newest request seen.
-    pub sequence: Option<u64>,
+    /// The newest request seen; 0 if it does not number its requests.
+    pub sequence: u64,
     /// When its last request was decided.
     pub decided_at: Time,
-    /// When it was told to come back, after `decided_at`.
-    pub refresh_interval: Duration,
+    /// When it was told to come back.
+    pub refresh_at: Time,
     /// Whether it got less than its share because of what others hold.
     pub waits: bool,
     /// The latest lowering of the capacity its grant has taken into account.
@@ -71,9 +70,9 @@ impl Holding {
             claim,
             share: Amount::ZERO,
             why,
-            sequence: None,
+            sequence: 0,
             decided_at: now,
-            refresh_interval: Duration::ZERO,
+            refresh_at: now,
             waits: false,
             lowering: 0,
             leases,
@@ -84,6 +83,11 @@ impl Holding {
     /// Its newest lease.
     pub fn newest(&self) -> Lease {
         self.leases.newest()
+    }
+
+    /// Whether a request of that number is not newer than the newest seen.
+    pub fn has_seen(&self, sequence: Option<u64>) -> bool {
+        sequence.is_some_and(|sequence| sequence <= self.sequence && self.sequence > 0)
     }
 
     /// The most it may be using.

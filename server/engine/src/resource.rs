@@ -172,9 +172,7 @@ impl Resource {
         let slot = self.table.find(ask.holder.kind, ask.holder.name.as_str());
         let known = slot.and_then(|slot| Some((slot, self.table.get(slot)?)));
         if let Some((slot, holding)) = known {
-            if let (Some(newest), Some(sequence)) = (holding.sequence, ask.sequence)
-                && sequence <= newest
-            {
+            if holding.has_seen(ask.sequence) {
                 return Ok(self.current(slot, Duration::ZERO, AnswerKind::OutOfOrder, now));
             }
             let since = now.since(holding.decided_at);
@@ -196,9 +194,9 @@ impl Resource {
         let refresh_in = self.plan_refresh(slot, floor, now);
         let lowering = self.lowering.number;
         self.table.note(slot, |holding| {
-            holding.sequence = ask.sequence.or(holding.sequence);
+            holding.sequence = ask.sequence.unwrap_or(holding.sequence);
             holding.decided_at = now;
-            holding.refresh_interval = refresh_in;
+            holding.refresh_at = now + refresh_in;
             holding.lowering = lowering;
         });
         Ok(self.current(slot, refresh_in, AnswerKind::Decided, now))
@@ -217,9 +215,7 @@ impl Resource {
         else {
             return Released::NotThere;
         };
-        if let (Some(newest), Some(sequence)) = (holding.sequence, sequence)
-            && sequence <= newest
-        {
+        if holding.has_seen(sequence) {
             return Released::OutOfOrder;
         }
         if let Some(gone) = self.table.remove(slot) {
@@ -318,7 +314,7 @@ impl Resource {
             granted: holding.newest().capacity.get(),
             reserved: holding.reserved().get(),
             expires_at: holding.newest().expires_at,
-            refresh_interval: holding.refresh_interval,
+            refresh_interval: holding.refresh_at.since(holding.decided_at),
             why: holding.why,
         };
         self.table.iter().take(max).map(snapshot).collect()
@@ -407,10 +403,9 @@ impl Resource {
     ) -> Answer {
         let mut refresh_in = floor_left;
         self.table.note(slot, |holding| {
-            holding.sequence = ask.sequence.or(holding.sequence);
+            holding.sequence = ask.sequence.unwrap_or(holding.sequence);
             if holding.claim == ask.claim && holding.priority == ask.priority {
-                let planned = holding.decided_at + holding.refresh_interval;
-                refresh_in = refresh_in.max(planned.since(now));
+                refresh_in = refresh_in.max(holding.refresh_at.since(now));
             }
         });
         self.current(slot, refresh_in, AnswerKind::TooEarly, now)
@@ -427,9 +422,10 @@ impl Resource {
             Holding::newest,
         );
         let refresh_in = match kind {
-            AnswerKind::OutOfOrder => self.table.get(slot).map_or(refresh_in, |holding| {
-                (holding.decided_at + holding.refresh_interval).since(now)
-            }),
+            AnswerKind::OutOfOrder => self
+                .table
+                .get(slot)
+                .map_or(refresh_in, |holding| holding.refresh_at.since(now)),
             _ => refresh_in,
         };
         Answer {

@@ -1,5 +1,6 @@
 //! The nodes of the claim index's tree: leaves of claims, and inner nodes of children with sums.
 //!
+//! Fields are apart (all ratios, all wants, …) because most steps look at one of them only.
 //! All arrays are sorted by key. Positions handed around are below the node's length, which never
 //! exceeds the arrays; that is why indexing in here cannot fail.
 #![expect(
@@ -13,7 +14,7 @@ use crate::claim::Claim;
 pub(super) const LEAF_MAX: usize = 16;
 
 /// Children of an inner node, at most.
-pub(super) const INNER_MAX: usize = 64;
+pub(super) const INNER_MAX: usize = 32;
 
 /// What claims are ordered by: wants per subclient, then wants. Equal keys are equal claims.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -57,7 +58,6 @@ pub(super) struct Sums {
 pub(super) struct Leaf {
     len: u8,
     counts: [u32; LEAF_MAX],
-    ratios: [f64; LEAF_MAX],
     wants: [f64; LEAF_MAX],
     subclients: [f64; LEAF_MAX],
 }
@@ -69,10 +69,15 @@ impl Leaf {
 
     pub(super) fn key(&self, position: usize) -> Key {
         Key {
-            ratio: self.ratios[position],
+            ratio: self.ratio_at(position),
             wants: self.wants[position],
             subclients: self.subclients[position],
         }
+    }
+
+    /// Not stored: a division costs less than the memory would.
+    fn ratio_at(&self, position: usize) -> f64 {
+        self.wants[position] / self.subclients[position]
     }
 
     /// Σ wants at a position: equal claims times their count.
@@ -124,11 +129,9 @@ impl Leaf {
     fn insert_at(&mut self, position: usize, key: Key, count: u32) {
         let len = self.len();
         self.counts.copy_within(position..len, position + 1);
-        self.ratios.copy_within(position..len, position + 1);
         self.wants.copy_within(position..len, position + 1);
         self.subclients.copy_within(position..len, position + 1);
         self.counts[position] = count;
-        self.ratios[position] = key.ratio;
         self.wants[position] = key.wants;
         self.subclients[position] = key.subclients;
         self.len += 1;
@@ -137,7 +140,6 @@ impl Leaf {
     fn remove_at(&mut self, position: usize) {
         let len = self.len();
         self.counts.copy_within(position + 1..len, position);
-        self.ratios.copy_within(position + 1..len, position);
         self.wants.copy_within(position + 1..len, position);
         self.subclients.copy_within(position + 1..len, position);
         self.len -= 1;
@@ -190,7 +192,7 @@ impl Leaf {
         let mut wants = wants_before;
         let mut subclients = 0.0;
         for position in 0..self.len() {
-            if self.ratios[position] <= level {
+            if self.ratio_at(position) <= level {
                 wants += self.wants_at(position);
             } else {
                 subclients += self.subclients_at(position);
@@ -217,7 +219,7 @@ impl Leaf {
         for position in 0..self.len() {
             let satisfied = wants + self.wants_at(position);
             // D at this claim's ratio: it and all before it have what they want.
-            if satisfied + self.ratios[position] * from[position + 1] > capacity {
+            if satisfied + self.ratio_at(position) * from[position + 1] > capacity {
                 return Some(((capacity - wants) / from[position]).max(0.0));
             }
             wants = satisfied;
@@ -226,19 +228,38 @@ impl Leaf {
     }
 }
 
-/// Children with the sums of their subtrees, and the running sums a search needs.
+/// Children with the sums of their subtrees.
+///
+/// No running sums are kept, so that an update changes one place in a node; a search adds up
+/// blocks of children, which a processor does side by side. What is beyond the length is zero, so
+/// that blocks can be added up whole.
 #[derive(Clone, Debug)]
 pub(super) struct Inner {
     len: u8,
     children: [u32; INNER_MAX],
+    wants: [f64; INNER_MAX],
+    subclients: [f64; INNER_MAX],
     /// A lower bound of all keys in the child, above all keys in the children before it. The first
     /// one is never looked at for searching.
-    keys: [Key; INNER_MAX],
-    sums: [Sums; INNER_MAX],
-    /// Σ wants of this child and those before it.
-    wants_up_to: [f64; INNER_MAX],
-    /// Σ subclients of this child and those after it.
-    subclients_from: [f64; INNER_MAX],
+    bound_ratios: [f64; INNER_MAX],
+    bound_wants: [f64; INNER_MAX],
+    bound_subclients: [f64; INNER_MAX],
+}
+
+/// Children that are added up side by side.
+const BLOCK: usize = 8;
+
+/// Blocks of a node.
+const BLOCKS: usize = INNER_MAX / BLOCK;
+
+/// A child, and what stands before and after it in the whole tree.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) position: usize,
+    /// Σ wants of all claims before the child's.
+    pub(super) wants_before: f64,
+    /// Σ subclients of all claims after the child's.
+    pub(super) subclients_after: f64,
 }
 
 impl Default for Inner {
@@ -246,10 +267,11 @@ impl Default for Inner {
         Self {
             len: 0,
             children: [0; INNER_MAX],
-            keys: [Key::LOWEST; INNER_MAX],
-            sums: [Sums::default(); INNER_MAX],
-            wants_up_to: [0.0; INNER_MAX],
-            subclients_from: [0.0; INNER_MAX],
+            wants: [0.0; INNER_MAX],
+            subclients: [0.0; INNER_MAX],
+            bound_ratios: [0.0; INNER_MAX],
+            bound_wants: [0.0; INNER_MAX],
+            bound_subclients: [0.0; INNER_MAX],
         }
     }
 }
@@ -264,159 +286,189 @@ impl Inner {
     }
 
     pub(super) fn key(&self, position: usize) -> Key {
-        self.keys[position]
-    }
-
-    pub(super) fn set_key(&mut self, position: usize, key: Key) {
-        self.keys[position] = key;
-    }
-
-    pub(super) fn set_sums(&mut self, position: usize, sums: Sums) {
-        self.sums[position] = sums;
-    }
-
-    pub(super) fn sums(&self) -> Sums {
-        match self.len() {
-            0 => Sums::default(),
-            len => Sums {
-                wants: self.wants_up_to[len - 1],
-                subclients: self.subclients_from[0],
-            },
+        Key {
+            ratio: self.bound_ratios[position],
+            wants: self.bound_wants[position],
+            subclients: self.bound_subclients[position],
         }
     }
 
-    /// Puts a child in; the running sums are wrong until [`Inner::add_up`].
+    pub(super) fn set_key(&mut self, position: usize, key: Key) {
+        self.bound_ratios[position] = key.ratio;
+        self.bound_wants[position] = key.wants;
+        self.bound_subclients[position] = key.subclients;
+    }
+
+    fn sums_at(&self, position: usize) -> Sums {
+        Sums {
+            wants: self.wants[position],
+            subclients: self.subclients[position],
+        }
+    }
+
+    pub(super) fn set_sums(&mut self, position: usize, sums: Sums) {
+        self.wants[position] = sums.wants;
+        self.subclients[position] = sums.subclients;
+    }
+
+    pub(super) fn sums(&self) -> Sums {
+        Sums {
+            wants: sum(&self.wants),
+            subclients: sum(&self.subclients),
+        }
+    }
+
+    /// Puts a child in.
     pub(super) fn insert(&mut self, position: usize, child: u32, key: Key, sums: Sums) {
-        let len = self.len();
-        self.children.copy_within(position..len, position + 1);
-        self.keys.copy_within(position..len, position + 1);
-        self.sums.copy_within(position..len, position + 1);
+        let (from, to) = (position..self.len(), position + 1);
+        self.children.copy_within(from.clone(), to);
+        for array in self.numbers() {
+            array.copy_within(from.clone(), to);
+        }
         self.children[position] = child;
-        self.keys[position] = key;
-        self.sums[position] = sums;
+        self.set_key(position, key);
+        self.set_sums(position, sums);
         self.len += 1;
     }
 
-    /// Takes a child out; the running sums are wrong until [`Inner::add_up`].
+    /// Takes a child out.
     pub(super) fn remove(&mut self, position: usize) {
-        let len = self.len();
-        self.children.copy_within(position + 1..len, position);
-        self.keys.copy_within(position + 1..len, position);
-        self.sums.copy_within(position + 1..len, position);
+        let last = self.len() - 1;
+        let from = position + 1..last + 1;
+        self.children.copy_within(from.clone(), position);
+        for array in self.numbers() {
+            array.copy_within(from.clone(), position);
+            array[last] = 0.0;
+        }
         self.len -= 1;
     }
 
-    /// Moves every child from a position on into a new node, whose running sums are wrong until
-    /// [`Inner::add_up`].
+    fn numbers(&mut self) -> [&mut [f64; INNER_MAX]; 5] {
+        [
+            &mut self.wants,
+            &mut self.subclients,
+            &mut self.bound_ratios,
+            &mut self.bound_wants,
+            &mut self.bound_subclients,
+        ]
+    }
+
+    /// Moves every child from a position on into a new node.
     pub(super) fn split_off(&mut self, at: usize) -> Self {
         let mut right = Self::default();
-        let moved = self.len() - at;
-        right.children[..moved].copy_from_slice(&self.children[at..at + moved]);
-        right.keys[..moved].copy_from_slice(&self.keys[at..at + moved]);
-        right.sums[..moved].copy_from_slice(&self.sums[at..at + moved]);
-        right.len = narrow(moved);
+        let moved = at..self.len();
+        right.children[..moved.len()].copy_from_slice(&self.children[moved.clone()]);
+        for (array, of_right) in self.numbers().into_iter().zip(right.numbers()) {
+            of_right[..moved.len()].copy_from_slice(&array[moved.clone()]);
+            array[at..].fill(0.0);
+        }
+        right.len = narrow(moved.len());
         self.len = narrow(at);
         right
     }
 
-    /// As [`Leaf::share_with`]; the running sums of both are wrong until [`Inner::add_up`].
+    /// As [`Leaf::share_with`].
     pub(super) fn share_with(&mut self, right: &mut Self) -> bool {
         let total = self.len() + right.len();
         let merge = total <= INNER_MAX * 3 / 4;
         let keep = if merge { total } else { total / 2 };
         while self.len() < keep {
-            let position = self.len();
-            self.insert(position, right.children[0], right.keys[0], right.sums[0]);
+            self.insert(
+                self.len(),
+                right.children[0],
+                right.key(0),
+                right.sums_at(0),
+            );
             right.remove(0);
         }
         while self.len() > keep {
             let last = self.len() - 1;
-            right.insert(0, self.children[last], self.keys[last], self.sums[last]);
-            self.len -= 1;
+            right.insert(0, self.children[last], self.key(last), self.sums_at(last));
+            self.remove(last);
         }
         merge
     }
 
-    /// Makes all running sums anew from their parts.
-    pub(super) fn add_up(&mut self) {
-        self.add_up_from(0);
-        self.add_up_to(self.len());
-    }
-
-    /// Makes anew what a change of the sums from a position on has touched. A change of the number
-    /// of children touches all suffix sums before it too, which this does as well.
-    pub(super) fn add_up_from(&mut self, position: usize) {
-        let mut wants = self.wants_before(position);
-        for at in position..self.len() {
-            wants += self.sums[at].wants;
-            self.wants_up_to[at] = wants;
-        }
-        self.add_up_to(self.len());
-    }
-
-    fn add_up_to(&mut self, end: usize) {
-        let mut subclients = 0.0;
-        for at in (0..end).rev() {
-            subclients += self.sums[at].subclients;
-            self.subclients_from[at] = subclients;
-        }
-    }
-
-    /// Σ wants of the children before a position.
-    pub(super) fn wants_before(&self, position: usize) -> f64 {
-        if position == 0 {
-            0.0
-        } else {
-            self.wants_up_to[position - 1]
-        }
-    }
-
-    /// Σ subclients of the children after a position.
-    pub(super) fn subclients_after(&self, position: usize) -> f64 {
-        if position + 1 < self.len() {
-            self.subclients_from[position + 1]
-        } else {
-            0.0
-        }
-    }
-
     /// The child in which `key` is, or belongs.
     pub(super) fn position_of(&self, key: Key) -> usize {
-        self.keys[1..self.len()].partition_point(|bound| !key.is_before(bound))
+        let mut position = self.bound_ratios[1..self.len()].partition_point(|r| *r <= key.ratio);
+        // Of the bounds with the same ratio, some may be above the key.
+        while position > 0 && key.is_before(&self.key(position)) {
+            position -= 1;
+        }
+        position
     }
 
     /// The child in which claims cross from "at most `level` per subclient" to above it.
-    pub(super) fn position_of_level(&self, level: f64) -> usize {
-        self.keys[1..self.len()].partition_point(|bound| bound.ratio <= level)
+    pub(super) fn find_level(&self, level: f64, before: f64, after: f64) -> Found {
+        let position = self.bound_ratios[1..self.len()].partition_point(|ratio| *ratio <= level);
+        let wants: f64 = self.wants[..position].iter().sum();
+        let subclients: f64 = self.subclients[position + 1..].iter().sum();
+        Found {
+            position,
+            wants_before: before + wants,
+            subclients_after: after + subclients,
+        }
     }
 
-    /// The child in which D reaches `capacity`: the last whose lower bound has D ≤ capacity. There,
-    /// everything before it has what it wants, and everything after it gets the same level.
-    pub(super) fn position_of_demand(
-        &self,
-        capacity: f64,
-        wants_before: f64,
-        subclients_after: f64,
-    ) -> usize {
-        let (mut low, mut high) = (0, self.len() - 1);
-        while low < high {
-            // At the boundary between `middle` and its right neighbour.
-            let middle = usize::midpoint(low, high);
-            let demand = wants_before
-                + self.wants_up_to[middle]
-                + self.keys[middle + 1].ratio
-                    * (subclients_after + self.subclients_from[middle + 1]);
-            if demand > capacity {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
+    /// The child in which D reaches `capacity`: everything before it has what it wants there, and
+    /// everything after it gets the same level. At the boundary between two children, D is the sum
+    /// of all wants before it plus the bound's ratio times all subclients after it.
+    pub(super) fn find_demand(&self, capacity: f64, before: f64, after: f64) -> Found {
+        let mut wants_before = before;
+        let mut subclients_after = [after; BLOCKS + 1];
+        for block in (0..BLOCKS).rev() {
+            subclients_after[block] =
+                subclients_after[block + 1] + sum_block(&self.subclients, block);
         }
-        low
+        // The block in which D reaches the capacity.
+        let mut block = 0;
+        while (block + 1) * BLOCK < self.len() {
+            let wants = wants_before + sum_block(&self.wants, block);
+            let boundary = self.bound_ratios[(block + 1) * BLOCK];
+            if wants + boundary * subclients_after[block + 1] > capacity {
+                break;
+            }
+            wants_before = wants;
+            block += 1;
+        }
+        // And the child in it.
+        let first = block * BLOCK;
+        let end = (first + BLOCK).min(self.len());
+        let mut after_child = [subclients_after[block + 1]; BLOCK + 1];
+        for at in (0..BLOCK).rev() {
+            after_child[at] = after_child[at + 1] + self.subclients[first + at];
+        }
+        let mut position = first;
+        while position + 1 < end {
+            let wants = wants_before + self.wants[position];
+            let boundary = self.bound_ratios[position + 1];
+            if wants + boundary * after_child[position - first + 1] > capacity {
+                break;
+            }
+            wants_before = wants;
+            position += 1;
+        }
+        Found {
+            position,
+            wants_before,
+            subclients_after: after_child[position - first + 1],
+        }
     }
 }
 
-/// A length as it is stored: never above 64.
+/// The sum of a whole array, block by block.
+fn sum(numbers: &[f64; INNER_MAX]) -> f64 {
+    (0..BLOCKS).map(|block| sum_block(numbers, block)).sum()
+}
+
+/// The sum of a block, always in the same order.
+fn sum_block(numbers: &[f64; INNER_MAX], block: usize) -> f64 {
+    let n = &numbers[block * BLOCK..(block + 1) * BLOCK];
+    ((n[0] + n[4]) + (n[1] + n[5])) + ((n[2] + n[6]) + (n[3] + n[7]))
+}
+
+/// A length as it is stored: never above [`INNER_MAX`].
 fn narrow(len: usize) -> u8 {
     debug_assert!(len <= INNER_MAX);
     u8::try_from(len).unwrap_or(u8::MAX)

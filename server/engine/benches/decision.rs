@@ -1,0 +1,178 @@
+//! What a decision costs as the number of holders of one resource grows.
+//!
+//! Each measured call is a whole request as the node handles it: the holder is looked up, its new
+//! claim indexed, its share found, bounded by what is reserved, recorded as a lease, and expiry
+//! kept up with. Demand is twice the capacity, requests come from holders at random, and virtual
+//! time passes such that each comes once a refresh interval.
+//!
+//! The constants 0, 1 and 2 are FAIR_SHARE, PROPORTIONAL_SHARE and PRIORITY_BANDS (four bands).
+//! `changed` is the dear kind of request (the holder wants something else than before), `same` the
+//! common one.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use divan::Bencher;
+use doorward_engine::amount::Amount;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::{Config, Node};
+use doorward_engine::request::{Ask, GetCapacity, GetCapacityReply, Has};
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+
+const HOLDERS: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
+
+const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
+
+const KINDS: [AlgorithmKind; 3] = [
+    AlgorithmKind::FairShare,
+    AlgorithmKind::ProportionalShare,
+    AlgorithmKind::PriorityBands,
+];
+
+fn main() {
+    divan::main();
+}
+
+#[divan::bench(args = HOLDERS, consts = [0, 1, 2], sample_count = 200, sample_size = 256)]
+fn changed<const KIND: usize>(bencher: Bencher, holders: usize) {
+    bench(bencher, KINDS[KIND], holders, true);
+}
+
+#[divan::bench(args = HOLDERS, consts = [0, 1, 2], sample_count = 200, sample_size = 256)]
+fn same<const KIND: usize>(bencher: Bencher, holders: usize) {
+    bench(bencher, KINDS[KIND], holders, false);
+}
+
+fn bench(bencher: Bencher, kind: AlgorithmKind, holders: usize, changed: bool) {
+    let mut crowd = Crowd::new(kind, holders);
+    let mut node = crowd.settle();
+    let mut draws = Draws(0x2545_f491_4f6c_dd1d);
+    // What was answered in a sample is read between samples, so that it is not measured.
+    let answers = RefCell::new(Vec::new());
+    bencher
+        .with_inputs(|| {
+            crowd.learn(&mut answers.borrow_mut());
+            crowd.next_request(&mut draws, changed)
+        })
+        .bench_local_values(|(client, request, now)| {
+            let outcome = node.handle_get_capacity(&request, now);
+            answers.borrow_mut().push((client, outcome));
+            request
+        });
+}
+
+/// Many holders of one resource.
+struct Crowd {
+    kind: AlgorithmKind,
+    resource: ResourceId,
+    names: Vec<HolderName>,
+    wants: Vec<Amount>,
+    has: Vec<Amount>,
+    now: Time,
+    sequence: u64,
+}
+
+impl Crowd {
+    fn new(kind: AlgorithmKind, holders: usize) -> Self {
+        let mut draws = Draws(0x9e37_79b9_7f4a_7c15);
+        Self {
+            kind,
+            resource: ResourceId::new("bench").unwrap(),
+            // 20 bytes, as client ids often are.
+            names: (0..holders)
+                .map(|i| HolderName::new(&format!("bench-client-{i:07}")).unwrap())
+                .collect(),
+            wants: (0..holders).map(|_| draws.wants()).collect(),
+            has: vec![Amount::ZERO; holders],
+            now: Time::from_secs(1),
+            sequence: 0,
+        }
+    }
+
+    /// A node whose every holder has asked twice.
+    fn settle(&mut self) -> Node {
+        let total: f64 = self.wants.iter().map(|wants| wants.get()).sum();
+        let templates = Templates::parse(&[TemplateSpec {
+            identifier_glob: Some("*".into()),
+            capacity: Some(total / 2.0),
+            kind: Some(self.kind),
+            lease_length: Some(Duration::from_secs(60)),
+            refresh_interval: Some(REFRESH_INTERVAL),
+            learning_mode_duration: Some(Duration::ZERO),
+            ..TemplateSpec::default()
+        }])
+        .unwrap();
+        let config = Config {
+            refresh_floor: Duration::ZERO,
+            ..Config::default()
+        };
+        let mut node = Node::new(config, templates);
+        node.handle_mastership(Mastership::Master { epoch: 1 }, Time::ZERO);
+        for client in (0..self.names.len()).chain(0..self.names.len()) {
+            let (request, now) = self.request(client);
+            if let Outcome::Served(reply) = node.handle_get_capacity(&request, now) {
+                self.has[client] = reply.leases[0].capacity;
+            }
+        }
+        node
+    }
+
+    /// Reads answers, and forgets them.
+    fn learn(&mut self, answers: &mut Vec<(usize, Outcome<GetCapacityReply>)>) {
+        for (client, answer) in answers.drain(..) {
+            if let Outcome::Served(reply) = answer {
+                self.has[client] = reply.leases[0].capacity;
+            }
+        }
+    }
+
+    fn next_request(&mut self, draws: &mut Draws, changed: bool) -> (usize, GetCapacity, Time) {
+        let client = usize::try_from(draws.next()).unwrap() % self.names.len();
+        if changed {
+            self.wants[client] = draws.wants();
+        }
+        let (request, now) = self.request(client);
+        (client, request, now)
+    }
+
+    fn request(&mut self, client: usize) -> (GetCapacity, Time) {
+        self.sequence += 1;
+        self.now = self.now + REFRESH_INTERVAL / u32::try_from(self.names.len()).unwrap();
+        let ask = Ask {
+            resource: self.resource.clone(),
+            priority: i64::try_from(client % 4).unwrap(),
+            wants: self.wants[client],
+            has: Some(Has {
+                capacity: self.has[client],
+                expires_in: None,
+            }),
+        };
+        let request = GetCapacity {
+            client: self.names[client].clone(),
+            sequence: Some(self.sequence),
+            asks: vec![ask],
+        };
+        (request, self.now)
+    }
+}
+
+/// Chance that is the same in every run (xorshift64).
+struct Draws(u64);
+
+impl Draws {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// From 1 to 1000, evenly on a logarithmic scale.
+    fn wants(&mut self) -> Amount {
+        #[expect(clippy::cast_precision_loss, reason = "53 random bits")]
+        let uniform = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        Amount::new(1000f64.powf(uniform)).unwrap()
+    }
+}

@@ -1,0 +1,81 @@
+//! What a lease costs in memory: fills one resource with holders whose names have 20 bytes, and
+//! reads from the operating system how much the process has grown.
+
+#![expect(clippy::print_stdout, reason = "the figure is what this is for")]
+
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::node::{Config, Node};
+use doorward_engine::request::{Ask, GetCapacity};
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+
+fn main() {
+    // `cargo test --benches` runs this too: a few are enough then.
+    let quick = std::env::args().any(|arg| arg == "--test");
+    let sizes: &[u32] = if quick {
+        &[1_000]
+    } else {
+        &[10_000, 100_000, 1_000_000]
+    };
+    println!(
+        "{:>9}  {:>16}  {:>16}",
+        "leases", "bytes each (OS)", "bytes each (own)"
+    );
+    for &leases in sizes {
+        let before = resident_bytes();
+        let node = fill(leases);
+        let grown = resident_bytes()
+            .zip(before)
+            .map(|(after, before)| after - before);
+        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+        let each = |bytes: usize| bytes as f64 / f64::from(leases);
+        let measured = grown.map_or("unknown".to_owned(), |grown| format!("{:.0}", each(grown)));
+        println!(
+            "{leases:>9}  {measured:>16}  {:>16.0}",
+            each(node.memory_bytes())
+        );
+    }
+}
+
+fn fill(leases: u32) -> Node {
+    let templates = Templates::parse(&[TemplateSpec {
+        identifier_glob: Some("*".into()),
+        capacity: Some(1e6),
+        kind: Some(AlgorithmKind::FairShare),
+        lease_length: Some(Duration::from_secs(60)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        learning_mode_duration: Some(Duration::ZERO),
+        ..TemplateSpec::default()
+    }])
+    .unwrap();
+    let mut node = Node::new(Config::default(), templates);
+    node.handle_mastership(Mastership::Master { epoch: 1 }, Time::ZERO);
+    for client in 0..leases {
+        // All different, in no order, so that no two claims share an entry of the index.
+        let wants = f64::from(client.wrapping_mul(2_654_435_761)) + 1.0;
+        let request = GetCapacity {
+            client: HolderName::new(&format!("bench-client-{client:07}")).unwrap(),
+            sequence: Some(1),
+            asks: vec![Ask {
+                resource: ResourceId::new("bench").unwrap(),
+                priority: 0,
+                wants: Amount::new(wants).unwrap(),
+                has: None,
+            }],
+        };
+        node.handle_get_capacity(&request, Time::from_secs(1));
+    }
+    node
+}
+
+/// What the process has in memory, where the operating system tells.
+fn resident_bytes() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let kib: usize = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
