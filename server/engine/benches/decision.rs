@@ -9,6 +9,12 @@
 //! `changed` is the dear kind of request (the holder wants something else than before), `same` the
 //! common one.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a bench may panic"
+)]
+
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -171,7 +177,6 @@ impl Draws {
 
     /// From 1 to 1000, evenly on a logarithmic scale.
     fn wants(&mut self) -> Amount {
-        #[expect(clippy::cast_precision_loss, reason = "53 random bits")]
         let uniform = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         Amount::new(1000f64.powf(uniform)).unwrap()
     }

@@ -1,6 +1,7 @@
 //! What a lease costs in memory: fills one resource with holders whose names have 20 bytes, and
 //! reads from the operating system how much the process has grown.
 
+#![allow(clippy::unwrap_used, reason = "a bench may panic")]
 #![expect(clippy::print_stdout, reason = "the figure is what this is for")]
 
 use std::time::Duration;
@@ -31,7 +32,6 @@ fn main() {
         let grown = resident_bytes()
             .zip(before)
             .map(|(after, before)| after - before);
-        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
         let each = |bytes: usize| bytes as f64 / f64::from(leases);
         let measured = grown.map_or("unknown".to_owned(), |grown| format!("{:.0}", each(grown)));
         println!(

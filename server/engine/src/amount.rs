@@ -55,7 +55,10 @@ impl Amount {
     /// An amount out of our own arithmetic: what rounding pushed out of range is pulled back.
     pub(crate) fn from_computed(value: f64) -> Self {
         debug_assert!(!value.is_nan(), "our own arithmetic gave NaN");
-        // `max` also turns a NaN into 0, the safe side, should one ever get here.
+        #[expect(
+            clippy::manual_clamp,
+            reason = "max turns a NaN into 0, the safe side; clamp not"
+        )]
         let clamped = value.max(0.0).min(Self::MAX.0);
         Self(if clamped < Self::ALWAYS_EXACT {
             round_down_to_grid(clamped)

@@ -87,7 +87,6 @@ impl ExactSum {
         let top = self.shifted_left(zeros) >> (128 - 53);
         let exponent = 127 - i64::from(zeros) - 52;
         // 53 bits fit an f64 exactly, and the weight is between 2⁻¹⁸⁰ and 2⁷⁵: a normal number.
-        #[expect(clippy::cast_precision_loss, reason = "at most 53 bits")]
         let mantissa = top as f64;
         mantissa * power_of_two(exponent)
     }
@@ -113,7 +112,6 @@ impl From<Amount> for ExactSum {
         }
         let mantissa = u128::from(bits & ((1 << 52) - 1) | (1 << 52));
         // The amount is mantissa · 2^shift.
-        #[expect(clippy::cast_possible_wrap, reason = "an 11-bit number")]
         let shift = exponent as i32 - 1023 - 52;
         if shift >= 0 {
             return Self {

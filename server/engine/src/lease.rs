@@ -269,7 +269,6 @@ mod tests {
             let mut at = leases.clone();
             at.expire(Time::from_secs(second));
             let step = second.saturating_sub(59).min(29);
-            #[expect(clippy::cast_precision_loss, reason = "small")]
             let truly = 100.0 - step as f64;
             assert!(at.reserved().get() >= truly, "at {second} s");
         }

@@ -406,10 +406,8 @@ impl LeaseTable {
         let mut hasher = SipHasher13::new_with_keys(self.seed, 0x646f_6f72_7761_7264);
         hasher.write(name.as_bytes());
         hasher.write_u8(kind as u8);
-        let hash = hasher.finish();
-        #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
-        let low = hash as u32;
-        low
+        // The low half.
+        hasher.finish() as u32
     }
 }
 

@@ -31,7 +31,7 @@ impl Spread {
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         bits ^= bits >> 31;
-        let nanos = u128::from(bits) * range.as_nanos() >> 64;
+        let nanos = (u128::from(bits) * range.as_nanos()) >> 64;
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }

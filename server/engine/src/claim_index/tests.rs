@@ -132,7 +132,6 @@ fn ten_million_updates_do_not_make_the_sums_drift() {
         state ^= state << 17;
         state
     };
-    #[expect(clippy::cast_precision_loss, reason = "random bits")]
     let mut random_claim = move || {
         let exponent = (next() % 24) as f64 - 9.0;
         let mantissa = 1.0 + (next() % 1_000_000) as f64 / 1e6;
