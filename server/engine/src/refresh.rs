@@ -7,24 +7,27 @@
 
 use std::time::Duration;
 
-/// How many early refreshes a second a server invites for one resource, at most. With more holders
-/// than that waiting, they are spread over a longer time.
+use crate::time::Time;
+
+/// How many early refreshes a second a server invites for one resource, at most. With demand in
+/// motion, most holders of an overloaded resource wait or are waited for most of the time; this is
+/// what keeps a hundred thousand of them from coming every second.
 pub const EARLY_PER_SECOND_MAX: u32 = 2_000;
 
 /// Spreads refreshes over time, the same way each time for the same seed.
 #[derive(Clone, Debug)]
-pub struct Spread {
+struct Spread {
     state: u64,
 }
 
 impl Spread {
     /// One that is different for different seeds.
-    pub const fn new(seed: u64) -> Self {
+    const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
     /// A part of `range`, uniformly.
-    pub fn within(&mut self, range: Duration) -> Duration {
+    fn within(&mut self, range: Duration) -> Duration {
         // SplitMix64 (Steele, Lea, Flood, 2014).
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.state;
@@ -36,27 +39,49 @@ impl Spread {
     }
 }
 
-/// How long a holder that waits, or is waited for, is told to stay away: a little above the floor,
-/// spread so that `waiting` holders do not come at once, and never longer than `interval`.
-pub fn soon(interval: Duration, floor: Duration, waiting: usize, spread: &mut Spread) -> Duration {
-    // A request that comes right at the floor may arrive a little before it. Without a floor, a
-    // small part of the interval is soon enough.
-    let base = (floor + floor / 16).max(interval / 32);
-    let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
-    let range = base / 4 + Duration::from_secs(u64::from(waiting)) / EARLY_PER_SECOND_MAX;
-    interval.min(base + spread.within(range))
+/// Invites holders back before their refresh interval is over, so many a second and no more.
+#[derive(Clone, Debug)]
+pub struct Invitations {
+    spread: Spread,
+    /// The first time that is not taken yet.
+    next: Time,
 }
 
-/// How long a holder that learning mode leaves wanting is told to stay away: until learning is over
-/// in `remaining`, and a little, so that all of them do not come at once.
-pub fn after_learning(
-    interval: Duration,
-    floor: Duration,
-    remaining: Duration,
-    spread: &mut Spread,
-) -> Duration {
-    let range = interval / 8 + floor / 4;
-    interval.min((remaining + spread.within(range)).max(floor))
+impl Invitations {
+    /// None given yet.
+    pub const fn new(seed: u64) -> Self {
+        Self {
+            spread: Spread::new(seed),
+            next: Time::ZERO,
+        }
+    }
+
+    /// How long a holder that waits, or is waited for, is told to stay away: a little above the
+    /// floor, later if many are invited already, and never longer than `interval`.
+    pub fn soon(&mut self, interval: Duration, floor: Duration, now: Time) -> Duration {
+        // A request that is sent right at the floor may arrive a little before it. Without a
+        // floor, a small part of the interval is soon enough.
+        let base = (floor + floor / 16).max(interval / 32);
+        let wished = now + base + self.spread.within(base / 4);
+        let at = wished.max(self.next);
+        if at >= now + interval {
+            return interval;
+        }
+        self.next = at + Duration::from_secs(1) / EARLY_PER_SECOND_MAX;
+        at.since(now)
+    }
+
+    /// How long a holder that learning mode leaves wanting is told to stay away: until learning is
+    /// over in `remaining`, and a little, so that all of them do not come at once.
+    pub fn after_learning(
+        &mut self,
+        interval: Duration,
+        floor: Duration,
+        remaining: Duration,
+    ) -> Duration {
+        let range = interval / 8 + floor / 4;
+        interval.min((remaining + self.spread.within(range)).max(floor))
+    }
 }
 
 /// An interval that is shorter than what remains of the lease: itself, or just shorter.
@@ -72,24 +97,33 @@ mod tests {
 
     #[test]
     fn soon_is_above_the_floor_and_not_beyond_the_interval() {
-        let mut spread = Spread::new(7);
-        for waiting in [0, 1, 100, 1_000_000] {
-            for _ in 0..100 {
-                let soon = soon(15 * SECOND, SECOND, waiting, &mut spread);
-                assert!(soon > SECOND && soon <= 15 * SECOND, "{soon:?}");
-            }
+        let mut invitations = Invitations::new(7);
+        for _ in 0..10_000 {
+            let soon = invitations.soon(15 * SECOND, SECOND, Time::from_secs(100));
+            assert!(soon > SECOND && soon <= 15 * SECOND, "{soon:?}");
         }
-        assert_eq!(soon(SECOND / 2, SECOND, 3, &mut spread), SECOND / 2);
+        let soon = invitations.soon(SECOND / 2, SECOND, Time::from_secs(200));
+        assert_eq!(soon, SECOND / 2);
     }
 
     #[test]
-    fn many_who_wait_are_spread_over_a_longer_time() {
-        let mut spread = Spread::new(7);
-        let latest = (0..1000)
-            .map(|_| soon(60 * SECOND, SECOND, 20_000, &mut spread))
-            .max()
-            .unwrap();
-        assert!(latest > 10 * SECOND, "{latest:?}");
+    fn no_more_are_invited_a_second_than_may_be() {
+        let mut invitations = Invitations::new(7);
+        let (now, interval) = (Time::from_secs(100), 15 * SECOND);
+        let mut in_second = [0_u32; 16];
+        for _ in 0..100_000 {
+            let soon = invitations.soon(interval, SECOND, now);
+            if soon < interval {
+                in_second[usize::try_from(soon.as_secs()).unwrap()] += 1;
+            }
+        }
+        assert!(
+            in_second
+                .iter()
+                .all(|count| *count <= EARLY_PER_SECOND_MAX + 1),
+            "{in_second:?}"
+        );
+        assert!(in_second[10] >= EARLY_PER_SECOND_MAX - 1, "{in_second:?}");
     }
 
     #[test]

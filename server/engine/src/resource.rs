@@ -22,7 +22,7 @@ use crate::id::{HolderId, ResourceId};
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
 use crate::node::Limits;
-use crate::refresh::{self, Spread};
+use crate::refresh::{self, Invitations};
 use crate::request::{Has, RefusalReason};
 use crate::snapshot::{LeaseSnapshot, ResourceSnapshot};
 use crate::supply::Supply;
@@ -97,7 +97,7 @@ pub struct Resource {
     table: LeaseTable,
     learning_until: Option<Time>,
     lowering: Lowering,
-    spread: Spread,
+    invitations: Invitations,
     expired: u64,
 }
 
@@ -119,7 +119,7 @@ impl Resource {
             table: LeaseTable::new(seed),
             learning_until: None,
             lowering: Lowering::default(),
-            spread: Spread::new(seed),
+            invitations: Invitations::new(seed),
             expired: 0,
         };
         resource.learn_from(master_since, now);
@@ -595,11 +595,9 @@ impl Resource {
         let awaited = others_want && holding.reserved() > newest.capacity;
         let refresh_in = match self.learning_remaining(now) {
             Some(remaining) if wanting => {
-                refresh::after_learning(interval, floor, remaining, &mut self.spread)
+                self.invitations.after_learning(interval, floor, remaining)
             }
-            None if holding.waits || awaited => {
-                refresh::soon(interval, floor, self.table.waiting(), &mut self.spread)
-            }
+            None if holding.waits || awaited => self.invitations.soon(interval, floor, now),
             _ => interval,
         };
         refresh::within_lease(refresh_in, newest.expires_at.since(now))
