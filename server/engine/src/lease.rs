@@ -36,11 +36,28 @@ pub struct Leases {
     newest: Lease,
     /// From the largest, which ends first, to the smallest, which ends last; none covers another,
     /// nor does the newest cover any. Almost always empty.
-    #[expect(
-        clippy::box_collection,
-        reason = "8 bytes in every holder instead of 24"
-    )]
-    older: Option<Box<Vec<Lease>>>,
+    older: Older,
+}
+
+/// Leases in the order that [`Leases`] says.
+#[derive(Clone, Debug, Default)]
+enum Older {
+    #[default]
+    None,
+    /// What there is while a shrink is on its way.
+    One(Lease),
+    /// Two or more: shrinks on top of each other.
+    Many(Vec<Lease>),
+}
+
+impl Older {
+    fn as_slice(&self) -> &[Lease] {
+        match self {
+            Self::None => &[],
+            Self::One(lease) => std::slice::from_ref(lease),
+            Self::Many(leases) => leases,
+        }
+    }
 }
 
 /// Older leases kept apart for one holder. Beyond that the last two are counted as one that is as
@@ -52,7 +69,7 @@ impl Leases {
     pub fn new(lease: Lease) -> Self {
         Self {
             newest: lease,
-            older: None,
+            older: Older::None,
         }
     }
 
@@ -63,7 +80,7 @@ impl Leases {
 
     /// The most the holder may be using now.
     pub fn reserved(&self) -> Amount {
-        let older = self.older.as_ref().and_then(|older| older.first());
+        let older = self.older.as_slice().first();
         older.map_or(self.newest.capacity, |lease| {
             lease.capacity.max(self.newest.capacity)
         })
@@ -71,48 +88,43 @@ impl Leases {
 
     /// When the first of the leases ends.
     pub fn next_expiry(&self) -> Time {
-        let older = self
-            .older
-            .as_ref()
-            .and_then(|older| older.iter().map(|l| l.expires_at).min());
-        older.map_or(self.newest.expires_at, |time| {
-            time.min(self.newest.expires_at)
-        })
+        let older = self.older.as_slice().iter().map(|lease| lease.expires_at);
+        older.fold(self.newest.expires_at, Time::min)
     }
 
     /// Gives the holder a new lease. What it had before still counts.
     pub fn grant(&mut self, lease: Lease) {
         let before = std::mem::replace(&mut self.newest, lease);
-        if self.older.is_none() && lease.covers(&before) {
-            return;
+        let nothing_before = lease.covers(&before) || before.capacity.is_zero();
+        match (&self.older, nothing_before) {
+            (Older::None, true) => {}
+            (Older::None, false) => self.older = Older::One(before),
+            _ => {
+                let mut older = self.older.as_slice().to_vec();
+                older.push(before);
+                self.keep(older);
+            }
         }
-        let mut older = self.older.take().map(|older| *older).unwrap_or_default();
-        older.push(before);
-        self.keep(older);
     }
 
     /// Replaces what counts by the newest lease alone (`shrink: immediate`).
     pub fn forget_older(&mut self) {
-        self.older = None;
+        self.older = Older::None;
     }
 
     /// The holder says, in a request that is newer than all before, that it has this much.
     pub fn acknowledge(&mut self, has: Amount) {
-        self.newest.capacity = self.newest.capacity.min(has);
-        if let Some(mut older) = self.older.take() {
-            for lease in older.iter_mut() {
-                lease.capacity = lease.capacity.min(has);
-            }
-            self.keep(*older);
-        }
+        let capped = |lease: Lease| Lease {
+            capacity: lease.capacity.min(has),
+            ..lease
+        };
+        self.newest = capped(self.newest);
+        self.change_older(|lease| Some(capped(lease)));
     }
 
     /// Drops the leases that have ended. Returns whether any is left.
     pub fn expire(&mut self, now: Time) -> bool {
-        if let Some(mut older) = self.older.take() {
-            older.retain(|lease| lease.expires_at > now);
-            self.keep(*older);
-        }
+        self.change_older(|lease| (lease.expires_at > now).then_some(lease));
         if self.newest.expires_at > now {
             return true;
         }
@@ -120,8 +132,10 @@ impl Leases {
         // know it. It has nothing by its newest lease for as long as the older ones count.
         match self
             .older
-            .as_ref()
-            .and_then(|older| older.iter().map(|l| l.expires_at).max())
+            .as_slice()
+            .iter()
+            .map(|lease| lease.expires_at)
+            .max()
         {
             Some(expires_at) => {
                 self.newest = Lease {
@@ -134,6 +148,23 @@ impl Leases {
         }
     }
 
+    /// Changes or drops each of the older leases, and keeps those that then count for something.
+    fn change_older(&mut self, change: impl Fn(Lease) -> Option<Lease>) {
+        match std::mem::take(&mut self.older) {
+            Older::None => {}
+            Older::One(lease) => {
+                let kept = change(lease).filter(|lease| self.counts(lease));
+                self.older = kept.map_or(Older::None, Older::One);
+            }
+            Older::Many(leases) => self.keep(leases.into_iter().filter_map(change).collect()),
+        }
+    }
+
+    /// Whether an older lease may allow more than the newest.
+    fn counts(&self, older: &Lease) -> bool {
+        !self.newest.covers(older) && !older.capacity.is_zero()
+    }
+
     /// Keeps of the older leases those that count for something.
     fn keep(&mut self, mut older: Vec<Lease>) {
         older.sort_by(|a, b| {
@@ -143,9 +174,7 @@ impl Leases {
         });
         let mut longest: Option<Time> = None;
         older.retain(|lease| {
-            let counts = !self.newest.covers(lease)
-                && !lease.capacity.is_zero()
-                && longest.is_none_or(|time| lease.expires_at > time);
+            let counts = self.counts(lease) && longest.is_none_or(|time| lease.expires_at > time);
             if counts {
                 longest = Some(lease.expires_at);
             }
@@ -157,7 +186,11 @@ impl Leases {
                 before.expires_at = last.expires_at;
             }
         }
-        self.older = (!older.is_empty()).then(|| Box::new(older));
+        self.older = match older.as_slice() {
+            [] => Older::None,
+            [lease] => Older::One(*lease),
+            _ => Older::Many(older),
+        };
     }
 }
 
@@ -191,7 +224,7 @@ mod tests {
     fn a_larger_or_equal_lease_replaces_the_one_before() {
         let mut leases = Leases::new(lease(40.0, 60));
         leases.grant(lease(100.0, 70));
-        assert!(leases.older.is_none());
+        assert!(leases.older.as_slice().is_empty());
         check(&leases, &[(0, 100.0), (69, 100.0), (70, 0.0)]);
     }
 
@@ -264,7 +297,7 @@ mod tests {
         for step in 1..30_u32 {
             leases.grant(lease(100.0 - f64::from(step), 60 + u64::from(step)));
         }
-        assert!(leases.older.as_ref().unwrap().len() <= OLDER_MAX);
+        assert!(leases.older.as_slice().len() <= OLDER_MAX);
         for second in 0..60 + 29 {
             let mut at = leases.clone();
             at.expire(Time::from_secs(second));
