@@ -1,1 +1,23 @@
-//! Placeholder.
+//! Doorward's server: everything around the engine that touches the world.
+//!
+//! The engine ([`doorward_engine`]) decides; this crate gives it a clock, a lock, a network and
+//! operators. [`app::Server`] is a running server, started and shut down by the binary, by the
+//! demonstration and by tests alike. What knows what:
+//!
+//! - [`node_handle`] holds the node behind a lock that is taken for pure calls only;
+//! - [`rpc`] serves gRPC, and [`rpc::convert`] alone knows both wire and engine types;
+//! - [`election`] says who the master of the node is;
+//! - [`status`] is what a server tells about itself, which [`web`], [`metrics`] and the admin
+//!   service render;
+//! - [`clock`] alone reads clocks and draws entropy.
+
+pub mod app;
+pub mod clock;
+pub mod election;
+pub mod flags;
+pub mod logs;
+pub mod metrics;
+pub mod node_handle;
+pub mod rpc;
+pub mod status;
+pub mod web;

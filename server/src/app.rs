@@ -1,0 +1,367 @@
+//! A running server: sockets, services and tasks around one node.
+//!
+//! [`Server::start`] binds its sockets (port 0 picks free ones), takes part in the election and
+//! serves; [`Server::shutdown`] stops accepting, finishes what is in flight and ends. The binary,
+//! the demonstration and the tests all run this. Dropping a server without a shutdown stops its
+//! tasks and lets open connections end by themselves.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::node;
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::template::Templates;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::server::TcpIncoming;
+use tracing::{debug, info, warn};
+
+use crate::clock::{self, Clock};
+use crate::election::Election;
+use crate::metrics::Metrics;
+use crate::node_handle::NodeHandle;
+use crate::rpc::meter::MeterLayer;
+use crate::rpc::{self, Health};
+use crate::status::{Board, Readiness};
+use crate::web;
+
+/// How a server is set up.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The node this server belongs to; unique in the tree.
+    pub node_name: String,
+    /// Where gRPC is served. Port 0: any free one.
+    pub listen: SocketAddr,
+    /// Where the pages and metrics are. Absent: nowhere.
+    pub http_listen: Option<SocketAddr>,
+    /// The address told to others, `host:port`. Absent: the one that is bound.
+    pub advertise: Option<String>,
+    /// What is in force at the start.
+    pub templates: Templates,
+    /// Where they come from, for people.
+    pub templates_source: String,
+    /// The node's own settings.
+    pub node: node::Config,
+    /// How the master is found.
+    pub election: Election,
+    /// How long a shutdown waits for what is in flight.
+    pub shutdown_grace: Duration,
+}
+
+/// A root on free loopback ports, without templates, with a fresh seed.
+impl Default for Config {
+    fn default() -> Self {
+        let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self {
+            node_name: "root".to_owned(),
+            listen: loopback,
+            http_listen: Some(loopback),
+            advertise: None,
+            templates: Templates::default(),
+            templates_source: "nowhere".to_owned(),
+            node: node::Config {
+                seed: clock::seed(),
+                ..node::Config::default()
+            },
+            election: Election::default(),
+            shutdown_grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A part of a server that has a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Port {
+    /// gRPC.
+    Grpc,
+    /// Pages and metrics.
+    Http,
+}
+
+impl Port {
+    const fn flag(self) -> &'static str {
+        match self {
+            Self::Grpc => "--listen",
+            Self::Http => "--http-listen",
+        }
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Grpc => "gRPC",
+            Self::Http => "HTTP",
+        })
+    }
+}
+
+/// Why a server did not start, or does not go on.
+#[derive(Debug, Error)]
+pub enum ServerError {
+    /// A socket cannot be had.
+    #[error(
+        "cannot listen for {port} on {address}; if another server runs there, stop it or choose \
+         another address with {flag}",
+        flag = port.flag()
+    )]
+    Listen {
+        /// For what.
+        port: Port,
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The descriptors compiled into the program are broken.
+    #[error("gRPC reflection cannot be set up")]
+    Reflection(#[from] tonic_reflection::server::Error),
+    /// A part stopped by itself.
+    #[error("{port} is no longer served")]
+    Stopped {
+        /// Which.
+        port: Port,
+        /// Why, if it says so.
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+}
+
+/// How a shutdown went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shutdown {
+    /// Everything in flight was finished.
+    Complete,
+    /// The grace was over before; what was left was cut off.
+    CutOff,
+}
+
+type Served = (Port, Result<(), Box<dyn std::error::Error + Send + Sync>>);
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    board: Arc<Board>,
+    metrics: Arc<Metrics>,
+    health: Health,
+    grpc_address: SocketAddr,
+    http_address: Option<SocketAddr>,
+    shutdown_grace: Duration,
+    stop_grpc: CancellationToken,
+    stop_http: CancellationToken,
+    serving: JoinSet<Served>,
+    /// The timer and whoever else works in the background. Stopped when dropped.
+    background: JoinSet<()>,
+}
+
+impl Server {
+    /// Binds, takes part in the election, and serves.
+    ///
+    /// # Errors
+    ///
+    /// If a socket cannot be had.
+    pub async fn start(config: Config) -> Result<Self, ServerError> {
+        let grpc = listen(Port::Grpc, config.listen).await?;
+        let http = match config.http_listen {
+            Some(address) => Some(listen(Port::Http, address).await?),
+            None => None,
+        };
+        let (grpc, grpc_address) = grpc;
+        let clock = Clock::start();
+        let node = Arc::new(NodeHandle::new(config.node, config.templates, clock));
+        let board = Arc::new(Board::new(
+            config.node_name,
+            config.advertise.unwrap_or_else(|| grpc_address.to_string()),
+            config.templates_source,
+            Arc::clone(&node),
+        ));
+        let metrics = Arc::new(Metrics::new(&board));
+        metrics.count_template_load(true, clock::wall());
+        let (routes, health) = rpc::routes(&board, &metrics)?;
+
+        let mut mastership = config.election.start();
+        let first = mastership.borrow_and_update().clone();
+        take_mastership(&board, &health, first).await;
+
+        let mut background = JoinSet::new();
+        background.spawn(Arc::clone(&node).run_timer());
+        background.spawn(follow(mastership, Arc::clone(&board), health.clone()));
+
+        let mut serving = JoinSet::new();
+        let stop_grpc = CancellationToken::new();
+        let stop_http = CancellationToken::new();
+        let grpc = tonic::transport::Server::builder()
+            .timeout(rpc::CALL_TIMEOUT)
+            .max_concurrent_streams(rpc::STREAMS_PER_CONNECTION_MAX)
+            .http2_max_header_list_size(rpc::HEADER_BYTES_MAX)
+            .http2_keepalive_interval(Some(rpc::KEEPALIVE_INTERVAL))
+            .http2_keepalive_timeout(Some(rpc::KEEPALIVE_TIMEOUT))
+            .layer(MeterLayer::new(Arc::clone(&metrics), clock))
+            .add_routes(routes)
+            .serve_with_incoming_shutdown(
+                TcpIncoming::from(grpc)
+                    .with_nodelay(Some(true))
+                    .with_keepalive(Some(rpc::KEEPALIVE_INTERVAL)),
+                stop_grpc.clone().cancelled_owned(),
+            );
+        serving.spawn(async move { (Port::Grpc, grpc.await.map_err(Into::into)) });
+        let http_address = http.map(|(listener, address)| {
+            let router = web::router(Arc::clone(&board), Arc::clone(&metrics));
+            let served = axum::serve(listener, router)
+                .with_graceful_shutdown(stop_http.clone().cancelled_owned());
+            serving.spawn(async move { (Port::Http, served.await.map_err(Into::into)) });
+            address
+        });
+        info!(node = board.node_name(), grpc = %grpc_address, "serving gRPC");
+        if let Some(address) = http_address {
+            info!("status page at http://{address}/");
+        }
+        Ok(Self {
+            board,
+            metrics,
+            health,
+            grpc_address,
+            http_address,
+            shutdown_grace: config.shutdown_grace,
+            stop_grpc,
+            stop_http,
+            serving,
+            background,
+        })
+    }
+
+    /// Where gRPC is served.
+    pub fn grpc_address(&self) -> SocketAddr {
+        self.grpc_address
+    }
+
+    /// Where the pages are, if they are served.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http_address
+    }
+
+    /// What the server tells about itself, and its node.
+    pub fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    /// What the server counts.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Runs a task until the server ends.
+    pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.background.spawn(task);
+    }
+
+    /// New templates are in force from now on.
+    pub fn apply_templates(&self, templates: Templates) {
+        apply_templates(&self.board, &self.metrics, templates);
+    }
+
+    /// New templates were not in order: those in force stay, and everyone who looks is told.
+    pub fn refuse_templates(&self, problem: String) {
+        refuse_templates(&self.board, &self.metrics, problem);
+    }
+
+    /// Waits until a part stops by itself, which none should. Cancel safe.
+    pub async fn failed(&mut self) -> ServerError {
+        match self.serving.join_next().await {
+            Some(Ok((port, result))) => ServerError::Stopped {
+                port,
+                source: result.err(),
+            },
+            Some(Err(error)) => ServerError::Stopped {
+                port: Port::Grpc,
+                source: Some(error.into()),
+            },
+            // Told before, and not heeded.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Stops accepting, finishes what is in flight within the grace, and ends. The HTTP port goes
+    /// last, so that `/readyz` can tell.
+    pub async fn shutdown(mut self) -> Shutdown {
+        self.board.post_stopping();
+        self.health.stop().await;
+        self.stop_grpc.cancel();
+        let (serving, stop_http) = (&mut self.serving, &self.stop_http);
+        let finished = tokio::time::timeout(self.shutdown_grace, async {
+            let has_http = self.http_address.is_some();
+            while serving.len() > usize::from(has_http) {
+                serving.join_next().await;
+            }
+            stop_http.cancel();
+            while serving.join_next().await.is_some() {}
+        })
+        .await;
+        match finished {
+            Ok(()) => Shutdown::Complete,
+            Err(_) => {
+                warn!("the grace is over; what is still in flight is cut off");
+                self.serving.shutdown().await;
+                Shutdown::CutOff
+            }
+        }
+    }
+}
+
+/// New templates are in force from now on.
+pub fn apply_templates(board: &Board, metrics: &Metrics, templates: Templates) {
+    let count = templates.len();
+    board
+        .node()
+        .change(|node, now| node.handle_templates(templates, now));
+    board.post_templates(None);
+    metrics.count_template_load(true, clock::wall());
+    info!(templates = count, "new templates are in force");
+}
+
+/// New templates were not in order: those in force stay, and everyone who looks is told.
+pub fn refuse_templates(board: &Board, metrics: &Metrics, problem: String) {
+    warn!("new templates refused, those in force stay:\n{problem}");
+    board.post_templates(Some(problem));
+    metrics.count_template_load(false, clock::wall());
+}
+
+async fn listen(port: Port, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
+    let failed = |source| ServerError::Listen {
+        port,
+        address,
+        source,
+    };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
+
+/// Hands every change of mastership to the node.
+async fn follow(mut mastership: watch::Receiver<Mastership>, board: Arc<Board>, health: Health) {
+    while mastership.changed().await.is_ok() {
+        let now = mastership.borrow_and_update().clone();
+        take_mastership(&board, &health, now).await;
+    }
+    debug!("mastership is settled for good");
+}
+
+async fn take_mastership(board: &Board, health: &Health, mastership: Mastership) {
+    match &mastership {
+        Mastership::Master { epoch } => info!(epoch, "this server is the master"),
+        Mastership::Follower { master_address, .. } => {
+            info!(master_address, "another server is the master");
+        }
+        Mastership::Unknown => warn!("no master is known"),
+    }
+    board
+        .node()
+        .change(|node, now| node.handle_mastership(mastership, now));
+    health.set(board.readiness() == Readiness::Ready).await;
+}

@@ -1,0 +1,271 @@
+//! The command line: flags, each with an environment variable, and what `--help` teaches.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use doorward_engine::id::{HolderName, IdError};
+use thiserror::Error;
+
+use crate::logs::LogFormat;
+
+const EXAMPLES: &str = "\
+Examples:
+  doorward-server
+      A root on loopback with built-in example templates. Its status page is at
+      http://127.0.0.1:6971/.
+  doorward-server --check templates.yaml
+      Validates a file and names every problem in it with its line.
+  doorward-server --listen 0.0.0.0:6970 --advertise quota.example.com:6970 \\
+      --templates /etc/doorward/templates.yaml --log-format json
+      A root for others to reach. It reloads the file when it changes and on SIGHUP; if the new
+      version is not in order, it says why and keeps the one in force.
+
+Every flag can be given as an environment variable, named beside it; a flag wins over its variable.
+
+Exit codes: 0 done, or stopped by SIGTERM or SIGINT; 1 failed while running; 2 wrong usage, or
+templates that are not in order.";
+
+/// What the process was started with.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "doorward-server",
+    version,
+    about = "Shares capacity among clients, by leases: exactly fair, never over capacity.",
+    after_help = EXAMPLES,
+    subcommand_negates_reqs = true,
+    args_conflicts_with_subcommands = true,
+    max_term_width = 100,
+)]
+pub struct Flags {
+    /// What to do instead of serving.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// How to serve.
+    #[command(flatten)]
+    pub serve: ServeFlags,
+}
+
+/// What to do instead of serving.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Prints a completion script for a shell.
+    Completions {
+        /// For which shell.
+        shell: Shell,
+    },
+}
+
+/// How to serve.
+#[derive(Clone, Debug, Args)]
+pub struct ServeFlags {
+    /// Where to serve gRPC.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "DOORWARD_LISTEN",
+        default_value = "127.0.0.1:6970"
+    )]
+    pub listen: SocketAddr,
+
+    /// Where to serve the status page, /metrics, /healthz and /readyz; "none" for nowhere.
+    #[arg(
+        long,
+        value_name = "ADDRESS|none",
+        env = "DOORWARD_HTTP_LISTEN",
+        default_value = "127.0.0.1:6971"
+    )]
+    pub http_listen: HttpListen,
+
+    /// The address clients are told, host:port [default: the one that is listened on].
+    #[arg(long, value_name = "HOST:PORT", env = "DOORWARD_ADVERTISE", value_parser = advertised)]
+    pub advertise: Option<String>,
+
+    /// The name of the node this server belongs to; unique in the tree.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "DOORWARD_NODE",
+        default_value = "root",
+        value_parser = node_name
+    )]
+    pub node: String,
+
+    /// A YAML file with resource templates [default: built-in examples].
+    ///
+    /// It is read again when it changes and on SIGHUP. A version that is not in order is reported,
+    /// and the one in force stays in force.
+    #[arg(long, value_name = "FILE", env = "DOORWARD_TEMPLATES")]
+    pub templates: Option<PathBuf>,
+
+    /// Validates a template file, reports every problem in it, and exits.
+    #[arg(long, value_name = "FILE", env = "DOORWARD_CHECK")]
+    pub check: Option<PathBuf>,
+
+    /// A client that asks for a resource faster than this gets its current lease again; 0s: every
+    /// request is decided.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "DOORWARD_REFRESH_FLOOR",
+        default_value = "1s",
+        value_parser = humantime::parse_duration
+    )]
+    pub refresh_floor: Duration,
+
+    /// How many resources may have leases out; requests for more are refused.
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "DOORWARD_RESOURCES_MAX",
+        default_value_t = 100_000
+    )]
+    pub resources_max: usize,
+
+    /// How many holders one resource may have; requests of more are refused.
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "DOORWARD_LEASES_PER_RESOURCE_MAX",
+        default_value_t = 2_000_000
+    )]
+    pub leases_per_resource_max: usize,
+
+    /// How long a shutdown waits for calls in flight.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "DOORWARD_SHUTDOWN_GRACE",
+        default_value = "10s",
+        value_parser = humantime::parse_duration
+    )]
+    pub shutdown_grace: Duration,
+
+    /// How log lines look; they go to standard error.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        env = "DOORWARD_LOG_FORMAT",
+        default_value_t
+    )]
+    pub log_format: LogFormat,
+
+    /// What to log: error, warn, info, debug or trace, also per module, as in
+    /// "warn,doorward_server=debug".
+    #[arg(
+        long,
+        value_name = "FILTER",
+        env = "DOORWARD_LOG",
+        default_value = "info"
+    )]
+    pub log_level: String,
+}
+
+/// Where the pages are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HttpListen(
+    /// Absent: nowhere.
+    pub Option<SocketAddr>,
+);
+
+/// Why a text is neither an address nor `none`.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("give an IP address and a port, as in 127.0.0.1:6971, or \"none\"")]
+pub struct HttpListenError;
+
+impl FromStr for HttpListen {
+    type Err = HttpListenError;
+
+    fn from_str(text: &str) -> Result<Self, HttpListenError> {
+        if text == "none" {
+            return Ok(Self(None));
+        }
+        text.parse()
+            .map(|address| Self(Some(address)))
+            .map_err(|_| HttpListenError)
+    }
+}
+
+fn node_name(text: &str) -> Result<String, IdError> {
+    HolderName::new(text).map(|name| name.to_string())
+}
+
+/// Anything goes that names a host and a port: what it means is for the clients to find out.
+fn advertised(text: &str) -> Result<String, String> {
+    let port = text.rsplit_once(':').and_then(|(host, port)| {
+        let port = port.parse::<u16>().ok()?;
+        (!host.is_empty() && !host.contains(char::is_whitespace)).then_some(port)
+    });
+    match port {
+        Some(1..) => Ok(text.to_owned()),
+        Some(0) | None => Err("give a host and a port, as in quota.example.com:6970".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        Flags::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_has_an_environment_variable_and_a_help_text() {
+        for argument in Flags::command().get_arguments() {
+            let name = argument.get_id().as_str();
+            let variable = argument
+                .get_env()
+                .unwrap_or_else(|| panic!("{name} has no environment variable"));
+            assert!(
+                variable.to_string_lossy().starts_with("DOORWARD_"),
+                "{name}"
+            );
+            assert!(argument.get_help().is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn without_flags_it_serves_on_loopback() {
+        let flags = Flags::try_parse_from(["doorward-server"]).expect("no flag is needed");
+        assert!(flags.serve.listen.ip().is_loopback());
+        assert!(
+            flags
+                .serve
+                .http_listen
+                .0
+                .is_some_and(|a| a.ip().is_loopback())
+        );
+    }
+
+    #[test]
+    fn the_pages_can_be_switched_off() {
+        let flags = Flags::try_parse_from(["doorward-server", "--http-listen", "none"]);
+        assert_eq!(flags.expect("in order").serve.http_listen, HttpListen(None));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for bad in [
+            ["--listen", "localhost"],
+            ["--http-listen", "off"],
+            ["--advertise", "nowhere"],
+            ["--advertise", ":6970"],
+            ["--advertise", "host:0"],
+            ["--node", ""],
+            ["--refresh-floor", "soon"],
+            ["--log-format", "xml"],
+        ] {
+            let arguments = ["doorward-server", bad[0], bad[1]];
+            assert!(Flags::try_parse_from(arguments).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Metrics for Prometheus, in its text format.
+//!
+//! What the process counts is kept here; what the node knows is read at each scrape, from one
+//! snapshot. The number of time series is bounded: resources beyond [`RESOURCES_MAX`] (in the
+//! order of their ids) are counted in `doorward_resources_not_listed` and left out, and calls of
+//! methods that do not exist share the method `other`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use doorward_engine::snapshot::{Counters, ResourceSnapshot};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+use tonic::Code;
+
+use crate::status::Board;
+
+/// Resources with time series of their own.
+pub const RESOURCES_MAX: usize = 1_000;
+
+/// The content type of [`Metrics::render`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The methods that are counted by name, as they stand in a call's path.
+const METHODS: [&str; 9] = [
+    "/doorman.Capacity/Discovery",
+    "/doorman.Capacity/GetCapacity",
+    "/doorman.Capacity/GetServerCapacity",
+    "/doorman.Capacity/ReleaseCapacity",
+    "/doorward.admin.v1.Admin/GetStatus",
+    "/grpc.health.v1.Health/Check",
+    "/grpc.health.v1.Health/Watch",
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+];
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    method: &'static str,
+    code: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct MethodLabels {
+    method: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LoadLabels {
+    outcome: &'static str,
+}
+
+/// What the process counts.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    calls: Family<CallLabels, Counter>,
+    call_seconds: Family<MethodLabels, Histogram>,
+    asks_malformed: Counter,
+    template_loads: Family<LoadLabels, Counter>,
+    templates_loaded: Gauge<f64, AtomicU64>,
+}
+
+impl Metrics {
+    /// Metrics of a server, which reads the node from its board.
+    pub fn new(board: &Arc<Board>) -> Self {
+        let mut registry = Registry::with_prefix("doorward");
+        let calls = Family::<CallLabels, Counter>::default();
+        let call_seconds = Family::<MethodLabels, Histogram>::new_with_constructor(|| {
+            // 32 µs to 1 s, in steps of 2.
+            Histogram::new(exponential_buckets(0.000_032, 2.0, 16))
+        });
+        let asks_malformed = Counter::default();
+        let template_loads = Family::<LoadLabels, Counter>::default();
+        let templates_loaded = Gauge::<f64, AtomicU64>::default();
+        registry.register(
+            "build",
+            "The version of the server",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
+        registry.register("rpcs", "Calls answered, by method and code", calls.clone());
+        registry.register(
+            "rpc_duration_seconds",
+            "How long calls took in the server",
+            call_seconds.clone(),
+        );
+        registry.register(
+            "asks_malformed",
+            "Resources in requests that were refused because they were malformed",
+            asks_malformed.clone(),
+        );
+        registry.register(
+            "template_loads",
+            "Versions of the templates read, by whether they came into force",
+            template_loads.clone(),
+        );
+        registry.register(
+            "templates_loaded_timestamp_seconds",
+            "When the templates in force were read, since the Unix epoch",
+            templates_loaded.clone(),
+        );
+        registry.register_collector(Box::new(NodeCollector(Arc::clone(board))));
+        let metrics = Self {
+            registry,
+            calls,
+            call_seconds,
+            asks_malformed,
+            template_loads,
+            templates_loaded,
+        };
+        for outcome in ["ok", "failed"] {
+            let _ = metrics
+                .template_loads
+                .get_or_create(&LoadLabels { outcome });
+        }
+        metrics
+    }
+
+    /// A call was answered.
+    pub fn observe_call(&self, path: &str, code: Code, took: Duration) {
+        let method = METHODS
+            .iter()
+            .find(|method| **method == path)
+            .map_or("other", |method| method.trim_start_matches('/'));
+        self.calls
+            .get_or_create(&CallLabels {
+                method,
+                code: code_name(code),
+            })
+            .inc();
+        self.call_seconds
+            .get_or_create(&MethodLabels { method })
+            .observe(took.as_secs_f64());
+    }
+
+    /// So many resources of a request were refused at the door.
+    pub fn count_malformed(&self, asks: usize) {
+        self.asks_malformed
+            .inc_by(u64::try_from(asks).unwrap_or(u64::MAX));
+    }
+
+    /// A version of the templates was read, at that time since the Unix epoch.
+    pub fn count_template_load(&self, in_force: bool, wall: Duration) {
+        let outcome = if in_force { "ok" } else { "failed" };
+        self.template_loads
+            .get_or_create(&LoadLabels { outcome })
+            .inc();
+        if in_force {
+            self.templates_loaded.set(wall.as_secs_f64());
+        }
+    }
+
+    /// All metrics as text.
+    ///
+    /// # Errors
+    ///
+    /// If a metric cannot be written, which is a bug.
+    pub fn render(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// Reads the node at each scrape.
+#[derive(Debug)]
+struct NodeCollector(Arc<Board>);
+
+impl Collector for NodeCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        let (snapshot, is_master, templates, memory) = self.0.node().read(|node, now| {
+            (
+                node.snapshot(now),
+                node.mastership().is_master(),
+                node.templates().len(),
+                node.memory_bytes(),
+            )
+        });
+        let refused = self.0.templates_news().problem.is_some();
+        let resources = snapshot.resources.len();
+        for (name, help, value) in [
+            (
+                "is_master",
+                "1 if this server is the master of its node",
+                f64::from(u8::from(is_master)),
+            ),
+            (
+                "templates_refused",
+                "1 if the newest version of the templates was refused",
+                f64::from(u8::from(refused)),
+            ),
+            ("templates", "Templates in force", float(templates)),
+            ("resources", "Resources with leases out", float(resources)),
+            (
+                "resources_not_listed",
+                "Resources without time series of their own, since there are too many",
+                float(resources.saturating_sub(RESOURCES_MAX)),
+            ),
+            (
+                "lease_memory_bytes",
+                "Memory behind all resources and leases",
+                float(memory),
+            ),
+        ] {
+            let gauge = ConstGauge::new(value);
+            gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+        }
+        for (name, help, value) in counters(snapshot.counters) {
+            let counter = ConstCounter::new(value);
+            counter.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
+        }
+        let listed = snapshot
+            .resources
+            .get(..RESOURCES_MAX)
+            .unwrap_or(&snapshot.resources);
+        if listed.is_empty() {
+            return Ok(());
+        }
+        for (name, help, value_of) in RESOURCE_GAUGES {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for resource in listed {
+                let labels = [("resource", resource.resource.as_str())];
+                let gauge = ConstGauge::new(value_of(resource));
+                gauge.encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A gauge of every resource: its name, what it means, and how to read it.
+type ResourceGauge = (&'static str, &'static str, fn(&ResourceSnapshot) -> f64);
+
+const RESOURCE_GAUGES: [ResourceGauge; 8] = [
+    (
+        "resource_capacity",
+        "What there is to share, in the resource's own unit",
+        |resource| resource.capacity,
+    ),
+    ("resource_wants", "Sum of what holders want", |resource| {
+        resource.wants
+    }),
+    (
+        "resource_granted",
+        "Sum of what the newest leases say",
+        |resource| resource.granted,
+    ),
+    (
+        "resource_reserved",
+        "Sum of the most that may be in use",
+        |resource| resource.reserved,
+    ),
+    ("resource_leases", "Leases out", |resource| {
+        float(resource.leases)
+    }),
+    (
+        "resource_clients",
+        "Clients served, those of child servers included",
+        |resource| resource.clients,
+    ),
+    (
+        "resource_waiting",
+        "Holders that get less than their share until others have shrunk",
+        |resource| float(resource.waiting),
+    ),
+    (
+        "resource_learning_remaining_seconds",
+        "How long learning mode still lasts; 0: it is over",
+        |resource| {
+            resource
+                .learning_remaining
+                .map_or(0.0, |left| left.as_secs_f64())
+        },
+    ),
+];
+
+fn counters(counters: Counters) -> [(&'static str, &'static str, u64); 7] {
+    [
+        ("decisions", "Asks that were decided", counters.decisions),
+        (
+            "asks_too_early",
+            "Asks answered with the current lease since they came faster than the floor",
+            counters.too_early,
+        ),
+        (
+            "asks_out_of_order",
+            "Asks and releases older than the newest seen",
+            counters.out_of_order,
+        ),
+        ("asks_refused", "Asks that were refused", counters.refused),
+        ("leases_released", "Leases released", counters.released),
+        ("leases_expired", "Leases expired", counters.expired),
+        (
+            "requests_redirected",
+            "Requests answered with where the master is",
+            counters.redirected,
+        ),
+    ]
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count far below 2^53")]
+const fn float(count: usize) -> f64 {
+    count as f64
+}
+
+/// The code as gRPC's documentation spells it.
+fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}

@@ -1,0 +1,166 @@
+//! The node as a process holds it: behind a lock, on the real clock.
+//!
+//! The lock is taken for a pure call of the engine (microseconds) and never across an await. Each
+//! time the node was changed, what it has to tell goes to the log, and the timer learns if the
+//! next timeout has moved forward.
+//!
+//! Should the engine ever panic, its sums can no longer be trusted. The node is then started anew,
+//! as if the process had been restarted: it forgets its leases, and learns them from the holders
+//! in learning mode. That costs a learning period, and never capacity that is not there.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::node::{Config, Event, Node};
+use doorward_engine::template::Templates;
+use doorward_engine::time::Time;
+use tokio::sync::Notify;
+use tracing::{debug, error, info, warn};
+
+use crate::clock::Clock;
+
+/// A node on the real clock, shared by everyone in the process.
+#[derive(Debug)]
+pub struct NodeHandle {
+    node: Mutex<Node>,
+    config: Config,
+    clock: Clock,
+    /// The next timeout has become earlier than the timer knows.
+    timeout_moved: Notify,
+}
+
+impl NodeHandle {
+    /// A node that knows of no master yet.
+    pub fn new(config: Config, templates: Templates, clock: Clock) -> Self {
+        Self {
+            node: Mutex::new(Node::new(config.clone(), templates)),
+            config,
+            clock,
+            timeout_moved: Notify::new(),
+        }
+    }
+
+    /// The clock the node runs on.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Looks at the node.
+    pub fn read<T>(&self, look: impl FnOnce(&Node, Time) -> T) -> T {
+        let node = self.lock();
+        look(&node, self.clock.now())
+    }
+
+    /// Changes the node, and drains what it has to tell.
+    pub fn change<T>(&self, change: impl FnOnce(&mut Node, Time) -> T) -> T {
+        let mut events = Vec::new();
+        let (answer, moved) = {
+            let mut node = self.lock();
+            let before = node.poll_timeout().map(|timeout| timeout.at);
+            let answer = change(&mut node, self.clock.now());
+            let after = node.poll_timeout().map(|timeout| timeout.at);
+            while let Some(event) = node.poll_event() {
+                events.push(event);
+            }
+            let moved = match (before, after) {
+                (Some(before), Some(after)) => after < before,
+                (None, after) => after.is_some(),
+                (Some(_), None) => false,
+            };
+            (answer, moved)
+        };
+        if moved {
+            self.timeout_moved.notify_one();
+        }
+        for event in events {
+            log(&event);
+        }
+        answer
+    }
+
+    /// Calls the node whenever one of its timeouts is due. Runs for ever: spawn it.
+    pub async fn run_timer(self: Arc<Self>) {
+        loop {
+            let next = self.read(|node, _| node.poll_timeout());
+            match next {
+                Some(timeout) if timeout.at <= self.clock.now() => {
+                    self.change(Node::handle_timeout);
+                    // More may be due at once: let requests in between.
+                    tokio::task::yield_now().await;
+                }
+                Some(timeout) => {
+                    tokio::select! {
+                        () = tokio::time::sleep_until(self.clock.instant(timeout.at)) => {}
+                        () = self.timeout_moved.notified() => {}
+                    }
+                }
+                None => self.timeout_moved.notified().await,
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Node> {
+        match self.node.lock() {
+            Ok(node) => node,
+            Err(poisoned) => self.restart(poisoned),
+        }
+    }
+
+    /// The engine panicked while it was changed: start the node anew.
+    fn restart<'a>(&'a self, poisoned: PoisonError<MutexGuard<'a, Node>>) -> MutexGuard<'a, Node> {
+        let mut node = poisoned.into_inner();
+        error!("the engine panicked: its leases are forgotten and learned from their holders");
+        let mastership: Mastership = node.mastership().clone();
+        let templates = node.templates().clone();
+        *node = Node::new(self.config.clone(), templates);
+        node.handle_mastership(mastership, self.clock.now());
+        self.node.clear_poison();
+        node
+    }
+}
+
+/// One line for what happened. What every new client can cause is for debugging only.
+fn log(event: &Event) {
+    match event {
+        Event::ResourceAdded { resource, template } => {
+            debug!(%resource, template, "resource added");
+        }
+        Event::ResourceDropped { resource } => debug!(%resource, "resource dropped"),
+        Event::LearningEnded { resource } => info!(%resource, "learning mode ended"),
+        Event::CapacityBelowReserved {
+            resource,
+            capacity,
+            reserved,
+        } => warn!(
+            %resource,
+            capacity,
+            reserved,
+            "capacity is below what is out; nothing new is granted until it fits"
+        ),
+        Event::TemplateGone { resource } => {
+            warn!(%resource, "its template is gone; its leases run down");
+        }
+        #[allow(unreachable_patterns, reason = "events may be added to the engine")]
+        other => debug!(?other, "event"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_engine_starts_the_node_anew_and_keeps_its_mastership() {
+        let handle = NodeHandle::new(Config::default(), Templates::default(), Clock::start());
+        let master = Mastership::Master { epoch: 7 };
+        handle.change(|node, now| node.handle_mastership(master.clone(), now));
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            handle.change(|_, _| panic!("a bug in the engine"))
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(handle.read(|node, _| node.mastership().clone()), master);
+        handle.change(Node::handle_timeout);
+    }
+}

@@ -1,0 +1,197 @@
+//! The gRPC services: Doorman's `Capacity`, our `Admin`, health and reflection.
+//!
+//! A call is decoded by tonic, parsed by [`convert`], decided by the node, and answered. Nothing
+//! is awaited in between, so a call that was accepted is always finished. [`meter`] counts and
+//! times every call.
+
+pub mod convert;
+pub mod meter;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::node::mastership::Outcome;
+use doorward_proto::admin::v1 as admin;
+use doorward_proto::admin::v1::admin_server::{Admin, AdminServer};
+use doorward_proto::doorman as wire;
+use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
+use tonic::service::Routes;
+use tonic::{Request, Response, Status as RpcStatus};
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+
+use crate::clock;
+use crate::metrics::Metrics;
+use crate::status::Board;
+
+/// The largest message accepted. A thousand resources take a tenth of it.
+pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Calls in flight on one connection.
+pub const STREAMS_PER_CONNECTION_MAX: u32 = 1_000;
+
+/// The largest size of a call's headers.
+pub const HEADER_BYTES_MAX: u32 = 16 * 1024;
+
+/// A call that takes longer is cancelled: no call waits for anything, so only one whose request
+/// never arrives in full does.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A silent connection is pinged this often,
+pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// and closed if it has not answered after this long.
+pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Doorman's service.
+#[derive(Clone, Debug)]
+pub struct CapacityService {
+    board: Arc<Board>,
+    metrics: Arc<Metrics>,
+}
+
+#[tonic::async_trait]
+impl Capacity for CapacityService {
+    async fn discovery(
+        &self,
+        _: Request<wire::DiscoveryRequest>,
+    ) -> Result<Response<wire::DiscoveryResponse>, RpcStatus> {
+        let mastership = self.board.node().read(|node, _| node.mastership().clone());
+        Ok(Response::new(convert::discovery_response(
+            &mastership,
+            self.board.address(),
+        )))
+    }
+
+    async fn get_capacity(
+        &self,
+        request: Request<wire::GetCapacityRequest>,
+    ) -> Result<Response<wire::GetCapacityResponse>, RpcStatus> {
+        let (request, refused) = convert::get_capacity(request.into_inner(), clock::wall())?;
+        self.metrics.count_malformed(refused.len());
+        let outcome = self
+            .board
+            .node()
+            .change(|node, now| node.handle_get_capacity(&request, now));
+        Ok(Response::new(match outcome {
+            Outcome::Served(reply) => convert::get_capacity_response(reply, refused, clock::wall()),
+            Outcome::NotMaster(mastership) => wire::GetCapacityResponse {
+                mastership: Some(convert::redirection(&mastership)),
+                ..wire::GetCapacityResponse::default()
+            },
+        }))
+    }
+
+    async fn get_server_capacity(
+        &self,
+        _: Request<wire::GetServerCapacityRequest>,
+    ) -> Result<Response<wire::GetServerCapacityResponse>, RpcStatus> {
+        Err(RpcStatus::unimplemented(
+            "this version of doorward-server serves clients only, not child servers yet; clients \
+             of a child server can ask here themselves",
+        ))
+    }
+
+    async fn release_capacity(
+        &self,
+        request: Request<wire::ReleaseCapacityRequest>,
+    ) -> Result<Response<wire::ReleaseCapacityResponse>, RpcStatus> {
+        let request = convert::release_capacity(request.get_ref())?;
+        let outcome = self
+            .board
+            .node()
+            .change(|node, now| node.handle_release_capacity(&request, now));
+        Ok(Response::new(wire::ReleaseCapacityResponse {
+            mastership: match outcome {
+                Outcome::Served(()) => None,
+                Outcome::NotMaster(mastership) => Some(convert::redirection(&mastership)),
+            },
+        }))
+    }
+}
+
+/// What operators and tools ask.
+#[derive(Clone, Debug)]
+pub struct AdminService {
+    board: Arc<Board>,
+}
+
+#[tonic::async_trait]
+impl Admin for AdminService {
+    async fn get_status(
+        &self,
+        request: Request<admin::GetStatusRequest>,
+    ) -> Result<Response<admin::GetStatusResponse>, RpcStatus> {
+        let only = convert::status_resource(request.get_ref())?;
+        let leases_max = usize::try_from(request.get_ref().leases_max).unwrap_or(usize::MAX);
+        let status = self.board.status(only.as_ref(), leases_max);
+        Ok(Response::new(convert::status_response(status)))
+    }
+}
+
+/// Tells the health service how things stand.
+#[derive(Clone, Debug)]
+pub struct Health(HealthReporter);
+
+/// The services whose health is told apart from that of the process as a whole.
+const CAPACITY_SERVICE: &str = "doorman.Capacity";
+const ADMIN_SERVICE: &str = "doorward.admin.v1.Admin";
+
+impl Health {
+    /// Whether capacity is served, here or by a master that is known. The process as a whole and
+    /// the admin service are up in any case.
+    pub async fn set(&self, capacity_served: bool) {
+        let capacity = if capacity_served {
+            ServingStatus::Serving
+        } else {
+            ServingStatus::NotServing
+        };
+        self.0.set_service_status(CAPACITY_SERVICE, capacity).await;
+        self.0
+            .set_service_status(ADMIN_SERVICE, ServingStatus::Serving)
+            .await;
+    }
+
+    /// Tells all who watch that the server stops, and ends their watching: a shutdown waits for
+    /// calls in flight, and a watch never ends by itself.
+    pub async fn stop(&mut self) {
+        for service in ["", CAPACITY_SERVICE, ADMIN_SERVICE] {
+            self.0
+                .set_service_status(service, ServingStatus::NotServing)
+                .await;
+            self.0.clear_service_status(service).await;
+        }
+    }
+}
+
+/// Every gRPC service of a server.
+///
+/// # Errors
+///
+/// If the descriptors compiled into the program are broken.
+pub fn routes(
+    board: &Arc<Board>,
+    metrics: &Arc<Metrics>,
+) -> Result<(Routes, Health), tonic_reflection::server::Error> {
+    let (reporter, health_server) = tonic_health::server::health_reporter();
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(doorward_proto::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let capacity = CapacityServer::new(CapacityService {
+        board: Arc::clone(board),
+        metrics: Arc::clone(metrics),
+    })
+    .max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let admin = AdminServer::new(AdminService {
+        board: Arc::clone(board),
+    })
+    .max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let routes = Routes::new(capacity)
+        .add_service(admin)
+        .add_service(health_server)
+        .add_service(reflection().build_v1()?)
+        .add_service(reflection().build_v1alpha()?);
+    Ok((routes, Health(reporter)))
+}

@@ -1,0 +1,309 @@
+//! Between the wire and the engine: the only file that knows both.
+//!
+//! Everything from outside is parsed here, and nothing is checked again behind it. What is wrong
+//! with one resource of a request is a refusal of that resource, and the others are served; what
+//! is wrong with the request as a whole is `INVALID_ARGUMENT`, and changes nothing.
+//!
+//! prost does not enforce proto2's `required`: an absent number is 0 and an absent text is empty.
+//! An empty id is refused; wanting 0 is fine. In `has`, an `expiry_time` of 0 is taken as not
+//! given, since no lease that matters ended in 1970.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::request::{
+    Ask, GetCapacity, GetCapacityReply, Has, Lease, RefusalReason, ReleaseCapacity,
+};
+use doorward_proto::admin::v1 as admin;
+use doorward_proto::doorman as wire;
+use tonic::Status as RpcStatus;
+
+use crate::status::{LeaseStatus, ResourceStatus, Status, safe_capacity_number};
+
+/// The most resources in one request. What it decides, it decides under the node's lock.
+pub const RESOURCES_PER_REQUEST_MAX: usize = 1_000;
+
+/// A client's request, and the resources of it that are refused at the door.
+///
+/// # Errors
+///
+/// `INVALID_ARGUMENT` for what is wrong with the whole request.
+pub fn get_capacity(
+    request: wire::GetCapacityRequest,
+    wall: Duration,
+) -> Result<(GetCapacity, Vec<wire::Refusal>), RpcStatus> {
+    let client = client_id(&request.client_id)?;
+    check_count(request.resource.len())?;
+    let mut asks = Vec::with_capacity(request.resource.len());
+    let mut refused = Vec::new();
+    for asked in &request.resource {
+        match ask(asked, wall) {
+            Ok(ask) => asks.push(ask),
+            Err(message) => refused.push(refusal(&asked.resource_id, message)),
+        }
+    }
+    if !refused.is_empty() {
+        // A resource whose first mention was malformed is not served by a second one: which of
+        // the two was meant is anybody's guess.
+        let malformed: BTreeSet<String> = refused
+            .iter()
+            .filter_map(|r| r.resource_id.clone())
+            .collect();
+        asks.retain(|ask: &Ask| {
+            let twice = malformed.contains(ask.resource.as_str());
+            if twice {
+                refused.push(refusal(
+                    ask.resource.as_str(),
+                    RefusalReason::Duplicate.to_string(),
+                ));
+            }
+            !twice
+        });
+    }
+    let request = GetCapacity {
+        client,
+        sequence: request.sequence,
+        asks,
+    };
+    Ok((request, refused))
+}
+
+/// A client's release, without the resources that nobody can hold.
+///
+/// # Errors
+///
+/// `INVALID_ARGUMENT` for what is wrong with the whole request.
+pub fn release_capacity(
+    request: &wire::ReleaseCapacityRequest,
+) -> Result<ReleaseCapacity, RpcStatus> {
+    check_count(request.resource_id.len())?;
+    Ok(ReleaseCapacity {
+        client: client_id(&request.client_id)?,
+        sequence: request.sequence,
+        resources: request
+            .resource_id
+            .iter()
+            .filter_map(|id| ResourceId::new(id).ok())
+            .collect(),
+    })
+}
+
+/// A master's answer, with what was refused at the door.
+pub fn get_capacity_response(
+    reply: GetCapacityReply,
+    mut refused: Vec<wire::Refusal>,
+    wall: Duration,
+) -> wire::GetCapacityResponse {
+    refused.extend(reply.refused.into_iter().map(|refused| {
+        let reason = match refused.reason {
+            RefusalReason::UnknownResource => wire::refusal::Reason::UnknownResource,
+            RefusalReason::Duplicate => wire::refusal::Reason::InvalidRequest,
+            RefusalReason::TooManyResources(_)
+            | RefusalReason::TooManyLeases(_)
+            | RefusalReason::TooManyBands(_) => wire::refusal::Reason::TooMany,
+        };
+        wire::Refusal {
+            resource_id: Some(refused.resource.to_string()),
+            reason: Some(reason.into()),
+            message: Some(refused.to_string()),
+        }
+    }));
+    wire::GetCapacityResponse {
+        response: reply
+            .leases
+            .iter()
+            .map(|lease| wire::ResourceResponse {
+                resource_id: lease.resource.to_string(),
+                gets: lease_message(lease, wall),
+                safe_capacity: lease.safe_capacity.map(safe_capacity_number),
+            })
+            .collect(),
+        mastership: None,
+        refused,
+    }
+}
+
+/// Where the master is, from one who is not the master.
+pub fn redirection(mastership: &Mastership) -> wire::Mastership {
+    match mastership {
+        Mastership::Follower {
+            master_address,
+            epoch,
+        } => wire::Mastership {
+            master_address: Some(master_address.clone()),
+            epoch: *epoch,
+        },
+        Mastership::Master { .. } | Mastership::Unknown => wire::Mastership::default(),
+    }
+}
+
+/// The answer to Discovery, of a server that others reach at `own_address`.
+pub fn discovery_response(mastership: &Mastership, own_address: &str) -> wire::DiscoveryResponse {
+    let told = match mastership {
+        Mastership::Master { epoch } => wire::Mastership {
+            master_address: Some(own_address.to_owned()),
+            epoch: Some(*epoch),
+        },
+        Mastership::Follower { .. } | Mastership::Unknown => redirection(mastership),
+    };
+    wire::DiscoveryResponse {
+        mastership: told,
+        is_master: mastership.is_master(),
+    }
+}
+
+/// Which resource an operator wants to know about. Absent: all of them.
+///
+/// # Errors
+///
+/// `INVALID_ARGUMENT` if it is no resource id.
+pub fn status_resource(request: &admin::GetStatusRequest) -> Result<Option<ResourceId>, RpcStatus> {
+    if request.resource_id.is_empty() {
+        return Ok(None);
+    }
+    ResourceId::new(&request.resource_id)
+        .map(Some)
+        .map_err(|error| RpcStatus::invalid_argument(format!("resource_id {error}")))
+}
+
+/// A status for the admin service.
+pub fn status_response(status: Status) -> admin::GetStatusResponse {
+    admin::GetStatusResponse {
+        node: status.node,
+        version: status.version.to_owned(),
+        is_master: status.is_master,
+        master_address: status.master_address.unwrap_or_default(),
+        epoch: status.epoch.unwrap_or_default(),
+        uptime_ms: status.uptime_ms,
+        templates_source: status.templates_source,
+        templates: u32::try_from(status.templates).unwrap_or(u32::MAX),
+        resource: status.resources.into_iter().map(resource_status).collect(),
+        templates_problem: status.templates_problem.unwrap_or_default(),
+    }
+}
+
+fn resource_status(resource: ResourceStatus) -> admin::ResourceStatus {
+    admin::ResourceStatus {
+        resource_id: resource.resource_id,
+        template: resource.template.unwrap_or_default(),
+        description: resource.description,
+        algorithm: resource.algorithm.to_owned(),
+        capacity: resource.capacity,
+        safe_capacity: resource.safe_capacity.unwrap_or_default(),
+        wants: resource.wants,
+        granted: resource.granted,
+        reserved: resource.reserved,
+        leases_count: count(resource.leases_count),
+        waiting_count: count(resource.waiting_count),
+        learning_remaining_ms: resource.learning_remaining_ms,
+        lease_length_ms: resource.lease_length_ms,
+        refresh_interval_ms: resource.refresh_interval_ms,
+        lease: resource.leases.into_iter().map(lease_status).collect(),
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a number of clients: whole, not negative, and `as` saturates"
+        )]
+        clients_count: resource.clients_count as u64,
+    }
+}
+
+fn lease_status(lease: LeaseStatus) -> admin::LeaseStatus {
+    admin::LeaseStatus {
+        holder: lease.holder,
+        kind: lease.kind.to_owned(),
+        priority: lease.priority,
+        subclients: lease.subclients,
+        wants: lease.wants,
+        share: lease.share,
+        granted: lease.granted,
+        reserved: lease.reserved,
+        expires_in_ms: lease.expires_in_ms,
+        refresh_interval_ms: lease.refresh_interval_ms,
+        why: lease.why,
+    }
+}
+
+fn count(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+fn client_id(text: &str) -> Result<HolderName, RpcStatus> {
+    HolderName::new(text).map_err(|error| RpcStatus::invalid_argument(format!("client_id {error}")))
+}
+
+fn check_count(resources: usize) -> Result<(), RpcStatus> {
+    if resources <= RESOURCES_PER_REQUEST_MAX {
+        return Ok(());
+    }
+    Err(RpcStatus::invalid_argument(format!(
+        "the request names {resources} resources; at most {RESOURCES_PER_REQUEST_MAX} in one \
+         request, so split it"
+    )))
+}
+
+/// One resource of a request, or what is wrong with it.
+fn ask(asked: &wire::ResourceRequest, wall: Duration) -> Result<Ask, String> {
+    let resource =
+        ResourceId::new(&asked.resource_id).map_err(|error| format!("resource_id {error}"))?;
+    let wants = Amount::new(asked.wants).map_err(|error| format!("{resource}: wants {error}"))?;
+    let has = asked
+        .has
+        .as_ref()
+        .map(|has| self::has(has, wall))
+        .transpose()
+        .map_err(|error| format!("{resource}: {error}"))?;
+    Ok(Ask {
+        resource,
+        priority: asked.priority,
+        wants,
+        has,
+    })
+}
+
+fn has(lease: &wire::Lease, wall: Duration) -> Result<Has, String> {
+    let capacity = Amount::new(lease.capacity).map_err(|error| format!("has.capacity {error}"))?;
+    let expires_in = match (lease.expires_in_ms, lease.expiry_time) {
+        (Some(millis), _) => Some(Duration::from_millis(millis)),
+        (None, 0) => None,
+        // An expiry before the epoch is over as well.
+        (None, seconds) => Some(
+            Duration::from_secs(u64::try_from(seconds).unwrap_or_default()).saturating_sub(wall),
+        ),
+    };
+    Ok(Has {
+        capacity,
+        expires_in,
+    })
+}
+
+fn refusal(resource_id: &str, message: String) -> wire::Refusal {
+    wire::Refusal {
+        resource_id: Some(resource_id.to_owned()),
+        reason: Some(wire::refusal::Reason::InvalidRequest.into()),
+        message: Some(message),
+    }
+}
+
+/// A lease as answered at that wall clock time. Its end is rounded down, in both units, so that
+/// the holder never believes in it for longer than the granter.
+fn lease_message(lease: &Lease, wall: Duration) -> wire::Lease {
+    let expiry = wall.saturating_add(lease.expires_in);
+    wire::Lease {
+        expiry_time: i64::try_from(expiry.as_secs()).unwrap_or(i64::MAX),
+        refresh_interval: i64::try_from(lease.refresh_in.as_secs().max(1)).unwrap_or(i64::MAX),
+        capacity: lease.capacity.get(),
+        expires_in_ms: Some(millis(lease.expires_in)),
+        refresh_in_ms: Some(millis(lease.refresh_in)),
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! Tables of what comes in at the door.
+
+use doorward_engine::template::SafeCapacity;
+use tonic::Code;
+
+use super::*;
+
+const WALL: Duration = Duration::from_millis(1_700_000_000_900);
+
+fn asked(resource_id: &str, wants: f64) -> wire::ResourceRequest {
+    wire::ResourceRequest {
+        resource_id: resource_id.to_owned(),
+        priority: 0,
+        has: None,
+        wants,
+    }
+}
+
+fn request(resource: Vec<wire::ResourceRequest>) -> wire::GetCapacityRequest {
+    wire::GetCapacityRequest {
+        client_id: "client".to_owned(),
+        resource,
+        sequence: None,
+    }
+}
+
+/// Converts one ask beside a good one; the good one must pass whatever happens.
+#[track_caller]
+fn check_refused(bad: wire::ResourceRequest, message: &str) {
+    let (served, refused) =
+        get_capacity(request(vec![bad, asked("good", 1.0)]), WALL).expect("served in part");
+    assert_eq!(served.asks.len(), 1, "{served:?}");
+    assert_eq!(served.asks[0].resource.as_str(), "good");
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert_eq!(
+        refused[0].reason(),
+        wire::refusal::Reason::InvalidRequest,
+        "{refused:?}"
+    );
+    let said = refused[0].message();
+    assert!(said.contains(message), "{said:?} does not say {message:?}");
+}
+
+#[test]
+fn a_malformed_resource_id_is_refused_and_the_rest_is_served() {
+    check_refused(asked("", 1.0), "resource_id is empty");
+    check_refused(asked(&"x".repeat(257), 1.0), "the longest is 256");
+    check_refused(asked("a\u{7}b", 1.0), "control character");
+}
+
+#[test]
+fn malformed_wants_are_refused_and_the_rest_is_served() {
+    check_refused(asked("r", f64::NAN), "r: wants is not a number");
+    check_refused(asked("r", -1.0), "r: wants is -1, which is negative");
+    check_refused(asked("r", f64::INFINITY), "above the largest amount");
+    check_refused(asked("r", f64::NEG_INFINITY), "negative");
+    check_refused(asked("r", 1e300), "above the largest amount");
+}
+
+#[test]
+fn a_malformed_has_is_refused_and_the_rest_is_served() {
+    for (capacity, message) in [
+        (f64::NAN, "r: has.capacity is not a number"),
+        (-0.5, "r: has.capacity is -0.5, which is negative"),
+        (f64::INFINITY, "r: has.capacity is inf"),
+        (1e16, "above the largest amount"),
+    ] {
+        let has = wire::Lease {
+            capacity,
+            ..wire::Lease::default()
+        };
+        let bad = wire::ResourceRequest {
+            has: Some(has),
+            ..asked("r", 1.0)
+        };
+        check_refused(bad, message);
+    }
+}
+
+#[test]
+fn a_resource_that_was_malformed_before_is_not_served_by_its_second_mention() {
+    let (served, refused) = get_capacity(
+        request(vec![asked("r", -1.0), asked("s", 1.0), asked("r", 1.0)]),
+        WALL,
+    )
+    .expect("served in part");
+    assert_eq!(served.asks.len(), 1);
+    assert_eq!(served.asks[0].resource.as_str(), "s");
+    assert_eq!(refused.len(), 2);
+    assert!(refused[1].message().contains("more than once"));
+}
+
+#[test]
+fn what_is_wrong_with_the_whole_request_is_an_invalid_argument() {
+    let client = |client_id: &str| wire::GetCapacityRequest {
+        client_id: client_id.to_owned(),
+        ..request(vec![asked("r", 1.0)])
+    };
+    let many = (0..=RESOURCES_PER_REQUEST_MAX).map(|n| asked(&format!("r{n}"), 1.0));
+    for (bad, message) in [
+        (client(""), "client_id is empty"),
+        (client(&"x".repeat(257)), "client_id is 257 bytes long"),
+        (client("a\nb"), "client_id contains the control character"),
+        (
+            request(many.collect()),
+            "names 1001 resources; at most 1000",
+        ),
+    ] {
+        let error = get_capacity(bad, WALL).expect_err(message);
+        assert_eq!(error.code(), Code::InvalidArgument);
+        assert!(error.message().contains(message), "{error:?}");
+    }
+}
+
+#[test]
+fn the_ends_of_every_range_are_accepted() {
+    for priority in [i64::MIN, -1, 0, i64::MAX] {
+        let ask = wire::ResourceRequest {
+            priority,
+            ..asked("r", 0.0)
+        };
+        let (served, refused) = get_capacity(request(vec![ask]), WALL).expect("served");
+        assert_eq!(refused, []);
+        assert_eq!(served.asks[0].priority, priority);
+    }
+    let (served, _) = get_capacity(request(vec![asked("r", 1e15)]), WALL).expect("served");
+    assert_eq!(served.asks[0].wants, Amount::MAX);
+}
+
+#[test]
+fn how_long_a_lease_still_lasts_is_never_negative() {
+    for (expires_in_ms, expiry_time, expected) in [
+        (Some(1500), 1, Some(Duration::from_millis(1500))),
+        (Some(u64::MAX), 0, Some(Duration::from_millis(u64::MAX))),
+        (None, 0, None),
+        (None, 1_700_000_010, Some(Duration::from_millis(9_100))),
+        (None, 1_699_999_999, Some(Duration::ZERO)),
+        (None, -5, Some(Duration::ZERO)),
+        (None, i64::MIN, Some(Duration::ZERO)),
+    ] {
+        let lease = wire::Lease {
+            expiry_time,
+            refresh_interval: 1,
+            capacity: 5.0,
+            expires_in_ms,
+            refresh_in_ms: None,
+        };
+        let has = has(&lease, WALL).expect("in order");
+        assert_eq!(has.expires_in, expected, "{lease:?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_lease_is_rounded_down_and_its_refresh_is_at_least_a_second_for_old_peers() {
+    let lease = |expires_in, refresh_in| {
+        let lease = Lease {
+            resource: ResourceId::new("r").expect("an id"),
+            capacity: Amount::new(2.5).expect("an amount"),
+            expires_in,
+            refresh_in,
+            safe_capacity: Some(SafeCapacity::Unlimited),
+        };
+        lease_message(&lease, WALL)
+    };
+    let long = lease(
+        Duration::from_micros(60_050_999),
+        Duration::from_millis(5_999),
+    );
+    assert_eq!(long.expiry_time, 1_700_000_060);
+    assert_eq!(long.expires_in_ms, Some(60_050));
+    assert_eq!(long.refresh_interval, 5);
+    assert_eq!(long.refresh_in_ms, Some(5_999));
+    let short = lease(Duration::from_millis(50), Duration::from_millis(20));
+    assert_eq!(
+        short.expiry_time, 1_700_000_000,
+        "WALL + 50 ms, rounded down"
+    );
+    assert_eq!(short.refresh_interval, 1);
+    assert_eq!(short.refresh_in_ms, Some(20));
+}
+
+#[test]
+fn no_limit_is_minus_one_on_the_wire() {
+    let reply = GetCapacityReply {
+        leases: vec![Lease {
+            resource: ResourceId::new("r").expect("an id"),
+            capacity: Amount::ZERO,
+            expires_in: Duration::from_secs(2),
+            refresh_in: Duration::from_secs(1),
+            safe_capacity: Some(SafeCapacity::Unlimited),
+        }],
+        refused: Vec::new(),
+    };
+    let response = get_capacity_response(reply, Vec::new(), WALL);
+    assert_eq!(response.response[0].safe_capacity, Some(-1.0));
+    assert_eq!(response.mastership, None);
+}
+
+#[test]
+fn only_one_who_is_not_the_master_redirects() {
+    let follower = Mastership::Follower {
+        master_address: "there:1".to_owned(),
+        epoch: Some(3),
+    };
+    assert_eq!(redirection(&follower).master_address(), "there:1");
+    assert_eq!(redirection(&Mastership::Unknown).master_address, None);
+    let own = discovery_response(&Mastership::Master { epoch: 9 }, "here:1");
+    assert!(own.is_master);
+    assert_eq!(own.mastership.master_address(), "here:1");
+    assert_eq!(own.mastership.epoch(), 9);
+    assert!(!discovery_response(&follower, "here:1").is_master);
+}
+
+#[test]
+fn a_release_passes_over_what_nobody_can_hold() {
+    let release = release_capacity(&wire::ReleaseCapacityRequest {
+        client_id: "client".to_owned(),
+        resource_id: vec![String::new(), "r".to_owned(), "x".repeat(300)],
+        sequence: Some(4),
+    })
+    .expect("in order");
+    assert_eq!(release.resources.len(), 1);
+    assert_eq!(release.sequence, Some(4));
+}

@@ -1,0 +1,329 @@
+//! What a server tells about itself: the facts behind the status page, `/status`, the metrics and
+//! the admin service.
+//!
+//! A [`Status`] is plain data. Taking one locks the node for O(resources), and once more for the
+//! leases of each resource that are asked for, so that requests get in between. The JSON of
+//! `/status` is this structure: its field names are an interface.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use doorward_engine::id::ResourceId;
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::snapshot::{LeaseSnapshot, ResourceSnapshot};
+use doorward_engine::template::SafeCapacity;
+use doorward_engine::time::Time;
+use serde::Serialize;
+
+use crate::clock;
+use crate::node_handle::NodeHandle;
+
+/// Leases listed in one status at most, over all resources: a status stays within what a gRPC
+/// client takes by default (4 MiB).
+pub const LEASES_LISTED_MAX: usize = 10_000;
+
+/// What is known in the process, for whoever asks.
+#[derive(Debug)]
+pub struct Board {
+    node_name: String,
+    /// Where this server is reached by others.
+    address: String,
+    node: Arc<NodeHandle>,
+    templates: Mutex<TemplatesNews>,
+    stopping: Mutex<bool>,
+}
+
+/// What is known of the templates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplatesNews {
+    /// Where those in force come from.
+    pub source: String,
+    /// When they came into force, since the Unix epoch.
+    pub since: Duration,
+    /// Why the newest version was refused. Absent: it is in force.
+    pub problem: Option<String>,
+}
+
+/// Whether requests can be served, by this server or by one that it knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// They can.
+    Ready,
+    /// They cannot, and why.
+    Unready(&'static str),
+}
+
+impl Board {
+    /// A board for a node.
+    pub fn new(
+        node_name: String,
+        address: String,
+        templates_source: String,
+        node: Arc<NodeHandle>,
+    ) -> Self {
+        Self {
+            node_name,
+            address,
+            node,
+            templates: Mutex::new(TemplatesNews {
+                source: templates_source,
+                since: clock::wall(),
+                problem: None,
+            }),
+            stopping: Mutex::new(false),
+        }
+    }
+
+    /// The node's name.
+    pub fn node_name(&self) -> &str {
+        &self.node_name
+    }
+
+    /// Where this server is reached by others.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The node.
+    pub fn node(&self) -> &Arc<NodeHandle> {
+        &self.node
+    }
+
+    /// What is known of the templates.
+    pub fn templates_news(&self) -> TemplatesNews {
+        let news = self
+            .templates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        news.clone()
+    }
+
+    /// The newest templates came into force (`None`), or were refused and why.
+    pub fn post_templates(&self, problem: Option<String>) {
+        let mut news = self
+            .templates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if problem.is_none() {
+            news.since = clock::wall();
+        }
+        news.problem = problem;
+    }
+
+    /// The server is shutting down.
+    pub fn post_stopping(&self) {
+        *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    /// Whether requests can be served.
+    pub fn readiness(&self) -> Readiness {
+        if *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Readiness::Unready("the server is shutting down");
+        }
+        match self.node.read(|node, _| node.mastership().clone()) {
+            Mastership::Unknown => Readiness::Unready("no master of this node is known"),
+            Mastership::Master { .. } | Mastership::Follower { .. } => Readiness::Ready,
+        }
+    }
+
+    /// The state of everything now.
+    pub fn status(&self, only: Option<&ResourceId>, leases_max: usize) -> Status {
+        let news = self.templates_news();
+        let (mastership, templates, resources, uptime) = self.node.read(|node, now| {
+            let resources = match only {
+                Some(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
+                None => node.snapshot(now).resources,
+            };
+            let uptime = now.since(Time::ZERO);
+            (
+                node.mastership().clone(),
+                node.templates().len(),
+                resources,
+                uptime,
+            )
+        });
+        let mut listable = LEASES_LISTED_MAX;
+        let resources = resources
+            .into_iter()
+            .map(|resource| self.resource(resource, leases_max, &mut listable))
+            .collect();
+        let (master_address, epoch) = match &mastership {
+            Mastership::Master { epoch } => (Some(self.address.clone()), Some(*epoch)),
+            Mastership::Follower {
+                master_address,
+                epoch,
+            } => (Some(master_address.clone()), *epoch),
+            Mastership::Unknown => (None, None),
+        };
+        Status {
+            node: self.node_name.clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            is_master: mastership.is_master(),
+            master_address,
+            epoch,
+            uptime_ms: millis(uptime),
+            templates_source: news.source,
+            templates,
+            templates_problem: news.problem,
+            resources,
+        }
+    }
+
+    fn resource(
+        &self,
+        snapshot: ResourceSnapshot,
+        leases_max: usize,
+        listable: &mut usize,
+    ) -> ResourceStatus {
+        let max = leases_max.min(*listable);
+        let leases: Vec<LeaseStatus> = if max == 0 {
+            Vec::new()
+        } else {
+            let (leases, now) = self
+                .node
+                .read(|node, now| (node.lease_snapshots(&snapshot.resource, max), now));
+            leases
+                .into_iter()
+                .map(|lease| LeaseStatus::of(&lease, now))
+                .collect()
+        };
+        *listable = listable.saturating_sub(leases.len());
+        ResourceStatus {
+            resource_id: snapshot.resource.to_string(),
+            template: snapshot.template,
+            description: snapshot.description,
+            algorithm: snapshot.algorithm.kind.as_str(),
+            capacity: snapshot.capacity,
+            safe_capacity: snapshot.safe_capacity.map(safe_capacity_number),
+            wants: snapshot.wants,
+            granted: snapshot.granted,
+            reserved: snapshot.reserved,
+            leases_count: snapshot.leases,
+            clients_count: snapshot.clients,
+            waiting_count: snapshot.waiting,
+            learning_remaining_ms: snapshot.learning_remaining.map_or(0, millis),
+            lease_length_ms: millis(snapshot.algorithm.lease_length),
+            refresh_interval_ms: millis(snapshot.algorithm.refresh_interval),
+            leases,
+        }
+    }
+}
+
+/// A safe capacity as one number: -1 is no limit.
+pub fn safe_capacity_number(safe: SafeCapacity) -> f64 {
+    match safe {
+        SafeCapacity::Unlimited => -1.0,
+        SafeCapacity::Limited(amount) => amount.get(),
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A server at a moment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Status {
+    /// The name of the node.
+    pub node: String,
+    /// The server's version.
+    pub version: &'static str,
+    /// Whether this server is the master of its node.
+    pub is_master: bool,
+    /// Where the master is. Absent: none is known.
+    pub master_address: Option<String>,
+    /// The epoch of the mastership. Absent: not known.
+    pub epoch: Option<u64>,
+    /// Since the process started.
+    pub uptime_ms: u64,
+    /// Where the templates in force come from.
+    pub templates_source: String,
+    /// How many templates are in force.
+    pub templates: usize,
+    /// Why the newest version of the templates was refused. Absent: it was not.
+    pub templates_problem: Option<String>,
+    /// Sorted by id.
+    pub resources: Vec<ResourceStatus>,
+}
+
+/// A resource at a moment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ResourceStatus {
+    /// Its id.
+    pub resource_id: String,
+    /// The glob of its template. Absent: the template is gone.
+    pub template: Option<String>,
+    /// For people.
+    pub description: String,
+    /// As templates spell it.
+    pub algorithm: &'static str,
+    /// What there is to share.
+    pub capacity: f64,
+    /// What a client in safe mode falls back to; -1: no limit. Absent: none is known.
+    pub safe_capacity: Option<f64>,
+    /// Sum of what holders want.
+    pub wants: f64,
+    /// Sum of what the newest leases say.
+    pub granted: f64,
+    /// Sum of the most that may be in use.
+    pub reserved: f64,
+    /// Leases out.
+    pub leases_count: usize,
+    /// Clients served, those of child servers included.
+    pub clients_count: f64,
+    /// Holders that get less than their share until others have shrunk.
+    pub waiting_count: usize,
+    /// 0: not in learning mode.
+    pub learning_remaining_ms: u64,
+    /// How long a lease lasts.
+    pub lease_length_ms: u64,
+    /// How long a client waits between two requests.
+    pub refresh_interval_ms: u64,
+    /// As many as were asked for, sorted by holder.
+    pub leases: Vec<LeaseStatus>,
+}
+
+/// A lease at a moment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LeaseStatus {
+    /// Whose.
+    pub holder: String,
+    /// `client` or `server`.
+    pub kind: &'static str,
+    /// Its priority.
+    pub priority: i64,
+    /// How many clients it stands for.
+    pub subclients: f64,
+    /// What it wants.
+    pub wants: f64,
+    /// What it should have by the algorithm.
+    pub share: f64,
+    /// What it got.
+    pub granted: f64,
+    /// The most it may be using.
+    pub reserved: f64,
+    /// How long its newest lease still lasts.
+    pub expires_in_ms: u64,
+    /// How long it was told to wait before it asks again.
+    pub refresh_interval_ms: u64,
+    /// Why it got what it got, for people.
+    pub why: String,
+}
+
+impl LeaseStatus {
+    fn of(lease: &LeaseSnapshot, now: Time) -> Self {
+        Self {
+            holder: lease.holder.name.to_string(),
+            kind: lease.holder.kind.as_str(),
+            priority: lease.priority,
+            subclients: lease.subclients,
+            wants: lease.wants,
+            share: lease.share,
+            granted: lease.granted,
+            reserved: lease.reserved,
+            expires_in_ms: millis(lease.expires_at.since(now)),
+            refresh_interval_ms: millis(lease.refresh_interval),
+            why: lease.why.to_string(),
+        }
+    }
+}

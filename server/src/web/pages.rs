@@ -1,0 +1,315 @@
+//! The pages' contents, with every number already as people read it.
+//!
+//! askama escapes every text; ids in links are percent-encoded by the template.
+
+use askama::Template;
+
+use crate::status::{LeaseStatus, ResourceStatus, Status};
+use crate::web::figures::{amount, count, percent, span};
+
+/// What stands at the top of every page.
+#[derive(Debug)]
+pub struct Head {
+    /// The node's name.
+    pub node: String,
+    /// The server's version.
+    pub version: &'static str,
+    /// `master`, `follower` or `no master known`.
+    pub role: &'static str,
+    /// Whether all is well with mastership.
+    pub role_ok: bool,
+    /// Where the master is, if it is another server.
+    pub master_elsewhere: Option<String>,
+    /// The epoch, if it is known.
+    pub epoch: Option<u64>,
+    /// Since the process started.
+    pub uptime: String,
+    /// How many templates are in force, and from where.
+    pub templates: String,
+    /// Why the newest templates were refused.
+    pub templates_problem: Option<String>,
+}
+
+impl Head {
+    fn new(status: &Status) -> Self {
+        let role = match (status.is_master, &status.master_address) {
+            (true, _) => "master",
+            (false, Some(_)) => "follower",
+            (false, None) => "no master known",
+        };
+        Self {
+            node: status.node.clone(),
+            version: status.version,
+            role,
+            role_ok: status.master_address.is_some(),
+            master_elsewhere: if status.is_master {
+                None
+            } else {
+                status.master_address.clone()
+            },
+            epoch: status.epoch,
+            uptime: span(status.uptime_ms),
+            templates: format!(
+                "{} from {}",
+                count(status.templates),
+                status.templates_source
+            ),
+            templates_problem: status.templates_problem.clone(),
+        }
+    }
+}
+
+/// A bar: how much of the capacity is granted, and how much more may still be in use.
+#[derive(Debug)]
+pub struct Bar {
+    /// Percent of the capacity.
+    pub granted: f64,
+    /// Percent of the capacity on top of what is granted.
+    pub held: f64,
+    /// For those who cannot see it, and for the pointer.
+    pub title: String,
+    /// Next to it. Empty if the resource has no total.
+    pub label: String,
+}
+
+impl Bar {
+    fn new(resource: &ResourceStatus) -> Self {
+        // Without a promised total the capacity is no measure of the sum.
+        let total = match resource.algorithm {
+            "NO_ALGORITHM" | "STATIC" => 0.0,
+            _ => resource.capacity,
+        };
+        let granted = percent(resource.granted, total);
+        let reserved = percent(resource.reserved, total);
+        Self {
+            granted,
+            held: (reserved - granted).max(0.0),
+            title: format!(
+                "granted {} and reserved {} of {}",
+                amount(resource.granted),
+                amount(resource.reserved),
+                amount(resource.capacity)
+            ),
+            label: if total > 0.0 {
+                format!("{granted:.0} %")
+            } else {
+                String::new()
+            },
+        }
+    }
+}
+
+/// A resource in a table, or at the top of its own page.
+#[derive(Debug)]
+pub struct Row {
+    /// Its id.
+    pub id: String,
+    /// For people.
+    pub description: String,
+    /// As templates spell it.
+    pub algorithm: &'static str,
+    /// The template's glob, unless it is gone.
+    pub template: Option<String>,
+    /// What there is to share.
+    pub capacity: String,
+    /// Sum of what holders want.
+    pub wants: String,
+    /// More is wanted than there is.
+    pub short: bool,
+    /// Sum of the newest leases.
+    pub granted: String,
+    /// Sum of what may be in use.
+    pub reserved: String,
+    /// More may be in use than there is.
+    pub over: bool,
+    /// Clients served.
+    pub clients: String,
+    /// Leases out.
+    pub leases: String,
+    /// Holders waiting for others to shrink. Empty: none.
+    pub waiting: String,
+    /// How long learning mode lasts. Empty: it is over.
+    pub learning: String,
+    /// For clients in safe mode.
+    pub safe_capacity: String,
+    /// How long leases last.
+    pub lease_length: String,
+    /// How often clients ask.
+    pub refresh_interval: String,
+    /// How full it is.
+    pub bar: Bar,
+}
+
+impl Row {
+    fn new(resource: &ResourceStatus) -> Self {
+        let bar = Bar::new(resource);
+        // What rounding alone can do is not worth a warning.
+        let above = |sum: f64| sum > resource.capacity * (1.0 + 1e-9);
+        let has_total = !bar.label.is_empty() || resource.capacity <= 0.0;
+        Self {
+            id: resource.resource_id.clone(),
+            description: resource.description.clone(),
+            algorithm: resource.algorithm,
+            template: resource.template.clone(),
+            capacity: amount(resource.capacity),
+            wants: amount(resource.wants),
+            short: has_total && above(resource.wants),
+            granted: amount(resource.granted),
+            reserved: amount(resource.reserved),
+            over: has_total && above(resource.reserved),
+            clients: amount(resource.clients_count),
+            leases: count(resource.leases_count),
+            waiting: shown_unless_zero(resource.waiting_count, count(resource.waiting_count)),
+            learning: if resource.learning_remaining_ms == 0 {
+                String::new()
+            } else {
+                span(resource.learning_remaining_ms)
+            },
+            safe_capacity: match resource.safe_capacity {
+                None => "none known".to_owned(),
+                Some(safe) if safe < 0.0 => "no limit".to_owned(),
+                Some(safe) => amount(safe),
+            },
+            lease_length: span(resource.lease_length_ms),
+            refresh_interval: span(resource.refresh_interval_ms),
+            bar,
+        }
+    }
+}
+
+fn shown_unless_zero(value: usize, text: String) -> String {
+    if value == 0 { String::new() } else { text }
+}
+
+/// A lease in a table.
+#[derive(Debug)]
+pub struct Lease {
+    /// Whose.
+    pub holder: String,
+    /// Whether it is a child server.
+    pub is_server: bool,
+    /// Its priority.
+    pub priority: i64,
+    /// How many clients it stands for.
+    pub subclients: String,
+    /// What it wants.
+    pub wants: String,
+    /// What it should have.
+    pub share: String,
+    /// What it got.
+    pub granted: String,
+    /// It got less than it wants.
+    pub short: bool,
+    /// The most it may be using.
+    pub reserved: String,
+    /// It may be using more than it got.
+    pub held: bool,
+    /// What it got of what it wants, for the bar.
+    pub satisfied: f64,
+    /// How long the lease lasts.
+    pub expires: String,
+    /// When it was told to come back.
+    pub refresh: String,
+    /// Why it got that.
+    pub why: String,
+}
+
+impl Lease {
+    fn new(lease: &LeaseStatus) -> Self {
+        Self {
+            holder: lease.holder.clone(),
+            is_server: lease.kind == "server",
+            priority: lease.priority,
+            subclients: amount(lease.subclients),
+            wants: amount(lease.wants),
+            share: amount(lease.share),
+            granted: amount(lease.granted),
+            short: lease.granted < lease.wants * (1.0 - 1e-9),
+            reserved: amount(lease.reserved),
+            held: lease.reserved > lease.granted * (1.0 + 1e-9),
+            satisfied: if lease.wants > 0.0 {
+                percent(lease.granted, lease.wants)
+            } else {
+                100.0
+            },
+            expires: span(lease.expires_in_ms),
+            refresh: span(lease.refresh_interval_ms),
+            why: lease.why.clone(),
+        }
+    }
+}
+
+/// The front page.
+#[derive(Debug, Template)]
+#[template(path = "index.html")]
+pub struct Index {
+    head: Head,
+    rows: Vec<Row>,
+    resources: String,
+    left_out: String,
+    leases: String,
+    clients: String,
+    waiting: String,
+}
+
+impl Index {
+    /// Up to `shown` resources of a status.
+    pub fn new(status: &Status, shown: usize) -> Self {
+        let resources = &status.resources;
+        let left_out = resources.len().saturating_sub(shown);
+        Self {
+            head: Head::new(status),
+            rows: resources.iter().take(shown).map(Row::new).collect(),
+            resources: count(resources.len()),
+            left_out: shown_unless_zero(left_out, count(left_out)),
+            leases: count(resources.iter().map(|r| r.leases_count).sum()),
+            clients: amount(resources.iter().map(|r| r.clients_count).sum()),
+            waiting: count(resources.iter().map(|r| r.waiting_count).sum()),
+        }
+    }
+}
+
+/// The page of one resource.
+#[derive(Debug, Template)]
+#[template(path = "resource.html")]
+pub struct Resource {
+    head: Head,
+    row: Row,
+    leases: Vec<Lease>,
+    has_priorities: bool,
+    has_servers: bool,
+    left_out: String,
+}
+
+impl Resource {
+    /// A resource of a status, with the leases listed there.
+    pub fn new(status: &Status, resource: &ResourceStatus) -> Self {
+        let left_out = resource.leases_count.saturating_sub(resource.leases.len());
+        Self {
+            head: Head::new(status),
+            row: Row::new(resource),
+            leases: resource.leases.iter().map(Lease::new).collect(),
+            has_priorities: resource.algorithm == "PRIORITY_BANDS",
+            has_servers: resource.leases.iter().any(|lease| lease.kind == "server"),
+            left_out: shown_unless_zero(left_out, count(left_out)),
+        }
+    }
+}
+
+/// The page of a resource that nobody holds.
+#[derive(Debug, Template)]
+#[template(path = "missing.html")]
+pub struct Missing {
+    head: Head,
+    id: String,
+}
+
+impl Missing {
+    /// Nobody holds `id`.
+    pub fn new(status: &Status, id: &str) -> Self {
+        Self {
+            head: Head::new(status),
+            id: id.to_owned(),
+        }
+    }
+}
