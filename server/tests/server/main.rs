@@ -1,0 +1,16 @@
+//! Servers run in this process, and the binary as a process, spoken to as clients do.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, helpers included"
+)]
+
+mod admin;
+mod bad_input;
+mod capacity;
+mod pages;
+mod running;
+mod shutdown;

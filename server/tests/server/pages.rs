@@ -1,0 +1,157 @@
+//! The HTTP port.
+
+use doorward_server::app::{Config, Server};
+use serde_json::Value;
+
+use crate::running::{asked, capacity, config, get, page, start};
+
+#[tokio::test]
+async fn the_front_page_lists_resources_and_escapes_their_ids() {
+    let server = start().await;
+    let (code, _, empty) = page(&server, "/").await;
+    assert_eq!(code, 200);
+    assert!(empty.contains("Nobody holds anything yet"));
+    let mut client = capacity(&server).await;
+    get(&mut client, "a", vec![asked("fair/<b>&\"'", 1234.5)]).await;
+    let (_, head, full) = page(&server, "/").await;
+    assert!(head.contains("content-security-policy: default-src 'none'"));
+    assert!(full.contains("1,234.5"), "{full}");
+    assert!(!full.contains("<b>&"), "{full}");
+    assert!(
+        full.contains("/resource?id=fair%2F%3Cb%3E%26%22%27"),
+        "{full}"
+    );
+}
+
+#[tokio::test]
+async fn the_page_of_a_resource_tells_why_each_lease_is_what_it_is() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    get(&mut client, "first", vec![asked("fair/x", 90.0)]).await;
+    get(&mut client, "<second>", vec![asked("fair/x", 90.0)]).await;
+    let (code, _, text) = page(&server, "/resource?id=fair%2Fx").await;
+    assert_eq!(code, 200);
+    assert!(text.contains("for fair/*"), "the description");
+    assert!(text.contains("&#60;second&#62;"), "{text}");
+    assert!(
+        text.contains("held by others until they have shrunk"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_resource_that_nobody_holds_is_not_found() {
+    let server = start().await;
+    let (code, _, text) = page(&server, "/resource?id=fair%2Fx").await;
+    assert_eq!(code, 404);
+    assert!(text.contains("Nobody holds this resource"));
+    assert_eq!(page(&server, "/resource?id=").await.0, 400);
+    assert_eq!(page(&server, "/resource").await.0, 400);
+    assert_eq!(page(&server, "/nowhere").await.0, 404);
+}
+
+#[tokio::test]
+async fn the_status_is_json_with_as_many_leases_as_asked_for() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    for id in ["a", "b"] {
+        get(
+            &mut client,
+            id,
+            vec![asked("fair/x", 10.0), asked("bands", 1.0)],
+        )
+        .await;
+    }
+    let (code, head, text) = page(&server, "/status?leases=1&id=fair%2Fx").await;
+    assert_eq!(code, 200);
+    assert!(head.contains("content-type: application/json"));
+    let status: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(status["node"], "root");
+    assert_eq!(status["is_master"], true);
+    assert_eq!(status["templates_problem"], Value::Null);
+    let resources = status["resources"].as_array().expect("a list");
+    assert_eq!(resources.len(), 1);
+    assert_eq!(resources[0]["resource_id"], "fair/x");
+    assert_eq!(resources[0]["wants"], 20.0);
+    assert_eq!(resources[0]["leases_count"], 2);
+    assert_eq!(resources[0]["leases"].as_array().map(Vec::len), Some(1));
+    assert_eq!(page(&server, "/status?leases=-1").await.0, 400);
+    let (_, _, all) = page(&server, "/status").await;
+    let all: Value = serde_json::from_str(&all).expect("JSON");
+    assert_eq!(all["resources"].as_array().map(Vec::len), Some(2));
+    assert_eq!(all["resources"][0]["leases"], Value::Array(Vec::new()));
+}
+
+#[tokio::test]
+async fn a_process_that_lives_and_knows_its_master_is_healthy_and_ready() {
+    let server = start().await;
+    assert_eq!(page(&server, "/healthz").await.0, 200);
+    assert_eq!(page(&server, "/readyz").await.0, 200);
+}
+
+#[tokio::test]
+async fn the_metrics_tell_of_calls_resources_and_templates() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    let asks = vec![
+        asked("fair/a\"b\\c", 30.0),
+        asked("fair/bad", -1.0),
+        asked("nowhere", 1.0),
+    ];
+    get(&mut client, "a", asks).await;
+    let (code, head, text) = page(&server, "/metrics").await;
+    assert_eq!(code, 200);
+    assert!(head.contains("content-type: application/openmetrics-text"));
+    for line in [
+        "doorward_rpcs_total{method=\"doorman.Capacity/GetCapacity\",code=\"OK\"} 1",
+        "doorward_rpc_duration_seconds_count{method=\"doorman.Capacity/GetCapacity\"} 1",
+        "doorward_resource_capacity{resource=\"fair/a\\\"b\\\\c\"} 100.0",
+        "doorward_resource_wants{resource=\"fair/a\\\"b\\\\c\"} 30.0",
+        "doorward_resource_granted{resource=\"fair/a\\\"b\\\\c\"} 30.0",
+        "doorward_resource_leases{resource=\"fair/a\\\"b\\\\c\"} 1.0",
+        "doorward_resources 1.0",
+        "doorward_resources_not_listed 0.0",
+        "doorward_decisions_total 1",
+        "doorward_asks_refused_total 1",
+        "doorward_asks_malformed_total 1",
+        "doorward_is_master 1.0",
+        "doorward_templates 2.0",
+        "doorward_templates_refused 0.0",
+        "doorward_template_loads_total{outcome=\"ok\"} 1",
+        "doorward_template_loads_total{outcome=\"failed\"} 0",
+    ] {
+        let found = text.lines().any(|l| l == line);
+        assert!(found, "no line {line:?} in\n{text}");
+    }
+    assert!(text.ends_with("# EOF\n"));
+}
+
+#[tokio::test]
+async fn no_more_resources_than_the_limit_have_time_series() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    for half in 0..2 {
+        let asks = (0..600).map(|n| asked(&format!("fair/{half}-{n}"), 1.0));
+        get(&mut client, "a", asks.collect()).await;
+    }
+    let (_, _, text) = page(&server, "/metrics").await;
+    let series = text
+        .lines()
+        .filter(|line| line.starts_with("doorward_resource_wants{"))
+        .count();
+    assert_eq!(series, 1_000);
+    assert!(text.contains("doorward_resources_not_listed 200.0\n"));
+}
+
+#[tokio::test]
+async fn the_pages_can_be_switched_off() {
+    let config = Config {
+        http_listen: None,
+        ..config()
+    };
+    let server = Server::start(config).await.expect("a free port");
+    assert_eq!(server.http_address(), None);
+    let mut client = capacity(&server).await;
+    get(&mut client, "a", vec![asked("fair/x", 1.0)]).await;
+    server.shutdown().await;
+}

@@ -1,0 +1,139 @@
+//! A server on free ports, and ways to speak to it.
+
+use std::time::Duration;
+
+use doorward_engine::node;
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_proto::admin::v1::admin_client::AdminClient;
+use doorward_proto::doorman::capacity_client::CapacityClient;
+use doorward_proto::doorman::{
+    GetCapacityRequest, GetCapacityResponse, Lease, ResourceRequest, ResourceResponse,
+};
+use doorward_server::app::{Config, Server};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tonic::transport::{Channel, Endpoint};
+
+/// Templates: `fair/*` with 100 (FAIR_SHARE), `bands` with 100 (PRIORITY_BANDS).
+pub(crate) fn templates() -> Templates {
+    templates_with(100.0)
+}
+
+pub(crate) fn templates_with(capacity: f64) -> Templates {
+    let template = |glob: &str, kind| TemplateSpec {
+        identifier_glob: Some(glob.to_owned()),
+        capacity: Some(capacity),
+        description: Some(format!("for {glob}")),
+        kind: Some(kind),
+        lease_length: Some(Duration::from_secs(60)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        learning_mode_duration: Some(Duration::ZERO),
+        ..TemplateSpec::default()
+    };
+    Templates::parse(&[
+        template("fair/*", AlgorithmKind::FairShare),
+        template("bands", AlgorithmKind::PriorityBands),
+    ])
+    .expect("in order")
+}
+
+/// Decides every request, however fast they come.
+pub(crate) fn config() -> Config {
+    Config {
+        templates: templates(),
+        templates_source: "a test".to_owned(),
+        node: node::Config {
+            refresh_floor: Duration::ZERO,
+            ..node::Config::default()
+        },
+        ..Config::default()
+    }
+}
+
+pub(crate) async fn start() -> Server {
+    Server::start(config()).await.expect("free ports")
+}
+
+pub(crate) async fn channel(server: &Server) -> Channel {
+    Endpoint::from_shared(format!("http://{}", server.grpc_address()))
+        .expect("an address")
+        .connect()
+        .await
+        .expect("it listens")
+}
+
+pub(crate) async fn capacity(server: &Server) -> CapacityClient<Channel> {
+    CapacityClient::new(channel(server).await)
+}
+
+pub(crate) async fn admin(server: &Server) -> AdminClient<Channel> {
+    AdminClient::new(channel(server).await)
+}
+
+pub(crate) fn asked(resource_id: &str, wants: f64) -> ResourceRequest {
+    ResourceRequest {
+        resource_id: resource_id.to_owned(),
+        priority: 0,
+        has: None,
+        wants,
+    }
+}
+
+pub(crate) fn asked_with(resource_id: &str, wants: f64, has: f64) -> ResourceRequest {
+    ResourceRequest {
+        has: Some(Lease {
+            capacity: has,
+            ..Lease::default()
+        }),
+        ..asked(resource_id, wants)
+    }
+}
+
+pub(crate) fn request(client_id: &str, resource: Vec<ResourceRequest>) -> GetCapacityRequest {
+    GetCapacityRequest {
+        client_id: client_id.to_owned(),
+        resource,
+        sequence: None,
+    }
+}
+
+/// Asks, and is served.
+pub(crate) async fn get(
+    client: &mut CapacityClient<Channel>,
+    client_id: &str,
+    resource: Vec<ResourceRequest>,
+) -> GetCapacityResponse {
+    client
+        .get_capacity(request(client_id, resource))
+        .await
+        .expect("served")
+        .into_inner()
+}
+
+/// The only resource that was answered.
+#[track_caller]
+pub(crate) fn only(response: &GetCapacityResponse) -> &ResourceResponse {
+    assert_eq!(response.refused, []);
+    assert_eq!(response.mastership, None);
+    match response.response.as_slice() {
+        [only] => only,
+        others => panic!("not one resource: {others:?}"),
+    }
+}
+
+/// GETs a page: its status code, headers and body.
+pub(crate) async fn page(server: &Server, path: &str) -> (u16, String, String) {
+    let address = server.http_address().expect("pages are on");
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let code = head.split(' ').nth(1).expect("a status line");
+    (
+        code.parse().expect("a status code"),
+        head.to_ascii_lowercase(),
+        body.to_owned(),
+    )
+}
