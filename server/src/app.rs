@@ -173,6 +173,9 @@ impl Server {
             None => None,
         };
         let (grpc, grpc_address) = grpc;
+        if config.advertise.is_none() && grpc_address.ip().is_unspecified() {
+            warn!(address = %grpc_address, "clients are told an address that means any; give --advertise");
+        }
         let clock = Clock::start();
         let node = Arc::new(NodeHandle::new(config.node, config.templates, clock));
         let board = Arc::new(Board::new(

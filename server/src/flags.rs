@@ -66,8 +66,10 @@ pub struct ServeFlags {
     /// Where to serve gRPC.
     #[arg(
         long,
+        help_heading = "Addresses",
         value_name = "ADDRESS",
         env = "DOORWARD_LISTEN",
+        hide_env_values = true,
         default_value = "127.0.0.1:6970"
     )]
     pub listen: SocketAddr,
@@ -75,21 +77,23 @@ pub struct ServeFlags {
     /// Where to serve the status page, /metrics, /healthz and /readyz; "none" for nowhere.
     #[arg(
         long,
+        help_heading = "Addresses",
         value_name = "ADDRESS|none",
         env = "DOORWARD_HTTP_LISTEN",
+        hide_env_values = true,
         default_value = "127.0.0.1:6971"
     )]
     pub http_listen: HttpListen,
 
     /// The address clients are told, host:port [default: the one that is listened on].
-    #[arg(long, value_name = "HOST:PORT", env = "DOORWARD_ADVERTISE", value_parser = advertised)]
+    #[arg(long, help_heading = "Addresses", value_name = "HOST:PORT", env = "DOORWARD_ADVERTISE", hide_env_values = true, value_parser = advertised)]
     pub advertise: Option<String>,
 
     /// The name of the node this server belongs to; unique in the tree.
     #[arg(
-        long,
+        long, help_heading = "Addresses",
         value_name = "NAME",
-        env = "DOORWARD_NODE",
+        env = "DOORWARD_NODE", hide_env_values = true,
         default_value = "root",
         value_parser = node_name
     )]
@@ -99,19 +103,31 @@ pub struct ServeFlags {
     ///
     /// It is read again when it changes and on SIGHUP. A version that is not in order is reported,
     /// and the one in force stays in force.
-    #[arg(long, value_name = "FILE", env = "DOORWARD_TEMPLATES")]
+    #[arg(
+        long,
+        help_heading = "Templates",
+        value_name = "FILE",
+        env = "DOORWARD_TEMPLATES",
+        hide_env_values = true
+    )]
     pub templates: Option<PathBuf>,
 
     /// Validates a template file, reports every problem in it, and exits.
-    #[arg(long, value_name = "FILE", env = "DOORWARD_CHECK")]
+    #[arg(
+        long,
+        help_heading = "Templates",
+        value_name = "FILE",
+        env = "DOORWARD_CHECK",
+        hide_env_values = true
+    )]
     pub check: Option<PathBuf>,
 
     /// A client that asks for a resource faster than this gets its current lease again; 0s: every
     /// request is decided.
     #[arg(
-        long,
+        long, help_heading = "Limits",
         value_name = "DURATION",
-        env = "DOORWARD_REFRESH_FLOOR",
+        env = "DOORWARD_REFRESH_FLOOR", hide_env_values = true,
         default_value = "1s",
         value_parser = humantime::parse_duration
     )]
@@ -120,8 +136,10 @@ pub struct ServeFlags {
     /// How many resources may have leases out; requests for more are refused.
     #[arg(
         long,
+        help_heading = "Limits",
         value_name = "COUNT",
         env = "DOORWARD_RESOURCES_MAX",
+        hide_env_values = true,
         default_value_t = 100_000
     )]
     pub resources_max: usize,
@@ -129,17 +147,19 @@ pub struct ServeFlags {
     /// How many holders one resource may have; requests of more are refused.
     #[arg(
         long,
+        help_heading = "Limits",
         value_name = "COUNT",
         env = "DOORWARD_LEASES_PER_RESOURCE_MAX",
+        hide_env_values = true,
         default_value_t = 2_000_000
     )]
     pub leases_per_resource_max: usize,
 
     /// How long a shutdown waits for calls in flight.
     #[arg(
-        long,
+        long, help_heading = "Limits",
         value_name = "DURATION",
-        env = "DOORWARD_SHUTDOWN_GRACE",
+        env = "DOORWARD_SHUTDOWN_GRACE", hide_env_values = true,
         default_value = "10s",
         value_parser = humantime::parse_duration
     )]
@@ -148,9 +168,11 @@ pub struct ServeFlags {
     /// How log lines look; they go to standard error.
     #[arg(
         long,
+        help_heading = "Logs",
         value_enum,
         value_name = "FORMAT",
         env = "DOORWARD_LOG_FORMAT",
+        hide_env_values = true,
         default_value_t
     )]
     pub log_format: LogFormat,
@@ -159,8 +181,10 @@ pub struct ServeFlags {
     /// "warn,doorward_server=debug".
     #[arg(
         long,
+        help_heading = "Logs",
         value_name = "FILTER",
         env = "DOORWARD_LOG",
+        hide_env_values = true,
         default_value = "info"
     )]
     pub log_level: String,

@@ -5,9 +5,11 @@
 
 use std::env;
 use std::io::{self, IsTerminal};
+use std::panic;
 
 use clap::ValueEnum;
 use thiserror::Error;
+use tracing::error;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
@@ -59,5 +61,9 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
             .try_init()?,
         LogFormat::Json => lines.json().flatten_event(true).finish().try_init()?,
     }
+    // A panic is a line like any other; where it is caught is no business of the log.
+    panic::set_hook(Box::new(|panicked| {
+        error!(%panicked, "a bug: the program panicked");
+    }));
     Ok(())
 }

@@ -46,9 +46,12 @@ async fn run(flags: ServeFlags) -> anyhow::Result<()> {
     // From here on no signal kills the process half-way.
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let mut server = Server::start(config(&flags)).await?;
-    tokio::select! {
-        () = signals.stop() => {}
-        error = server.failed() => return Err(error.into()),
+    loop {
+        tokio::select! {
+            () = signals.stop() => break,
+            () = signals.hang_up() => info!("SIGHUP: there is no template file to read again"),
+            error = server.failed() => return Err(error.into()),
+        }
     }
     info!("stopping: no new calls, those in flight are finished");
     tokio::select! {
@@ -59,6 +62,7 @@ async fn run(flags: ServeFlags) -> anyhow::Result<()> {
 }
 
 struct Signals {
+    hang_up: Signal,
     terminate: Signal,
     interrupt: Signal,
 }
@@ -66,9 +70,14 @@ struct Signals {
 impl Signals {
     fn new() -> io::Result<Self> {
         Ok(Self {
+            hang_up: signal(SignalKind::hangup())?,
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         })
+    }
+
+    async fn hang_up(&mut self) {
+        self.hang_up.recv().await;
     }
 
     async fn stop(&mut self) {

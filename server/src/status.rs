@@ -18,8 +18,8 @@ use serde::Serialize;
 use crate::clock;
 use crate::node_handle::NodeHandle;
 
-/// Leases listed in one status at most, over all resources: a status stays within what a gRPC
-/// client takes by default (4 MiB).
+/// Leases listed in one status at most, over all resources. With those and some ten thousand
+/// resources, a status stays within what a gRPC client takes by default (4 MiB).
 pub const LEASES_LISTED_MAX: usize = 10_000;
 
 /// What is known in the process, for whoever asks.

@@ -16,6 +16,7 @@ use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::{Code, Status as RpcStatus};
 use tower::{Layer, Service};
+use tracing::debug;
 
 use crate::clock::Clock;
 use crate::metrics::Metrics;
@@ -80,7 +81,9 @@ where
             }
             let code = RpcStatus::from_header_map(response.headers())
                 .map_or(Code::Ok, |status| status.code());
-            metrics.observe_call(&path, code, clock.now().since(started));
+            let took = clock.now().since(started);
+            metrics.observe_call(&path, code, took);
+            debug!(method = path, ?code, ?took, "call answered");
             Ok(response)
         })
     }

@@ -12,5 +12,7 @@ mod admin;
 mod bad_input;
 mod capacity;
 mod pages;
+mod process;
 mod running;
 mod shutdown;
+mod templates;

@@ -1,0 +1,40 @@
+//! Templates that change while leases are out.
+
+use crate::running::{asked, asked_with, capacity, get, only, page, start, templates_with};
+
+#[tokio::test]
+async fn new_templates_hold_for_the_next_request() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    get(&mut client, "a", vec![asked("fair/x", 500.0)]).await;
+    server.apply_templates(templates_with(300.0));
+    let asks = vec![asked_with("fair/x", 500.0, 100.0)];
+    let response = get(&mut client, "a", asks).await;
+    assert_eq!(only(&response).gets.capacity, 300.0);
+}
+
+#[tokio::test]
+async fn refused_templates_change_nothing_and_everyone_is_told() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    server.refuse_templates("t.yaml:3:5: template 1: capacity: is <missing>".to_owned());
+    let response = get(&mut client, "a", vec![asked("fair/x", 500.0)]).await;
+    assert_eq!(only(&response).gets.capacity, 100.0);
+    let status = server.board().status(None, 0);
+    assert_eq!(status.templates, 2);
+    assert!(
+        status
+            .templates_problem
+            .is_some_and(|p| p.contains("t.yaml:3"))
+    );
+    let (_, _, text) = page(&server, "/").await;
+    assert!(text.contains("The newest templates were refused"));
+    assert!(text.contains("is &#60;missing&#62;"), "{text}");
+    let (_, _, metrics) = page(&server, "/metrics").await;
+    assert!(metrics.contains("doorward_templates_refused 1.0\n"));
+    assert!(metrics.contains("doorward_template_loads_total{outcome=\"failed\"} 1\n"));
+    assert_eq!(page(&server, "/readyz").await.0, 200, "it serves as before");
+
+    server.apply_templates(templates_with(100.0));
+    assert_eq!(server.board().status(None, 0).templates_problem, None);
+}
