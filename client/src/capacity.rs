@@ -1,0 +1,78 @@
+//! How much a client may use of a resource: now, and until when that holds.
+
+use std::fmt;
+
+use crate::time::Time;
+
+/// How much may be used: per second for a rate, at once for a gauge.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Capacity {
+    /// At most so much; finite, not negative. 0 is nothing.
+    Limited(f64),
+    /// As much as is wanted.
+    Unlimited,
+}
+
+impl Capacity {
+    /// Nothing.
+    pub const NONE: Self = Self::Limited(0.0);
+
+    /// The number; infinity for no limit.
+    pub const fn get(self) -> f64 {
+        match self {
+            Self::Limited(capacity) => capacity,
+            Self::Unlimited => f64::INFINITY,
+        }
+    }
+}
+
+impl fmt::Display for Capacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limited(capacity) => fmt::Display::fmt(capacity, f),
+            Self::Unlimited => f.write_str("unlimited"),
+        }
+    }
+}
+
+/// Where a capacity comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A valid lease.
+    Lease,
+    /// There is no valid lease: the client's mode.
+    Mode,
+}
+
+/// What a client may use, with the moment that changes by itself: a lease ends whether or not
+/// anybody is awake to notice, so limiters are handed what comes after it, too.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Allowance {
+    /// Now.
+    pub capacity: Capacity,
+    /// Where it comes from.
+    pub source: Source,
+    /// Until when, if it ends by itself.
+    pub until: Option<Time>,
+    /// From then on.
+    pub then: Capacity,
+}
+
+impl Allowance {
+    /// Nothing, until told otherwise.
+    pub const NONE: Self = Self {
+        capacity: Capacity::NONE,
+        source: Source::Mode,
+        until: None,
+        then: Capacity::NONE,
+    };
+
+    /// What may be used at a time.
+    pub fn at(&self, now: Time) -> Capacity {
+        if self.until.is_some_and(|until| until <= now) {
+            self.then
+        } else {
+            self.capacity
+        }
+    }
+}

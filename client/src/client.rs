@@ -1,0 +1,285 @@
+//! A client: an identity towards servers, and the task that keeps its leases.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+
+use crate::clock::{self, Clock};
+use crate::error::{ConnectError, ResourceError};
+use crate::hooks::{Hooks, NoHooks};
+use crate::limiter::demand::AdaptiveWants;
+use crate::resource::{Resource, check_wants};
+use crate::slot::Slot;
+use crate::state::{ClientState, Config, Mode};
+use crate::transport::connection::Connection;
+use crate::transport::task::{self, Book, Shared};
+
+/// The longest id, in bytes.
+const ID_BYTES_MAX: usize = 256;
+
+/// A client of one node: keeps leases on resources, in one background task, until it is closed.
+/// Cheap to clone. When the last clone and the last resource are dropped, it releases what it holds
+/// in the background; [`Client::close`] waits for that.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+    guard: Arc<CloseGuard>,
+    mode: Mode,
+}
+
+/// Closes the client when it is dropped.
+pub(crate) struct CloseGuard {
+    shared: Arc<Shared>,
+}
+
+impl Drop for CloseGuard {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+/// Sets a client up.
+#[must_use = "nothing happens until `connect` or `connect_lazy`"]
+pub struct ClientBuilder {
+    client_id: String,
+    addresses: Vec<String>,
+    mode: Mode,
+    config: Config,
+    hooks: Arc<dyn Hooks>,
+    connect_timeout: Duration,
+}
+
+impl Client {
+    /// Starts setting up a client of that id, which must be unique among the clients of a resource
+    /// (two programs of one id take each other's leases) and stay the same while it lives.
+    pub fn builder(client_id: impl Into<String>) -> ClientBuilder {
+        ClientBuilder {
+            client_id: client_id.into(),
+            addresses: Vec::new(),
+            mode: Mode::default(),
+            config: Config::default(),
+            hooks: Arc::new(NoHooks),
+            connect_timeout: Duration::from_secs(10),
+        }
+    }
+
+    /// The client's id.
+    pub fn id(&self) -> &str {
+        &self.shared.client_id
+    }
+
+    /// Starts setting up the use of a resource.
+    pub fn resource(&self, id: impl Into<String>) -> ResourceBuilder<'_> {
+        ResourceBuilder {
+            client: self,
+            id: id.into(),
+            priority: 0,
+            wants: 0.0,
+            mode: self.mode,
+            adaptive: None,
+        }
+    }
+
+    /// What the last attempt to refresh said, if it failed.
+    pub fn failure(&self) -> Option<String> {
+        self.shared.book().failure.clone()
+    }
+
+    /// Releases everything and ends. Resources and limiters report that they are closed from now
+    /// on. Waits for the release to be answered, at most two seconds; leases that could not be
+    /// released expire.
+    pub async fn close(self) {
+        let mut closed = self.shared.closed.subscribe();
+        self.shared.close();
+        // The sender lives in `shared`, so this ends when the task does.
+        let _ended = closed.wait_for(|closed| *closed).await;
+    }
+}
+
+impl ClientBuilder {
+    /// Adds a server's address, `host:port` or `http://host:port`. Several are tried in turn; any
+    /// server of the node will do, since it says who the master is.
+    pub fn address(mut self, address: impl Into<String>) -> Self {
+        self.addresses.push(address.into());
+        self
+    }
+
+    /// Adds several addresses.
+    pub fn addresses<A: Into<String>>(mut self, addresses: impl IntoIterator<Item = A>) -> Self {
+        self.addresses.extend(addresses.into_iter().map(Into::into));
+        self
+    }
+
+    /// What to use when a lease ended unrenewed, unless a resource says otherwise. Default: safe.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// How to behave towards servers: gaps, timeouts, backoff.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Where to report what happens.
+    pub fn hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
+    /// How long [`ClientBuilder::connect`] tries. Default: ten seconds.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Connects to a master and starts the client.
+    ///
+    /// # Errors
+    ///
+    /// If an address or the id does not parse, or no master answered in time.
+    pub async fn connect(self) -> Result<Client, ConnectError> {
+        let mut connection = self.connection()?;
+        let waited = self.connect_timeout;
+        let mut last = String::from("none was made");
+        let attempts = async {
+            let mut pause = Duration::from_millis(50);
+            while let Err(problem) = connection.client().await {
+                last = problem;
+                tokio::time::sleep(pause.mul_f64(0.5 + clock::chance())).await;
+                pause = (pause * 2).min(Duration::from_secs(1));
+            }
+        };
+        if tokio::time::timeout(waited, attempts).await.is_err() {
+            return Err(ConnectError::NotConnected { waited, last });
+        }
+        Ok(self.start(connection))
+    }
+
+    /// Starts the client without waiting for a server; resources work by their modes until one
+    /// answers. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// If an address or the id does not parse.
+    pub fn connect_lazy(self) -> Result<Client, ConnectError> {
+        let connection = self.connection()?;
+        Ok(self.start(connection))
+    }
+
+    fn connection(&self) -> Result<Connection, ConnectError> {
+        if !is_id(&self.client_id) {
+            return Err(ConnectError::BadClientId(self.client_id.clone()));
+        }
+        Connection::new(&self.addresses, self.config.timeout)
+    }
+
+    fn start(self, connection: Connection) -> Client {
+        let sequence = u64::try_from(clock::since_epoch().as_micros()).unwrap_or(0);
+        let shared = Arc::new(Shared {
+            client_id: self.client_id,
+            clock: Clock::start(),
+            hooks: self.hooks,
+            book: Mutex::new(Book {
+                state: ClientState::new(self.config, sequence),
+                slots: BTreeMap::new(),
+                releases: Vec::new(),
+                failure: None,
+            }),
+            wake: Notify::new(),
+            closing: AtomicBool::new(false),
+            closed: watch::Sender::new(false),
+        });
+        tokio::spawn(task::run(shared.clone(), connection));
+        let guard = Arc::new(CloseGuard {
+            shared: shared.clone(),
+        });
+        Client {
+            shared,
+            guard,
+            mode: self.mode,
+        }
+    }
+}
+
+/// Sets up the use of a resource.
+#[must_use = "nothing happens until `open`"]
+pub struct ResourceBuilder<'a> {
+    client: &'a Client,
+    id: String,
+    priority: i64,
+    wants: f64,
+    mode: Mode,
+    adaptive: Option<AdaptiveWants>,
+}
+
+impl ResourceBuilder<'_> {
+    /// Higher is more important, if the resource's algorithm looks at it. Default: 0.
+    pub fn priority(mut self, priority: i64) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// What is wanted to begin with. Default: 0, which gets nothing.
+    pub fn wants(mut self, wants: f64) -> Self {
+        self.wants = wants;
+        self
+    }
+
+    /// What to use when a lease ended unrenewed. Default: the client's.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Measures what is wanted from what is acquired from the resource's limiter, from now on.
+    pub fn adaptive_wants(mut self, adaptive: AdaptiveWants) -> Self {
+        self.wants = self.wants.max(adaptive.least);
+        self.adaptive = Some(adaptive);
+        self
+    }
+
+    /// Starts using the resource. Returns at once; see [`Resource::wait_for_lease`].
+    ///
+    /// # Errors
+    ///
+    /// If the id or the wants do not do, the resource is open already, or the client is closed.
+    pub fn open(self) -> Result<Resource, ResourceError> {
+        if !is_id(&self.id) {
+            return Err(ResourceError::BadId(self.id));
+        }
+        check_wants(self.wants)?;
+        let shared = &self.client.shared;
+        if shared.closing.load(std::sync::atomic::Ordering::SeqCst) {
+            return Err(ResourceError::Closed);
+        }
+        let now = shared.clock.now();
+        let slot = Arc::new(Slot::new(&self.id, self.wants, self.adaptive, now));
+        let mut book = shared.book();
+        if !book
+            .state
+            .open(&self.id, self.priority, self.mode, self.wants, now)
+        {
+            drop(book);
+            return Err(ResourceError::AlreadyOpen(self.id));
+        }
+        // Released and opened again before the release was sent: then it is not to be.
+        book.releases.retain(|id| *id != self.id);
+        book.slots.insert(self.id, slot.clone());
+        drop(book);
+        shared.wake.notify_one();
+        Ok(Resource::new(
+            slot,
+            shared.clone(),
+            self.client.guard.clone(),
+        ))
+    }
+}
+
+fn is_id(id: &str) -> bool {
+    !id.is_empty() && id.len() <= ID_BYTES_MAX && !id.chars().any(char::is_control)
+}

@@ -1,0 +1,154 @@
+//! The concurrency limiter as a program uses it.
+
+use std::sync::{Arc, Mutex};
+
+use crate::clock::Clock;
+use crate::error::AcquireError;
+use crate::limiter::concurrency::ConcurrencyLimiter as State;
+use crate::rate_limiter::Waiter;
+use crate::resource::Handle;
+use crate::slot::{Slot, lock};
+
+/// Hands out as many permits at once as the lease allows, and follows it as it changes. Cheap to
+/// clone; clones share one limit.
+///
+/// A lease that shrinks below what is in flight takes effect as permits come back; until then, what
+/// is in flight is what the client tells the server it has.
+#[derive(Clone)]
+pub struct ConcurrencyLimiter {
+    handle: Arc<Handle>,
+}
+
+/// The right to do one thing (or several) at once. Given back when dropped.
+#[must_use = "a permit that is dropped is given back"]
+pub struct Permit {
+    handle: Arc<Handle>,
+    permits: u64,
+}
+
+impl ConcurrencyLimiter {
+    pub(crate) fn new(handle: Arc<Handle>) -> Self {
+        Self { handle }
+    }
+
+    /// Waits for a permit. First come, first served. Safe to cancel.
+    ///
+    /// # Errors
+    ///
+    /// If the client is closed.
+    pub async fn acquire(&self) -> Result<Permit, AcquireError> {
+        self.acquire_many(1).await
+    }
+
+    /// Waits for several permits at once.
+    ///
+    /// # Errors
+    ///
+    /// If none are asked for, or the client is closed.
+    pub async fn acquire_many(&self, permits: u64) -> Result<Permit, AcquireError> {
+        let slot = self.slot();
+        if permits == 0 {
+            return Err(AcquireError::BadCost(0.0));
+        }
+        let waiter = Waiter::new(slot, permits as f64);
+        self.measure();
+        let _turn = slot.queue.lock().await;
+        let mut limited = false;
+        loop {
+            // Before looking, so that no change is missed.
+            let changed = slot.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            match self.attempt(permits) {
+                Ok(permit) => {
+                    drop(waiter);
+                    return Ok(permit);
+                }
+                Err(AcquireError::Blocked) => {}
+                Err(other) => return Err(other),
+            }
+            if !std::mem::replace(&mut limited, true) {
+                self.handle.shared.hooks.limited(&slot.id);
+            }
+            let until = lock(self.state())
+                .until()
+                .filter(|until| *until > self.clock().now());
+            match until {
+                // The limit changes by itself then.
+                Some(until) => tokio::select! {
+                    () = tokio::time::sleep_until(self.clock().instant(until)) => {}
+                    () = &mut changed => {}
+                },
+                None => changed.await,
+            }
+        }
+    }
+
+    /// Takes a permit if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::Blocked`] if there is none now; [`AcquireError::Closed`].
+    pub fn try_acquire(&self) -> Result<Permit, AcquireError> {
+        self.measure();
+        let others_wait = lock(&self.slot().waiting).count > 0;
+        let answer = if others_wait {
+            Err(AcquireError::Blocked)
+        } else {
+            self.attempt(1)
+        };
+        if answer.is_err() {
+            self.handle.shared.hooks.limited(&self.slot().id);
+        }
+        answer
+    }
+
+    /// How many permits are out.
+    pub fn in_flight(&self) -> u64 {
+        lock(self.state()).in_flight()
+    }
+
+    fn attempt(&self, permits: u64) -> Result<Permit, AcquireError> {
+        if self.slot().is_closed() {
+            return Err(AcquireError::Closed);
+        }
+        if !lock(self.state()).try_acquire(permits, self.clock().now()) {
+            return Err(AcquireError::Blocked);
+        }
+        self.handle
+            .shared
+            .hooks
+            .admitted(&self.slot().id, permits as f64);
+        Ok(Permit {
+            handle: self.handle.clone(),
+            permits,
+        })
+    }
+
+    fn measure(&self) {
+        if let Some(demand) = &self.slot().demand {
+            let waiting = lock(&self.slot().waiting).cost;
+            let level = self.slot().in_flight() + waiting.max(1.0);
+            lock(demand).at_once(level, self.clock().now());
+        }
+    }
+
+    fn slot(&self) -> &Slot {
+        &self.handle.slot
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.handle.shared.clock
+    }
+
+    fn state(&self) -> &Mutex<State> {
+        self.handle.concurrency_state()
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        lock(self.handle.concurrency_state()).release(self.permits);
+        self.handle.slot.changed.notify_waiters();
+    }
+}

@@ -1,0 +1,177 @@
+//! Demand measured from use: what would be used if there were no limit.
+//!
+//! For a rate, demand is what was asked for per second; for a gauge, the most that was in flight
+//! and waiting at once. Both are looked at over a sliding window, with some headroom on top so that
+//! growth is not held back until the next measurement. A refused attempt counts like an admitted
+//! one, so who retries in a tight loop measures his retries.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::time::Time;
+
+/// How demand is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdaptiveWants {
+    /// Demand is measured over this span.
+    pub window: Duration,
+    /// What is asked for is the measured demand times this; at least 1.
+    pub headroom: f64,
+    /// Never ask for less: what lets an idle client start at once.
+    pub least: f64,
+    /// Never ask for more.
+    pub most: f64,
+}
+
+impl Default for AdaptiveWants {
+    fn default() -> Self {
+        Self {
+            window: Duration::from_secs(10),
+            headroom: 1.2,
+            least: 1.0,
+            most: 1e15,
+        }
+    }
+}
+
+/// Parts a window is counted in.
+const PARTS: u32 = 10;
+
+/// A change of less than this part of what is asked for already is not worth a request.
+const WORTH_ASKING: f64 = 0.05;
+
+/// Measures demand.
+#[derive(Clone, Debug)]
+pub struct Demand {
+    config: AdaptiveWants,
+    /// The start of each part, what was asked for in it, and the most at once in it; oldest first.
+    parts: VecDeque<(Time, f64, f64)>,
+    began: Time,
+}
+
+impl Demand {
+    /// Nothing measured yet.
+    pub fn new(config: AdaptiveWants, now: Time) -> Self {
+        Self {
+            config,
+            parts: VecDeque::new(),
+            began: now,
+        }
+    }
+
+    /// `cost` was asked for.
+    pub fn asked(&mut self, cost: f64, now: Time) {
+        *self.part(now).0 += cost;
+    }
+
+    /// So much is in flight or waiting.
+    pub fn at_once(&mut self, level: f64, now: Time) {
+        let most = self.part(now).1;
+        *most = most.max(level);
+    }
+
+    /// What to ask for of a rate.
+    pub fn rate(&mut self, now: Time) -> f64 {
+        self.forget(now);
+        let asked: f64 = self.parts.iter().map(|(_, asked, _)| asked).sum();
+        let span = now.since(self.began).min(self.config.window);
+        // In its first moments a client has asked for little, and that in no time.
+        let span = span.max(self.config.window / PARTS);
+        self.with_headroom(asked / span.as_secs_f64())
+    }
+
+    /// What to ask for of a gauge.
+    pub fn gauge(&mut self, now: Time) -> f64 {
+        self.forget(now);
+        let most = self
+            .parts
+            .iter()
+            .fold(0.0_f64, |most, (_, _, level)| most.max(*level));
+        self.with_headroom(most)
+    }
+
+    /// Whether `wants` is different enough from what is asked for already.
+    pub fn is_worth_asking(wants: f64, asked: f64) -> bool {
+        (wants - asked).abs() > asked.abs() * WORTH_ASKING
+    }
+
+    /// How often to look.
+    pub fn interval(&self) -> Duration {
+        self.config.window / PARTS
+    }
+
+    fn with_headroom(&self, measured: f64) -> f64 {
+        let least = self.config.least.min(self.config.most);
+        (measured * self.config.headroom.max(1.0)).clamp(least, self.config.most)
+    }
+
+    fn part(&mut self, now: Time) -> (&mut f64, &mut f64) {
+        self.forget(now);
+        let length = self.config.window / PARTS;
+        let latest = self.parts.pop_back();
+        let still = latest.filter(|(start, ..)| now.since(*start) < length);
+        if let (Some(over), None) = (latest, still) {
+            self.parts.push_back(over);
+        }
+        let (_, asked, level) = self.parts.push_back_mut(still.unwrap_or((now, 0.0, 0.0)));
+        (asked, level)
+    }
+
+    fn forget(&mut self, now: Time) {
+        while self
+            .parts
+            .front()
+            .is_some_and(|(start, ..)| now.since(*start) >= self.config.window)
+        {
+            self.parts.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: f64) -> Time {
+        Time::after_origin(Duration::from_secs_f64(seconds))
+    }
+
+    #[test]
+    fn a_steady_rate_is_measured_with_headroom() {
+        let mut demand = Demand::new(AdaptiveWants::default(), Time::ZERO);
+        for i in 0..3000 {
+            demand.asked(1.0, at(f64::from(i) * 0.01));
+        }
+        let wants = demand.rate(at(30.0));
+        assert!((wants - 120.0).abs() < 13.0, "{wants}");
+    }
+
+    #[test]
+    fn an_idle_client_asks_for_the_least() {
+        let config = AdaptiveWants {
+            least: 3.0,
+            ..AdaptiveWants::default()
+        };
+        let mut demand = Demand::new(config, Time::ZERO);
+        demand.asked(500.0, at(1.0));
+        assert!(demand.rate(at(2.0)) > 3.0);
+        assert_eq!(demand.rate(at(12.0)), 3.0);
+    }
+
+    #[test]
+    fn a_gauge_asks_for_the_most_at_once() {
+        let mut demand = Demand::new(AdaptiveWants::default(), Time::ZERO);
+        for (second, level) in [(0.0, 3.0), (1.0, 10.0), (2.0, 4.0)] {
+            demand.at_once(level, at(second));
+        }
+        assert_eq!(demand.gauge(at(3.0)), 12.0);
+        assert!((demand.gauge(at(11.5)) - 4.8).abs() < 1e-9);
+    }
+
+    #[test]
+    fn small_changes_are_not_worth_a_request() {
+        assert!(!Demand::is_worth_asking(104.0, 100.0));
+        assert!(Demand::is_worth_asking(106.0, 100.0));
+        assert!(Demand::is_worth_asking(1.0, 0.0));
+    }
+}

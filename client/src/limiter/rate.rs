@@ -1,0 +1,340 @@
+//! So much per second, following a rate that changes.
+//!
+//! A bucket fills at the rate in force and holds at most a *burst*: what the rate gives in a short
+//! span, or one request if that is more. So what is admitted in any span of time is at most what
+//! the rates in force gave in it, plus one burst (or one request, if that is larger).
+//!
+//! A change of rate never gives anything: what is in the bucket stays, cut to the new burst, and
+//! the bucket starts empty. A rate of 0 admits nothing; no limit admits everything. Rates below one
+//! a second work: the bucket fills up to the request that waits.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::capacity::{Allowance, Capacity};
+use crate::time::Time;
+
+/// How much may come at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Burst {
+    /// What the rate gives in this span may come at once.
+    pub span: Duration,
+    /// And at least this much, in the resource's units: the cost of a usual request.
+    pub least: f64,
+}
+
+impl Default for Burst {
+    fn default() -> Self {
+        Self {
+            span: Duration::from_millis(20),
+            least: 1.0,
+        }
+    }
+}
+
+/// Not now.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum NotNow {
+    /// At the present rate, it would be admitted after this long.
+    #[error("over the rate; come back in {retry_after:?}")]
+    RetryAfter {
+        /// How long to wait.
+        retry_after: Duration,
+    },
+    /// At the present rate, never: nothing may be used. The rate may change.
+    #[error("nothing may be used at present")]
+    Blocked,
+}
+
+/// A rate limiter at a moment.
+#[derive(Clone, Debug)]
+pub struct RateLimiter {
+    burst: Burst,
+    allowance: Allowance,
+    /// What may be used at once, now.
+    level: f64,
+    /// When `level` was right.
+    at: Time,
+}
+
+impl RateLimiter {
+    /// A limiter that admits nothing until it is told a rate.
+    pub fn new(burst: Burst, now: Time) -> Self {
+        Self {
+            burst,
+            allowance: Allowance::NONE,
+            level: 0.0,
+            at: now,
+        }
+    }
+
+    /// A new rate is in force from now on.
+    pub fn handle_allowance(&mut self, allowance: Allowance, now: Time) {
+        self.fill(0.0, now);
+        self.allowance = allowance;
+        self.cut(0.0, now);
+    }
+
+    /// Uses `cost`, which must be finite and not negative, if it may be used now.
+    ///
+    /// # Errors
+    ///
+    /// When to come back, if not.
+    pub fn try_acquire(&mut self, cost: f64, now: Time) -> Result<(), NotNow> {
+        debug_assert!(cost.is_finite() && cost >= 0.0);
+        self.fill(cost, now);
+        let rate = self.allowance.at(now);
+        if rate == Capacity::Unlimited {
+            return Ok(());
+        }
+        // What rounding leaves short is not waited for.
+        if cost <= self.level * (1.0 + 1e-12) && (rate.get() > 0.0 || cost == 0.0) {
+            self.level = (self.level - cost).max(0.0);
+            return Ok(());
+        }
+        match self.wait_for(cost - self.level, now) {
+            Some(retry_after) => Err(NotNow::RetryAfter { retry_after }),
+            None => Err(NotNow::Blocked),
+        }
+    }
+
+    /// Whether `cost` could be used now, without using it.
+    ///
+    /// # Errors
+    ///
+    /// When to come back, if not.
+    pub fn look(&self, cost: f64, now: Time) -> Result<(), NotNow> {
+        self.clone().try_acquire(cost, now)
+    }
+
+    /// How long until `missing` has come in, if nothing changes but by itself.
+    fn wait_for(&self, missing: f64, now: Time) -> Option<Duration> {
+        let span = |missing: f64, rate: f64| {
+            // A little more, so that coming back then is not a rounding too early.
+            Duration::try_from_secs_f64(missing / rate).map_or(Duration::MAX, |span| {
+                span.saturating_add(Duration::from_nanos(1))
+            })
+        };
+        let rate = self.allowance.at(now).get();
+        match self.allowance.until.filter(|until| *until > now) {
+            None => (rate > 0.0).then(|| span(missing, rate)),
+            Some(until) => {
+                let left = until.since(now);
+                let comes = rate * left.as_secs_f64();
+                if comes >= missing && rate > 0.0 {
+                    return Some(span(missing, rate));
+                }
+                match self.allowance.then {
+                    Capacity::Unlimited => Some(left),
+                    Capacity::Limited(then) => {
+                        (then > 0.0).then(|| left.saturating_add(span(missing - comes, then)))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets in what has come since, up to a burst, or to the `cost` that waits.
+    fn fill(&mut self, cost: f64, now: Time) {
+        if now <= self.at {
+            return;
+        }
+        let before = std::mem::replace(&mut self.at, now);
+        // The part under the present rate, then the part under what follows it.
+        let turn = self
+            .allowance
+            .until
+            .map_or(now, |until| until.clamp(before, now));
+        for (from, to) in [(before, turn), (turn, now)] {
+            let rate = self.allowance.at(from).get();
+            if rate.is_finite() && to > from {
+                self.level += rate * to.since(from).as_secs_f64();
+                self.cut_to(self.burst_of(rate).max(cost));
+            }
+        }
+        self.cut(cost, now);
+    }
+
+    fn cut(&mut self, cost: f64, now: Time) {
+        match self.allowance.at(now) {
+            Capacity::Limited(rate) => self.cut_to(self.burst_of(rate).max(cost)),
+            // What is free now is not saved up for later.
+            Capacity::Unlimited => self.level = 0.0,
+        }
+    }
+
+    fn cut_to(&mut self, most: f64) {
+        self.level = self.level.min(most);
+    }
+
+    fn burst_of(&self, rate: f64) -> f64 {
+        (rate * self.burst.span.as_secs_f64()).max(self.burst.least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::capacity::Source;
+
+    fn at(seconds: f64) -> Time {
+        Time::after_origin(Duration::from_secs_f64(seconds))
+    }
+
+    fn rate(rate: f64) -> Allowance {
+        Allowance {
+            capacity: Capacity::Limited(rate),
+            source: Source::Lease,
+            until: None,
+            then: Capacity::NONE,
+        }
+    }
+
+    fn limiter(allowance: Allowance) -> RateLimiter {
+        let mut limiter = RateLimiter::new(Burst::default(), Time::ZERO);
+        limiter.handle_allowance(allowance, Time::ZERO);
+        limiter
+    }
+
+    /// Requests of cost 1 as fast as they are admitted, coming back when told; how many in a span.
+    fn admitted(limiter: &mut RateLimiter, from: f64, to: f64) -> u32 {
+        let (mut now, mut count) = (at(from), 0);
+        while now < at(to) {
+            match limiter.try_acquire(1.0, now) {
+                Ok(()) => count += 1,
+                Err(NotNow::RetryAfter { retry_after }) => now = now + retry_after,
+                Err(NotNow::Blocked) => break,
+            }
+        }
+        count
+    }
+
+    #[test]
+    fn admits_at_the_rate() {
+        assert_eq!(admitted(&mut limiter(rate(10.0)), 0.0, 10.001), 100);
+    }
+
+    #[test]
+    fn a_rate_below_one_a_second_works() {
+        assert_eq!(admitted(&mut limiter(rate(0.1)), 0.0, 100.001), 10);
+    }
+
+    #[test]
+    fn coming_back_when_told_is_always_right() {
+        let mut limiter = limiter(rate(3.0));
+        let mut now = Time::ZERO;
+        for _ in 0..1000 {
+            if let Err(NotNow::RetryAfter { retry_after }) = limiter.try_acquire(0.7, now) {
+                now = now + retry_after;
+                limiter.try_acquire(0.7, now).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_saved_up_beyond_a_burst() {
+        let mut limiter = limiter(rate(1000.0));
+        let mut count = 0;
+        while limiter.try_acquire(1.0, at(100.0)).is_ok() {
+            count += 1;
+        }
+        // 20 ms of 1000 a second.
+        assert_eq!(count, 20);
+    }
+
+    #[test]
+    fn a_change_of_rate_gives_nothing() {
+        let mut limiter = limiter(rate(10.0));
+        let mut count = 0;
+        for change in 0..100_u32 {
+            let now = at(1.0 + f64::from(change) * 1e-6);
+            limiter.handle_allowance(rate(if change % 2 == 0 { 1e6 } else { 10.0 }), now);
+            count += u32::from(limiter.try_acquire(1.0, now).is_ok());
+        }
+        // One from the second at 10/s, and about 50 µs at a million.
+        assert!(count <= 52, "{count}");
+    }
+
+    #[test]
+    fn zero_blocks_and_no_limit_passes() {
+        assert_eq!(
+            limiter(rate(0.0)).try_acquire(1.0, at(9.0)),
+            Err(NotNow::Blocked)
+        );
+        let unlimited = Allowance {
+            capacity: Capacity::Unlimited,
+            ..rate(0.0)
+        };
+        let mut limiter = limiter(unlimited);
+        for _ in 0..1000 {
+            limiter.try_acquire(1e9, Time::ZERO).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_lease_is_obeyed_though_nobody_said_so() {
+        let mut limiter = limiter(Allowance {
+            until: Some(at(5.0)),
+            ..rate(10.0)
+        });
+        assert!(limiter.try_acquire(1.0, at(4.999)).is_ok());
+        assert_eq!(limiter.try_acquire(1.0, at(5.0)), Err(NotNow::Blocked));
+    }
+
+    #[test]
+    fn a_wait_counts_what_comes_after_the_end_of_the_lease() {
+        let allowance = Allowance {
+            until: Some(at(1.0)),
+            then: Capacity::Limited(1.0),
+            ..rate(0.5)
+        };
+        let waits = limiter(allowance).try_acquire(1.5, Time::ZERO).unwrap_err();
+        let NotNow::RetryAfter { retry_after } = waits else {
+            panic!("{waits:?}")
+        };
+        assert!(
+            (retry_after.as_secs_f64() - 2.0).abs() < 1e-6,
+            "{retry_after:?}"
+        );
+    }
+
+    #[test]
+    fn a_request_larger_than_the_burst_waits_for_as_much_to_come() {
+        let mut limiter = limiter(rate(10.0));
+        assert!(limiter.try_acquire(30.0, at(2.9)).is_err());
+        assert!(limiter.try_acquire(30.0, at(5.9)).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_admitted_is_within_what_came_in_plus_a_burst(
+            steps in prop::collection::vec(
+                (0.0..0.5f64, prop::option::of(0.0..200.0f64), 0.0..3.0f64),
+                1..200,
+            ),
+        ) {
+            let mut limiter = RateLimiter::new(Burst::default(), Time::ZERO);
+            let (mut now, mut current) = (0.0, 0.0);
+            // Came in and admitted since each moment are at most a burst apart: the largest
+            // difference over all windows is that of a running maximum.
+            let (mut balance, mut worst, mut largest_burst) = (0.0_f64, 0.0_f64, 3.0_f64);
+            for (pause, new_rate, cost) in steps {
+                now += pause;
+                balance = (balance - current * pause).max(0.0);
+                if let Some(new_rate) = new_rate {
+                    limiter.handle_allowance(rate(new_rate), at(now));
+                    current = new_rate;
+                    largest_burst = largest_burst.max(new_rate * 0.02);
+                }
+                while limiter.try_acquire(cost.max(0.01), at(now)).is_ok() {
+                    balance += cost.max(0.01);
+                    worst = worst.max(balance);
+                }
+            }
+            prop_assert!(worst <= largest_burst + 1e-6, "{worst} > {largest_burst}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! A resource as a program uses it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio_stream::wrappers::WatchStream;
+use tokio_stream::{Stream, StreamExt};
+
+use crate::capacity::{Capacity, Source};
+use crate::client::CloseGuard;
+use crate::concurrency_limiter::ConcurrencyLimiter;
+use crate::error::ResourceError;
+use crate::limiter::concurrency::ConcurrencyLimiter as ConcurrencyState;
+use crate::limiter::rate::{Burst, RateLimiter as RateState};
+use crate::rate_limiter::RateLimiter;
+use crate::slot::{Slot, View, lock};
+use crate::state::{AMOUNT_MAX, Trouble};
+use crate::transport::task::Shared;
+
+/// What may be used of a resource at a moment, and where that comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Holding {
+    /// How much may be used.
+    pub capacity: Capacity,
+    /// By a lease, or by the client's mode because there is none.
+    pub source: Source,
+    /// How long the lease still lasts, if there is one.
+    pub remaining: Option<Duration>,
+}
+
+/// A resource that a client uses. Cheap to clone; when the last clone and the last limiter made of
+/// it are dropped, the resource is released.
+#[derive(Clone)]
+pub struct Resource {
+    handle: Arc<Handle>,
+}
+
+/// What clones of a resource and its limiters share.
+pub(crate) struct Handle {
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) shared: Arc<Shared>,
+    /// Keeps the client open.
+    _guard: Arc<CloseGuard>,
+}
+
+impl Resource {
+    pub(crate) fn new(slot: Arc<Slot>, shared: Arc<Shared>, guard: Arc<CloseGuard>) -> Self {
+        Self {
+            handle: Arc::new(Handle {
+                slot,
+                shared,
+                _guard: guard,
+            }),
+        }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.handle.slot.id
+    }
+
+    /// How much may be used now.
+    pub fn capacity(&self) -> Capacity {
+        self.holding().capacity
+    }
+
+    /// How much may be used now, and where that comes from.
+    pub fn holding(&self) -> Holding {
+        let now = self.handle.shared.clock.now();
+        let allowance = self.handle.slot.view.borrow().allowance;
+        let until = allowance.until.filter(|until| *until > now);
+        let ended = allowance.until.is_some() && until.is_none();
+        Holding {
+            capacity: allowance.at(now),
+            source: if ended {
+                Source::Mode
+            } else {
+                allowance.source
+            },
+            remaining: until.map(|until| until.since(now)),
+        }
+    }
+
+    /// The capacity now, and each time it changes. Ends when the client is closed. A reader that
+    /// is slow sees the newest, not every one.
+    pub fn changes(&self) -> impl Stream<Item = Holding> + Send + Unpin + use<> {
+        let clock = self.handle.shared.clock;
+        let views = WatchStream::new(self.handle.slot.view.subscribe());
+        let mut last = None;
+        Box::pin(
+            views
+                .take_while(|view| !view.closed)
+                .filter_map(move |view: View| {
+                    let key = (view.allowance.capacity, view.allowance.source);
+                    let news = last.replace(key) != Some(key);
+                    let remaining = view.allowance.until.map(|until| until.since(clock.now()));
+                    let View { allowance, .. } = view;
+                    news.then_some(Holding {
+                        capacity: allowance.capacity,
+                        source: allowance.source,
+                        remaining,
+                    })
+                }),
+        )
+    }
+
+    /// What is wanted now.
+    pub fn wants(&self) -> f64 {
+        let book = self.handle.shared.book();
+        book.state
+            .resource(self.id())
+            .map_or(0.0, crate::state::ResourceState::wants)
+    }
+
+    /// Changes what is wanted. The server hears of it at once, or as soon as the gap between early
+    /// requests allows.
+    ///
+    /// # Errors
+    ///
+    /// If it is no finite number from 0 to 10¹⁵, or the client is closed.
+    pub fn ask(&self, wants: f64) -> Result<(), ResourceError> {
+        check_wants(wants)?;
+        if self.handle.slot.is_closed() {
+            return Err(ResourceError::Closed);
+        }
+        self.handle.shared.book().state.ask(self.id(), wants);
+        self.handle.shared.wake.notify_one();
+        Ok(())
+    }
+
+    /// Why there is no fresh lease, if something is wrong. A valid lease may still be held.
+    pub fn problem(&self) -> Option<ResourceError> {
+        let view = self.handle.slot.view.borrow().clone();
+        if view.closed {
+            return Some(ResourceError::Closed);
+        }
+        if let Some(trouble) = view.trouble {
+            return Some(self.error_of(trouble));
+        }
+        self.handle
+            .shared
+            .book()
+            .failure
+            .clone()
+            .map(ResourceError::NotConnected)
+    }
+
+    /// Waits for a lease, at most that long.
+    ///
+    /// # Errors
+    ///
+    /// If the resource is unknown or refused, if no server could be asked in time, or if the client
+    /// is closed.
+    pub async fn wait_for_lease(&self, timeout: Duration) -> Result<Capacity, ResourceError> {
+        let mut views = self.handle.slot.view.subscribe();
+        let decided = |view: &View| {
+            view.closed || view.trouble.is_some() || view.allowance.source == Source::Lease
+        };
+        let wait = tokio::time::timeout(timeout, views.wait_for(decided));
+        match wait.await {
+            Ok(Ok(view)) if view.allowance.source == Source::Lease => Ok(view.allowance.capacity),
+            Ok(Ok(view)) => match view.trouble.clone() {
+                Some(trouble) => Err(self.error_of(trouble)),
+                None => Err(ResourceError::Closed),
+            },
+            Ok(Err(_)) => Err(ResourceError::Closed),
+            Err(_) => {
+                let failure = self.handle.shared.book().failure.clone();
+                let nothing = || format!("no lease within {timeout:?}");
+                Err(ResourceError::NotConnected(failure.unwrap_or_else(nothing)))
+            }
+        }
+    }
+
+    /// The rate limiter of this resource, for what is counted per second. There is one: the burst
+    /// of the first call counts.
+    pub fn rate_limiter(&self, burst: Burst) -> RateLimiter {
+        let Handle { slot, shared, .. } = &*self.handle;
+        let _first = slot.rate.get_or_init(|| {
+            let now = shared.clock.now();
+            let mut limiter = RateState::new(burst, now);
+            limiter.handle_allowance(slot.view.borrow().allowance, now);
+            Mutex::new(limiter)
+        });
+        self.handle.catch_up();
+        RateLimiter::new(self.handle.clone())
+    }
+
+    /// The concurrency limiter of this resource, for what is counted at once. There is one.
+    pub fn concurrency_limiter(&self) -> ConcurrencyLimiter {
+        let _first = self.handle.concurrency_state();
+        self.handle.catch_up();
+        ConcurrencyLimiter::new(self.handle.clone())
+    }
+
+    fn error_of(&self, trouble: Trouble) -> ResourceError {
+        let resource = self.id().to_owned();
+        match trouble {
+            Trouble::UnknownResource(message) => ResourceError::Unknown { resource, message },
+            Trouble::Refused(message) | Trouble::Malformed(message) => {
+                ResourceError::Refused { resource, message }
+            }
+        }
+    }
+}
+
+impl Handle {
+    pub(crate) fn rate_state(&self) -> &Mutex<RateState> {
+        // Limiters are made by `Resource::rate_limiter`, which has set it.
+        self.slot
+            .rate
+            .get_or_init(|| Mutex::new(RateState::new(Burst::default(), self.shared.clock.now())))
+    }
+
+    pub(crate) fn concurrency_state(&self) -> &Mutex<ConcurrencyState> {
+        self.slot
+            .concurrency
+            .get_or_init(|| Mutex::new(ConcurrencyState::default()))
+    }
+
+    /// A limiter made while an allowance was published may have missed it.
+    fn catch_up(&self) {
+        let allowance = self.slot.view.borrow().allowance;
+        if let Some(limiter) = self.slot.rate.get() {
+            lock(limiter).handle_allowance(allowance, self.shared.clock.now());
+        }
+        if let Some(limiter) = self.slot.concurrency.get() {
+            lock(limiter).handle_allowance(allowance);
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let now = self.shared.clock.now();
+        let mut book = self.shared.book();
+        book.slots.remove(&self.slot.id);
+        if book.state.close(&self.slot.id, now) {
+            book.releases.push(self.slot.id.clone());
+        }
+        drop(book);
+        self.slot.close();
+        self.shared.wake.notify_one();
+    }
+}
+
+/// A number that a server takes as wants.
+pub(crate) fn check_wants(wants: f64) -> Result<(), ResourceError> {
+    if (0.0..=AMOUNT_MAX).contains(&wants) {
+        Ok(())
+    } else {
+        Err(ResourceError::BadWants(wants))
+    }
+}

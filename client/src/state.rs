@@ -1,0 +1,305 @@
+//! What a client holds, when it refreshes, and what it falls back to: pure.
+//!
+//! [`ClientState`] knows no clock, no network and no chance but what it is handed; the transport
+//! and the simulator drive the same one. The contract: call a `handle_*` or a command, then act on
+//! [`ClientState::next_step`] until it says to wait. One request is under way at a time.
+//!
+//! **An answer is applied only if it answers the newest request.** That makes what a request says
+//! the client `has` a proof: no older answer can raise it afterwards, so the server may give the
+//! rest to others. **Leases count from when the request was sent**, so the client's view of a
+//! lease ends no later than the server's.
+
+mod backoff;
+mod message;
+mod resource;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub use backoff::{Backoff, BackoffConfig};
+pub use message::{Ask, Granted, Has, Refused, Request, Response};
+pub use resource::{Lease, Mode, ResourceState, Trouble};
+
+use crate::capacity::Allowance;
+use crate::time::Time;
+
+/// The largest amount a server takes.
+pub const AMOUNT_MAX: f64 = 1e15;
+
+/// The least wait when a lease is about to end while no server answers.
+const RETRY_MIN: Duration = Duration::from_millis(100);
+
+/// How a client behaves towards servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The least time between two requests of which the second comes before its refresh interval
+    /// is over, because something else is wanted now.
+    pub early_gap: Duration,
+    /// How long an answer is waited for.
+    pub timeout: Duration,
+    /// How long to wait after failures.
+    pub backoff: BackoffConfig,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            early_gap: Duration::from_secs(1),
+            timeout: Duration::from_secs(5),
+            backoff: BackoffConfig::default(),
+        }
+    }
+}
+
+/// What the driver is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Send what [`ClientState::request`] gives.
+    Send,
+    /// Nothing until then, or until something happens.
+    Wait(Option<Time>),
+}
+
+/// The request under way.
+#[derive(Clone, Debug)]
+struct UnderWay {
+    sequence: u64,
+    sent_at: Time,
+    /// What was wanted in it.
+    wanted: BTreeMap<String, f64>,
+}
+
+/// Everything a client knows. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct ClientState {
+    config: Config,
+    resources: BTreeMap<String, ResourceState>,
+    sequence: u64,
+    under_way: Option<UnderWay>,
+    last_sent: Option<Time>,
+    backoff: Backoff,
+    /// Nothing is sent before then.
+    blocked_until: Option<Time>,
+}
+
+impl ClientState {
+    /// A client with no resources. `sequence` must be above that of every request this client id
+    /// has ever sent: start it from the wall clock in microseconds.
+    pub fn new(config: Config, sequence: u64) -> Self {
+        Self {
+            config,
+            resources: BTreeMap::new(),
+            sequence,
+            under_way: None,
+            last_sent: None,
+            backoff: Backoff::default(),
+            blocked_until: None,
+        }
+    }
+
+    /// Starts to use a resource. Returns false if it is used already.
+    pub fn open(
+        &mut self,
+        resource: &str,
+        priority: i64,
+        mode: Mode,
+        wants: f64,
+        now: Time,
+    ) -> bool {
+        if self.resources.contains_key(resource) {
+            return false;
+        }
+        let state = ResourceState::new(priority, mode, wants, now);
+        self.resources.insert(resource.to_owned(), state);
+        true
+    }
+
+    /// Stops using a resource. Returns whether there is a lease to release.
+    pub fn close(&mut self, resource: &str, now: Time) -> bool {
+        let gone = self.resources.remove(resource);
+        // A request under way may still bring a lease that nobody will use.
+        let asked = self
+            .under_way
+            .as_mut()
+            .is_some_and(|u| u.wanted.remove(resource).is_some());
+        gone.is_some_and(|gone| gone.lease(now).is_some()) || asked
+    }
+
+    /// Changes what is wanted of a resource; the server hears of it soon.
+    pub fn ask(&mut self, resource: &str, wants: f64) {
+        if let Some(state) = self.resources.get_mut(resource) {
+            state.wants = wants;
+        }
+    }
+
+    /// A resource that is used.
+    pub fn resource(&self, resource: &str) -> Option<&ResourceState> {
+        self.resources.get(resource)
+    }
+
+    /// The resources that are used.
+    pub fn resources(&self) -> impl Iterator<Item = (&str, &ResourceState)> {
+        self.resources
+            .iter()
+            .map(|(id, state)| (id.as_str(), state))
+    }
+
+    /// What may be used of a resource from now on; nothing if it is not used.
+    pub fn allowance(&self, resource: &str, now: Time) -> Allowance {
+        self.resources
+            .get(resource)
+            .map_or(Allowance::NONE, |state| state.allowance(now))
+    }
+
+    /// The next number for a request or a release.
+    pub fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    /// Failures in a row.
+    pub fn failures(&self) -> u32 {
+        self.backoff.failures()
+    }
+
+    /// What to do now.
+    pub fn next_step(&self, now: Time) -> Step {
+        let expiry = self
+            .resources
+            .values()
+            .filter_map(|state| state.expiry(now))
+            .min();
+        if self.under_way.is_some() {
+            return Step::Wait(expiry);
+        }
+        let Some(due) = self.resources.values().map(|state| self.due(state)).min() else {
+            return Step::Wait(None);
+        };
+        let due = self.blocked_until.map_or(due, |until| due.max(until));
+        if due <= now {
+            return Step::Send;
+        }
+        Step::Wait(Some(expiry.map_or(due, |expiry| due.min(expiry))))
+    }
+
+    /// When a resource is to be sent: at its refresh, or earlier because of news.
+    fn due(&self, state: &ResourceState) -> Time {
+        if !state.has_news() || state.is_new() {
+            return state.refresh_at;
+        }
+        let gap_over = self
+            .last_sent
+            .map_or(Time::ZERO, |sent| sent + self.config.early_gap);
+        state.refresh_at.min(gap_over)
+    }
+
+    /// The request to send now. `in_flight` tells what of a resource is in use beyond any lease.
+    pub fn request(&mut self, in_flight: impl Fn(&str) -> f64, now: Time) -> Request {
+        let sequence = self.next_sequence();
+        let all_failing = self.backoff.failures() > 0;
+        let mut wanted = BTreeMap::new();
+        let mut asks = Vec::new();
+        for (id, state) in &self.resources {
+            if !(state.goes_along(now) || all_failing) {
+                continue;
+            }
+            wanted.insert(id.clone(), state.wants);
+            asks.push(Ask {
+                resource: id.clone(),
+                priority: state.priority,
+                wants: state.wants,
+                has: state.has(in_flight(id), now),
+            });
+        }
+        self.under_way = Some(UnderWay {
+            sequence,
+            sent_at: now,
+            wanted,
+        });
+        self.last_sent = Some(now);
+        Request { sequence, asks }
+    }
+
+    /// A master has answered the request of that number. Returns whether the answer counts: only
+    /// that to the newest request does.
+    pub fn handle_response(&mut self, sequence: u64, response: &Response, now: Time) -> bool {
+        let Some(under_way) = self.take_under_way(sequence) else {
+            return false;
+        };
+        self.backoff.succeed();
+        self.blocked_until = None;
+        let mut unanswered = under_way.wanted;
+        for granted in &response.granted {
+            // What was not asked, or twice, is passed over.
+            let Some(wanted) = unanswered.remove(&granted.resource) else {
+                continue;
+            };
+            if let Some(state) = self.resources.get_mut(&granted.resource) {
+                state.grant(granted, wanted, under_way.sent_at, now);
+            }
+        }
+        for refused in &response.refused {
+            if unanswered.remove(&refused.resource).is_none() {
+                continue;
+            }
+            if let Some(state) = self.resources.get_mut(&refused.resource) {
+                let message = refused.message.clone();
+                let trouble = if refused.unknown {
+                    Trouble::UnknownResource(message)
+                } else {
+                    Trouble::Refused(message)
+                };
+                state.refuse(trouble, now);
+            }
+        }
+        for resource in unanswered.keys() {
+            if let Some(state) = self.resources.get_mut(resource) {
+                // This is how an old server says that it knows no template.
+                let message = "the server did not answer for it".to_owned();
+                state.refuse(Trouble::UnknownResource(message), now);
+            }
+        }
+        true
+    }
+
+    /// The request of that number went nowhere: an error, a timeout, no master. `chance` is uniform
+    /// in 0…1.
+    pub fn handle_failure(&mut self, sequence: u64, chance: f64, now: Time) {
+        if self.take_under_way(sequence).is_none() {
+            return;
+        }
+        let wait = self.backoff.fail(self.config.backoff, chance);
+        let mut until = now + wait;
+        // Never so long that a valid lease could not be refreshed in time if a server was up.
+        for state in self.resources.values() {
+            if let Some(expiry) = state.expiry(now) {
+                let in_time = now + (expiry.since(now) / 2).max(RETRY_MIN);
+                until = until.min(in_time);
+            }
+        }
+        self.blocked_until = Some(until);
+    }
+
+    /// The request of that number was answered "not the master, go there": it is sent again at
+    /// once.
+    pub fn handle_redirect(&mut self, sequence: u64) {
+        if self.take_under_way(sequence).is_some() {
+            self.blocked_until = None;
+            self.last_sent = None;
+        }
+    }
+
+    fn take_under_way(&mut self, sequence: u64) -> Option<UnderWay> {
+        self.under_way
+            .take_if(|under_way| under_way.sequence == sequence)
+    }
+
+    /// Whether a request is under way.
+    pub fn is_asking(&self) -> bool {
+        self.under_way.is_some()
+    }
+}
+
+#[cfg(test)]
+#[path = "state/tests.rs"]
+mod tests;

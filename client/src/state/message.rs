@@ -1,0 +1,89 @@
+//! What goes to a server and comes back, free of any wire format.
+
+use std::time::Duration;
+
+use crate::capacity::Capacity;
+
+/// A request for capacity of one or more resources.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Grows with every request of the client.
+    pub sequence: u64,
+    /// A resource at most once.
+    pub asks: Vec<Ask>,
+}
+
+/// What is asked of one resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+    /// Of which resource.
+    pub resource: String,
+    /// Higher is more important.
+    pub priority: i64,
+    /// What could be used.
+    pub wants: f64,
+    /// What may be in use until the answer is applied. Absent: nothing.
+    pub has: Option<Has>,
+}
+
+/// What a client says it holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Has {
+    /// The larger of its lease and what is still in flight.
+    pub capacity: f64,
+    /// How long its lease still lasts.
+    pub expires_in: Duration,
+}
+
+/// The answer of a master.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Response {
+    /// Leases, by resource.
+    pub granted: Vec<Granted>,
+    /// What got none, and why.
+    pub refused: Vec<Refused>,
+}
+
+/// A lease as a server gives it, not checked yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Granted {
+    /// Of which resource.
+    pub resource: String,
+    /// How much.
+    pub capacity: f64,
+    /// How long, from when the request was sent.
+    pub expires_in: Duration,
+    /// When to ask again.
+    pub refresh_in: Duration,
+    /// For safe mode.
+    pub safe_capacity: Option<Capacity>,
+}
+
+impl Granted {
+    /// Whether it makes sense; if not, what is wrong.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if !self.capacity.is_finite() || self.capacity < 0.0 {
+            return Err(format!("the lease's capacity is {}", self.capacity));
+        }
+        if self.expires_in.is_zero() {
+            return Err("the lease has ended already".to_owned());
+        }
+        if let Some(Capacity::Limited(safe)) = self.safe_capacity
+            && (!safe.is_finite() || safe < 0.0)
+        {
+            return Err(format!("the safe capacity is {safe}"));
+        }
+        Ok(())
+    }
+}
+
+/// A resource that got no lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Which.
+    pub resource: String,
+    /// Whether no template matches it.
+    pub unknown: bool,
+    /// Why, for people.
+    pub message: String,
+}

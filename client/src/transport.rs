@@ -1,0 +1,5 @@
+//! The shell around the pure half: sockets, timers, tasks.
+
+pub(crate) mod connection;
+pub(crate) mod convert;
+pub(crate) mod task;

@@ -1,0 +1,87 @@
+//! Between the wire's messages and the state's: the only file that knows both.
+
+use std::time::Duration;
+
+use doorward_proto::doorman;
+
+use crate::capacity::Capacity;
+use crate::state::{Granted, Has, Refused, Request, Response};
+
+/// A request as it goes over the wire. `since_epoch` is the wall clock, for old servers.
+pub(crate) fn request(
+    client_id: &str,
+    request: &Request,
+    since_epoch: Duration,
+) -> doorman::GetCapacityRequest {
+    let ask = |ask: &crate::state::Ask| doorman::ResourceRequest {
+        resource_id: ask.resource.clone(),
+        priority: ask.priority,
+        has: ask.has.map(|has| lease(has, since_epoch)),
+        wants: ask.wants,
+    };
+    doorman::GetCapacityRequest {
+        client_id: client_id.to_owned(),
+        resource: request.asks.iter().map(ask).collect(),
+        sequence: Some(request.sequence),
+    }
+}
+
+fn lease(has: Has, since_epoch: Duration) -> doorman::Lease {
+    let expiry = since_epoch.saturating_add(has.expires_in);
+    doorman::Lease {
+        expiry_time: i64::try_from(expiry.as_secs()).unwrap_or(i64::MAX),
+        refresh_interval: 1,
+        capacity: has.capacity,
+        expires_in_ms: Some(millis(has.expires_in)),
+        refresh_in_ms: None,
+    }
+}
+
+/// An answer of a master. `since_epoch` is the wall clock when the request was sent: old servers
+/// say when a lease ends, not in how long.
+pub(crate) fn response(response: doorman::GetCapacityResponse, since_epoch: Duration) -> Response {
+    let granted = response.response.into_iter().map(|answer| {
+        // A missing lease reads as one of all zeros, which the state refuses as over.
+        let gets = answer.gets;
+        let until_expiry = || {
+            let expiry = Duration::from_secs(u64::try_from(gets.expiry_time).unwrap_or(0));
+            expiry.saturating_sub(since_epoch)
+        };
+        let interval = || Duration::from_secs(u64::try_from(gets.refresh_interval).unwrap_or(0));
+        Granted {
+            resource: answer.resource_id,
+            capacity: gets.capacity,
+            expires_in: gets
+                .expires_in_ms
+                .map_or_else(until_expiry, Duration::from_millis),
+            refresh_in: gets
+                .refresh_in_ms
+                .map_or_else(interval, Duration::from_millis),
+            safe_capacity: answer.safe_capacity.map(safe_capacity),
+        }
+    });
+    let refused = response.refused.into_iter().map(|refusal| Refused {
+        unknown: refusal.reason() == doorman::refusal::Reason::UnknownResource,
+        resource: refusal.resource_id.unwrap_or_default(),
+        message: refusal
+            .message
+            .unwrap_or_else(|| "the server did not say why".to_owned()),
+    });
+    Response {
+        granted: granted.collect(),
+        refused: refused.collect(),
+    }
+}
+
+fn safe_capacity(value: f64) -> Capacity {
+    // −1 is a mark, not a quantity.
+    if value == -1.0 {
+        Capacity::Unlimited
+    } else {
+        Capacity::Limited(value)
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

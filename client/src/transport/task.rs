@@ -1,0 +1,288 @@
+//! The one background task of a client: asks the state what to do, does it, tells the limiters.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use doorward_proto::doorman;
+use tokio::sync::{Notify, watch};
+use tracing::{debug, warn};
+
+use crate::clock::{self, Clock};
+use crate::hooks::Hooks;
+use crate::slot::Slot;
+use crate::state::{ClientState, Step, Trouble};
+use crate::time::Time;
+use crate::transport::connection::{Connection, Outcome};
+use crate::transport::convert;
+
+/// How long the last release may take when a client is closed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What handles, limiters and the task share.
+pub(crate) struct Shared {
+    pub(crate) client_id: String,
+    pub(crate) clock: Clock,
+    pub(crate) hooks: Arc<dyn Hooks>,
+    pub(crate) book: Mutex<Book>,
+    /// Something is to be done.
+    pub(crate) wake: Notify,
+    pub(crate) closing: AtomicBool,
+    pub(crate) closed: watch::Sender<bool>,
+}
+
+/// What is known, and for whom.
+pub(crate) struct Book {
+    pub(crate) state: ClientState,
+    pub(crate) slots: BTreeMap<String, Arc<Slot>>,
+    /// Resources that are not used any more, to be released.
+    pub(crate) releases: Vec<String>,
+    /// What the last attempt said, if it failed.
+    pub(crate) failure: Option<String>,
+}
+
+impl Shared {
+    /// The book. Nothing panics while holding it; should something, what is in it is still right.
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+        self.wake.notify_one();
+    }
+
+    /// Tells everyone what may be used now.
+    fn publish(&self) {
+        let now = self.clock.now();
+        let book = self.book();
+        for (id, slot) in &book.slots {
+            if let Some(resource) = book.state.resource(id) {
+                slot.publish(resource, now, self.hooks.as_ref());
+            }
+        }
+    }
+
+    /// Asks for what was measured, where that is wanted. Returns when to measure next.
+    fn measure(&self) -> Option<Time> {
+        let now = self.clock.now();
+        let mut book = self.book();
+        let Book { state, slots, .. } = &mut *book;
+        let mut next: Option<Time> = None;
+        for (id, slot) in slots {
+            let Some((wants, interval)) = slot.measured_wants(now) else {
+                continue;
+            };
+            if let Some(wants) = wants {
+                state.ask(id, wants);
+            }
+            let at = now + interval;
+            next = Some(next.map_or(at, |next| next.min(at)));
+        }
+        next
+    }
+}
+
+/// A call under way: gives the connection back when it is over.
+type Call = Pin<Box<dyn Future<Output = (Connection, Done)> + Send>>;
+
+/// A call that is over.
+enum Done {
+    Asked {
+        sequence: u64,
+        sent_since_epoch: Duration,
+        sent_at: Time,
+        outcome: Outcome<doorman::GetCapacityResponse>,
+    },
+    Released,
+}
+
+/// Runs until the client is closed, then releases everything.
+pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
+    let mut idle = Some(connection);
+    let mut call: Option<Call> = None;
+    let mut measure_at = None;
+    loop {
+        if shared.closing.load(Ordering::SeqCst) {
+            break;
+        }
+        let now = shared.clock.now();
+        if measure_at.is_none_or(|at| at <= now) {
+            measure_at = shared.measure();
+        }
+        shared.publish();
+        let step = shared.book().state.next_step(now);
+        if let Some(connection) = idle.take() {
+            match next_call(&shared, connection, step) {
+                Ok(started) => call = Some(started),
+                Err(connection) => idle = Some(connection),
+            }
+        }
+        let until = match shared.book().state.next_step(now) {
+            Step::Wait(until) => until,
+            // Only while a release is under way.
+            Step::Send => None,
+        };
+        let until = [until, measure_at].into_iter().flatten().min();
+        let sleep = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(shared.clock.instant(until)).await,
+                None => std::future::pending().await,
+            }
+        };
+        let done = async {
+            match &mut call {
+                Some(call) => call.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            (connection, done) = done => {
+                call = None;
+                idle = Some(connection);
+                handle(&shared, done);
+            }
+            () = sleep => {}
+            () = shared.wake.notified() => {}
+        }
+    }
+    finish(&shared, idle, call).await;
+    shared.closed.send_replace(true);
+}
+
+/// Starts the call there is to make, if there is one; else gives the connection back.
+fn next_call(
+    shared: &Arc<Shared>,
+    mut connection: Connection,
+    step: Step,
+) -> Result<Call, Connection> {
+    let mut book = shared.book();
+    // Releases go first, and never beside a request: a server that saw the request after the
+    // release would take it for a new one.
+    if !book.releases.is_empty() {
+        let resource_id = std::mem::take(&mut book.releases);
+        let request = release(shared, &mut book, resource_id);
+        return Ok(Box::pin(async move {
+            connection.release(request).await;
+            (connection, Done::Released)
+        }));
+    }
+    if step != Step::Send {
+        return Err(connection);
+    }
+    let Book { state, slots, .. } = &mut *book;
+    let now = shared.clock.now();
+    let sent_since_epoch = clock::since_epoch();
+    let in_flight = |id: &str| slots.get(id).map_or(0.0, |slot| slot.in_flight());
+    let request = state.request(in_flight, now);
+    let sequence = request.sequence;
+    let wire = convert::request(&shared.client_id, &request, sent_since_epoch);
+    Ok(Box::pin(async move {
+        let outcome = connection.get_capacity(wire).await;
+        (
+            connection,
+            Done::Asked {
+                sequence,
+                sent_since_epoch,
+                sent_at: now,
+                outcome,
+            },
+        )
+    }))
+}
+
+fn release(
+    shared: &Shared,
+    book: &mut Book,
+    resource_id: Vec<String>,
+) -> doorman::ReleaseCapacityRequest {
+    doorman::ReleaseCapacityRequest {
+        client_id: shared.client_id.clone(),
+        resource_id,
+        sequence: Some(book.state.next_sequence()),
+    }
+}
+
+fn handle(shared: &Shared, done: Done) {
+    let Done::Asked {
+        sequence,
+        sent_since_epoch,
+        sent_at,
+        outcome,
+    } = done
+    else {
+        return;
+    };
+    let now = shared.clock.now();
+    let took = now.since(sent_at);
+    let mut book = shared.book();
+    match outcome {
+        Outcome::Answered(response) => {
+            let response = convert::response(response, sent_since_epoch);
+            let troubled = |book: &Book| -> BTreeMap<String, Trouble> {
+                let of = |(id, state): (&str, &crate::state::ResourceState)| {
+                    state
+                        .trouble()
+                        .map(|trouble| (id.to_owned(), trouble.clone()))
+                };
+                book.state.resources().filter_map(of).collect()
+            };
+            let before = troubled(&book);
+            book.state.handle_response(sequence, &response, now);
+            book.failure = None;
+            for (resource, trouble) in troubled(&book) {
+                // Once, not at every refresh.
+                if before.get(&resource) != Some(&trouble) {
+                    warn!(resource, message = trouble.message(), "no lease");
+                    shared.hooks.refused(&resource, trouble.message());
+                }
+            }
+            shared.hooks.refreshed(true, took);
+        }
+        Outcome::Redirected => book.state.handle_redirect(sequence),
+        Outcome::Failed(problem) => {
+            book.state.handle_failure(sequence, clock::chance(), now);
+            if book.failure.is_none() {
+                warn!(problem, "cannot refresh; trying again");
+            } else {
+                debug!(problem, failures = book.state.failures(), "cannot refresh");
+            }
+            book.failure = Some(problem);
+            shared.hooks.refreshed(false, took);
+        }
+    }
+}
+
+/// The client is closed: lets a request under way end, then releases everything.
+async fn finish(shared: &Shared, idle: Option<Connection>, call: Option<Call>) {
+    let end = async {
+        let mut connection = match (idle, call) {
+            (Some(connection), _) => connection,
+            (None, Some(call)) => {
+                let (connection, done) = call.await;
+                handle(shared, done);
+                connection
+            }
+            (None, None) => return,
+        };
+        let request = {
+            let mut book = shared.book();
+            let mut held: Vec<String> = std::mem::take(&mut book.releases);
+            held.extend(book.slots.keys().cloned());
+            if held.is_empty() {
+                return;
+            }
+            release(shared, &mut book, held)
+        };
+        connection.release(request).await;
+    };
+    if tokio::time::timeout(CLOSE_TIMEOUT, end).await.is_err() {
+        debug!("closed without an answer to the release; the leases will expire");
+    }
+    for slot in shared.book().slots.values() {
+        slot.close();
+    }
+}
