@@ -45,11 +45,12 @@ fn complain(error: &anyhow::Error, code: u8) -> ExitCode {
 async fn run(flags: ServeFlags) -> anyhow::Result<()> {
     // From here on no signal kills the process half-way.
     let mut signals = Signals::new().context("cannot listen for signals")?;
+    let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;
     let mut server = Server::start(config(&flags)).await?;
     loop {
         tokio::select! {
             () = signals.stop() => break,
-            () = signals.hang_up() => info!("SIGHUP: there is no template file to read again"),
+            _ = hang_up.recv() => info!("SIGHUP: there is no template file to read again"),
             error = server.failed() => return Err(error.into()),
         }
     }
@@ -62,7 +63,6 @@ async fn run(flags: ServeFlags) -> anyhow::Result<()> {
 }
 
 struct Signals {
-    hang_up: Signal,
     terminate: Signal,
     interrupt: Signal,
 }
@@ -70,14 +70,9 @@ struct Signals {
 impl Signals {
     fn new() -> io::Result<Self> {
         Ok(Self {
-            hang_up: signal(SignalKind::hangup())?,
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         })
-    }
-
-    async fn hang_up(&mut self) {
-        self.hang_up.recv().await;
     }
 
     async fn stop(&mut self) {
