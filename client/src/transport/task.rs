@@ -87,7 +87,7 @@ impl Shared {
 }
 
 /// A call under way: gives the connection back when it is over.
-type Call = Pin<Box<dyn Future<Output = (Connection, Done)> + Send>>;
+type Call = Pin<Box<dyn Future<Output = (Box<Connection>, Done)> + Send>>;
 
 /// A call that is over.
 enum Done {
@@ -102,7 +102,7 @@ enum Done {
 
 /// Runs until the client is closed, then releases everything.
 pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
-    let mut idle = Some(connection);
+    let mut idle = Some(Box::new(connection));
     let mut call: Option<Call> = None;
     let mut measure_at = None;
     loop {
@@ -156,9 +156,9 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
 /// Starts the call there is to make, if there is one; else gives the connection back.
 fn next_call(
     shared: &Arc<Shared>,
-    mut connection: Connection,
+    mut connection: Box<Connection>,
     step: Step,
-) -> Result<Call, Connection> {
+) -> Result<Call, Box<Connection>> {
     let mut book = shared.book();
     // Releases go first, and never beside a request: a server that saw the request after the
     // release would take it for a new one.
@@ -257,7 +257,7 @@ fn handle(shared: &Shared, done: Done) {
 }
 
 /// The client is closed: lets a request under way end, then releases everything.
-async fn finish(shared: &Shared, idle: Option<Connection>, call: Option<Call>) {
+async fn finish(shared: &Shared, idle: Option<Box<Connection>>, call: Option<Call>) {
     let end = async {
         let mut connection = match (idle, call) {
             (Some(connection), _) => connection,
