@@ -148,8 +148,58 @@ fn log(event: &Event) {
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::time::Duration;
+
+    use doorward_engine::amount::Amount;
+    use doorward_engine::id::{HolderName, ResourceId};
+    use doorward_engine::request::{Ask, GetCapacity};
+    use doorward_engine::template::{AlgorithmKind, TemplateSpec};
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_lease_that_ends_is_forgotten_without_anybody_asking() {
+        let templates = Templates::parse(&[TemplateSpec {
+            identifier_glob: Some("r".to_owned()),
+            capacity: Some(1.0),
+            kind: Some(AlgorithmKind::FairShare),
+            lease_length: Some(Duration::from_millis(20)),
+            refresh_interval: Some(Duration::from_millis(10)),
+            learning_mode_duration: Some(Duration::ZERO),
+            ..TemplateSpec::default()
+        }])
+        .expect("in order");
+        let handle = Arc::new(NodeHandle::new(
+            Config::default(),
+            templates,
+            Clock::start(),
+        ));
+        let timer = tokio::spawn(Arc::clone(&handle).run_timer());
+        // The timer has nothing to wait for until the first lease.
+        tokio::task::yield_now().await;
+        let request = GetCapacity {
+            client: HolderName::new("a").expect("a name"),
+            sequence: None,
+            asks: vec![Ask {
+                resource: ResourceId::new("r").expect("an id"),
+                priority: 0,
+                wants: Amount::new(1.0).expect("an amount"),
+                has: None,
+            }],
+        };
+        handle.change(|node, now| {
+            node.handle_mastership(Mastership::Master { epoch: 1 }, now);
+            node.handle_get_capacity(&request, now)
+        });
+        while handle.read(|node, now| !node.snapshot(now).resources.is_empty()) {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(
+            handle.read(|node, now| node.snapshot(now).counters.expired),
+            1
+        );
+        timer.abort();
+    }
 
     #[test]
     fn a_panic_of_the_engine_starts_the_node_anew_and_keeps_its_mastership() {

@@ -11,6 +11,7 @@
 mod admin;
 mod bad_input;
 mod capacity;
+mod mastership;
 mod pages;
 mod process;
 mod running;

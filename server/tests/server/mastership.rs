@@ -1,0 +1,68 @@
+//! A server that is not the master sends callers to the one who is.
+
+use doorward_engine::node::mastership::Mastership;
+use doorward_proto::doorman::{DiscoveryRequest, ReleaseCapacityRequest};
+use doorward_server::app::Server;
+
+use crate::running::{asked, capacity, get, page, start};
+
+fn lose(server: &Server, mastership: Mastership) {
+    let node = server.board().node();
+    node.change(|node, now| node.handle_mastership(mastership, now));
+}
+
+#[tokio::test]
+async fn a_follower_names_the_master_in_every_answer() {
+    let server = start().await;
+    lose(
+        &server,
+        Mastership::Follower {
+            master_address: "there:6970".to_owned(),
+            epoch: Some(9),
+        },
+    );
+    let mut client = capacity(&server).await;
+    let response = get(&mut client, "a", vec![asked("fair/x", 1.0)]).await;
+    assert_eq!((response.response.len(), response.refused.len()), (0, 0));
+    let mastership = response.mastership.expect("it is not the master");
+    assert_eq!(mastership.master_address(), "there:6970");
+    assert_eq!(mastership.epoch(), 9);
+
+    let release = ReleaseCapacityRequest {
+        client_id: "a".to_owned(),
+        resource_id: vec!["fair/x".to_owned()],
+        sequence: None,
+    };
+    let released = client.release_capacity(release).await.expect("served");
+    let mastership = released.into_inner().mastership.expect("not the master");
+    assert_eq!(mastership.master_address(), "there:6970");
+
+    let discovery = client.discovery(DiscoveryRequest {}).await.expect("served");
+    assert!(!discovery.get_ref().is_master);
+    assert_eq!(
+        discovery.get_ref().mastership.master_address(),
+        "there:6970"
+    );
+
+    assert_eq!(page(&server, "/readyz").await.0, 200, "the master is known");
+    let (_, _, front) = page(&server, "/").await;
+    assert!(front.contains("follower") && front.contains("master at there:6970"));
+}
+
+#[tokio::test]
+async fn without_a_known_master_nothing_is_served_and_readyz_says_why() {
+    let server = start().await;
+    lose(&server, Mastership::Unknown);
+    let mut client = capacity(&server).await;
+    let response = get(&mut client, "a", vec![asked("fair/x", 1.0)]).await;
+    let mastership = response.mastership.expect("it is not the master");
+    assert_eq!(mastership.master_address, None);
+    let (code, _, why) = page(&server, "/readyz").await;
+    assert_eq!(
+        (code, why.as_str()),
+        (503, "no master of this node is known\n")
+    );
+    assert_eq!(page(&server, "/healthz").await.0, 200);
+    let (_, _, front) = page(&server, "/").await;
+    assert!(front.contains("no master known"));
+}
