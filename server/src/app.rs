@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::server::TcpIncoming;
 use tracing::{debug, info, warn};
 
+use crate::accept;
 use crate::clock::{self, Clock};
 use crate::election::Election;
 use crate::metrics::Metrics;
@@ -208,9 +209,12 @@ impl Server {
             .layer(MeterLayer::new(Arc::clone(&metrics), clock))
             .add_routes(routes)
             .serve_with_incoming_shutdown(
-                TcpIncoming::from(grpc)
-                    .with_nodelay(Some(true))
-                    .with_keepalive(Some(rpc::KEEPALIVE_INTERVAL)),
+                accept::patiently(
+                    TcpIncoming::from(grpc)
+                        .with_nodelay(Some(true))
+                        .with_keepalive(Some(rpc::KEEPALIVE_INTERVAL)),
+                    accept::PAUSE,
+                ),
                 stop_grpc.clone().cancelled_owned(),
             );
         serving.spawn(async move { (Port::Grpc, grpc.await.map_err(Into::into)) });

@@ -11,6 +11,7 @@
 //!   service render;
 //! - [`clock`] alone reads clocks and draws entropy.
 
+pub mod accept;
 pub mod app;
 pub mod clock;
 pub mod election;
