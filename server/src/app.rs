@@ -20,10 +20,9 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::server::TcpIncoming;
 use tracing::{debug, info, warn};
 
-use crate::accept;
+use crate::accept::{self, HttpListener};
 use crate::clock::{self, Clock};
 use crate::election::Election;
 use crate::metrics::Metrics;
@@ -209,18 +208,13 @@ impl Server {
             .layer(MeterLayer::new(Arc::clone(&metrics), clock))
             .add_routes(routes)
             .serve_with_incoming_shutdown(
-                accept::patiently(
-                    TcpIncoming::from(grpc)
-                        .with_nodelay(Some(true))
-                        .with_keepalive(Some(rpc::KEEPALIVE_INTERVAL)),
-                    accept::PAUSE,
-                ),
+                accept::connections(grpc),
                 stop_grpc.clone().cancelled_owned(),
             );
         serving.spawn(async move { (Port::Grpc, grpc.await.map_err(Into::into)) });
         let http_address = http.map(|(listener, address)| {
             let router = web::router(Arc::clone(&board), Arc::clone(&metrics));
-            let served = axum::serve(listener, router)
+            let served = axum::serve(HttpListener::new(listener), router)
                 .with_graceful_shutdown(stop_http.clone().cancelled_owned());
             serving.spawn(async move { (Port::Http, served.await.map_err(Into::into)) });
             address

@@ -10,7 +10,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::running::{asked, capacity, channel, config, get, start};
+use crate::running::{asked, capacity, channel, config, get, page, start};
 
 #[tokio::test]
 async fn a_taken_port_is_named_with_what_to_do() {
@@ -34,6 +34,20 @@ async fn an_idle_connection_does_not_hold_up_a_shutdown() {
     TcpStream::connect(address)
         .await
         .expect_err("nobody listens any more");
+}
+
+#[tokio::test]
+async fn connections_that_say_nothing_do_not_hold_up_a_shutdown() {
+    let server = start().await;
+    let http = server.http_address().expect("pages are on");
+    let silent_grpc = TcpStream::connect(server.grpc_address()).await;
+    let silent_http = TcpStream::connect(http).await;
+    // Once a later connection is served, those before it have been accepted.
+    let mut client = capacity(&server).await;
+    get(&mut client, "a", vec![asked("fair/x", 1.0)]).await;
+    assert_eq!(page(&server, "/healthz").await.0, 200);
+    assert_eq!(server.shutdown().await, Shutdown::Complete);
+    drop((silent_grpc, silent_http));
 }
 
 #[tokio::test]
