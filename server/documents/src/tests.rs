@@ -1,0 +1,242 @@
+//! Documents that are in order, and every way in which they are not.
+
+use std::time::Duration;
+
+use doorward_engine::id::ResourceId;
+use doorward_engine::template::{AlgorithmKind, SafeCapacity, Shrink, Template};
+use proptest::prelude::*;
+
+use super::*;
+
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    let error = parse_yaml(text, "t.yaml").expect_err("there are problems");
+    assert_eq!(
+        error.to_string().lines().collect::<Vec<_>>(),
+        expected,
+        "in:\n{text}"
+    );
+}
+
+#[track_caller]
+fn only(text: &str) -> Template {
+    let templates = parse_yaml(text, "t.yaml").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(templates.len(), 1);
+    templates.iter().next().unwrap().as_ref().clone()
+}
+
+#[test]
+fn the_built_in_examples_are_in_order() {
+    let templates = built_in().unwrap();
+    let kinds: Vec<AlgorithmKind> = templates.iter().map(|t| t.algorithm.kind).collect();
+    for kind in AlgorithmKind::ALL {
+        assert!(kinds.contains(&kind), "{kind} has an example");
+    }
+    assert!(
+        templates
+            .find(&ResourceId::new("anything").unwrap())
+            .is_some()
+    );
+}
+
+#[test]
+fn doormans_own_format_is_read() {
+    let template = only(
+        "resources:
+- identifier_glob: \"proportional\"
+  capacity: 5000
+  safe_capacity: -1
+  description: proportional sharing resource
+  algorithm:
+    kind: PROPORTIONAL_SHARE
+    lease_length: 60
+    refresh_interval: 16
+    learning_mode_duration: 30
+    parameters:
+    - name: shrink
+      value: immediate
+",
+    );
+    assert_eq!(template.identifier_glob, "proportional");
+    assert_eq!(template.capacity.get(), 5000.0);
+    assert_eq!(template.safe_capacity, Some(SafeCapacity::Unlimited));
+    let algorithm = template.algorithm;
+    assert_eq!(algorithm.kind, AlgorithmKind::ProportionalShare);
+    assert_eq!(algorithm.lease_length, Duration::from_secs(60));
+    assert_eq!(algorithm.refresh_interval, Duration::from_secs(16));
+    assert_eq!(algorithm.learning_mode_duration, Duration::from_secs(30));
+    assert_eq!(algorithm.shrink, Shrink::Immediate);
+}
+
+#[test]
+fn durations_are_seconds_or_written_out_and_kinds_names_or_numbers() {
+    let template = only(
+        "resources: [{identifier_glob: a, capacity: 1.5, algorithm: {kind: 101, lease_length: 1m \
+         30s, refresh_interval: 0.5, learning_mode_duration: 250ms, parameters: [{name: \
+         min_share.7, value: 0.25}]}}]",
+    );
+    let algorithm = template.algorithm;
+    assert_eq!(algorithm.kind, AlgorithmKind::PriorityBands);
+    assert_eq!(algorithm.lease_length, Duration::from_secs(90));
+    assert_eq!(algorithm.refresh_interval, Duration::from_millis(500));
+    assert_eq!(algorithm.learning_mode_duration, Duration::from_millis(250));
+    assert_eq!(algorithm.min_shares.get(&7), Some(&0.25));
+}
+
+#[test]
+fn anchors_are_understood() {
+    let text = "resources:
+- identifier_glob: a
+  capacity: 1
+  algorithm: &fair {kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5}
+- identifier_glob: b
+  capacity: 2
+  algorithm: *fair
+";
+    assert_eq!(parse_yaml(text, "t.yaml").unwrap().len(), 2);
+}
+
+#[test]
+fn every_problem_is_found_at_once_and_said_where_it_is() {
+    check(
+        "resources:
+- identifier_glob: db/*
+  capacity: lots
+  capcity: 3
+  algorithm:
+    kind: fair_share
+    lease_length: soon
+    refresh_interval: 5
+- identifier_glob: [a
+  , b]
+  capacity: .nan
+  algorithm: {kind: STATIC, lease_length: 10, refresh_interval: 20}
+- just text
+- identifier_glob: \"*\"
+  capacity: -1
+- identifier_glob: \"x[\"
+  capacity: 1
+  safe_capacity: -2
+  algorithm:
+    kind: FAIR_SHARE
+    lease_length: 60
+    refresh_interval: 5
+    parameters:
+    - {name: shirnk, value: immediate}
+    - {value: 3}
+    - 7
+",
+        &[
+            "t.yaml:3:13: template 1 (\"db/*\"): capacity: is \"lots\"; give a number",
+            "t.yaml:4:3: template 1 (\"db/*\"): capcity: is unknown; did you mean capacity?",
+            "t.yaml:6:11: template 1 (\"db/*\"): algorithm.kind: is \"fair_share\"; give one of \
+             NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE, FAIR_SHARE, PRIORITY_BANDS; did you mean \
+             FAIR_SHARE?",
+            "t.yaml:7:19: template 1 (\"db/*\"): algorithm.lease_length: is \"soon\"; give \
+             seconds, or a duration such as 15s or 2m",
+            "t.yaml:9:20: template 2: identifier_glob: is a list; give a text",
+            "t.yaml:11:13: template 2: capacity: is not a number; give a finite number that is not \
+             negative",
+            "t.yaml:12:65: template 2: algorithm.refresh_interval: is 20s, not shorter than the \
+             lease length of 10s: every lease would expire before it is refreshed",
+            "t.yaml:13:3: template 3: is \"just text\"; give a map of fields",
+            "t.yaml:14:3: template 4 (\"*\"): algorithm: is missing; say how the capacity is shared",
+            "t.yaml:14:20: template 4 (\"*\"): identifier_glob: the catch-all \"*\" must be the \
+             last template; no later glob would be reached",
+            "t.yaml:15:13: template 4 (\"*\"): capacity: is -1, which is negative; give a finite \
+             number that is not negative",
+            "t.yaml:16:20: template 5 (\"x[\"): identifier_glob: the class that starts with '[' at \
+             character 2 is not closed; add ']', or write '\\[' for the character itself",
+            "t.yaml:18:18: template 5 (\"x[\"): safe_capacity: is -2, which is negative; give a \
+             finite number that is not negative (-1 means no limit)",
+            "t.yaml:24:7: template 5 (\"x[\"): algorithm.parameters: \"shirnk\" is unknown; known \
+             are shrink, decay_factor and min_share.<priority>",
+            "t.yaml:25:7: template 5 (\"x[\"): algorithm.parameters: one has no name; give {name: \
+             …, value: …}",
+            "t.yaml:26:7: template 5 (\"x[\"): algorithm.parameters: one is 7; give {name: …, \
+             value: …}",
+        ],
+    );
+}
+
+#[test]
+fn a_document_that_is_no_list_of_templates_is_refused() {
+    let expected = "a document starts with \"resources:\" and a list of templates";
+    for (text, problem) in [
+        ("", format!("t.yaml:1:1: is empty; {expected}")),
+        ("# nothing\n", format!("t.yaml:1:1: is empty; {expected}")),
+        (
+            "just text",
+            format!("t.yaml:1:1: is \"just text\"; {expected}"),
+        ),
+        (
+            "{}",
+            format!("t.yaml:1:1: has no \"resources\"; {expected}"),
+        ),
+        (
+            "resources: 3",
+            "t.yaml:1:12: resources: is 3; give a list of templates".to_owned(),
+        ),
+        (
+            "resources:",
+            "t.yaml:1:10: resources: is nothing; give a list of templates".to_owned(),
+        ),
+    ] {
+        check(text, &[&problem]);
+    }
+    assert!(parse_yaml("resources: []", "t.yaml").unwrap().is_empty());
+}
+
+#[test]
+fn what_is_no_yaml_is_refused_with_its_place() {
+    for text in [
+        "{{{",
+        "resources:\n- identifier_glob: a\n capacity: 1\n",
+        "resources:\n\t- a\n",
+        "a: 1\na: 2\n",
+        "resources: *nobody\n",
+        "resources: []\n---\nresources: []\n",
+    ] {
+        let error = parse_yaml(text, "t.yaml").unwrap_err();
+        assert_eq!(error.problems.len(), 1, "{error}");
+        assert!(
+            error.problems[0].message.starts_with("is no YAML: "),
+            "{text:?}: {error}"
+        );
+        assert!(error.problems[0].line >= 1);
+    }
+}
+
+#[test]
+fn hostile_documents_are_refused_in_no_time() {
+    let bomb = (1..30).fold("a0: &a0 [x, x]\n".to_owned(), |text, i| {
+        let before = i - 1;
+        text + &format!("a{i}: &a{i} [*a{before}, *a{before}, *a{before}, *a{before}]\n")
+    });
+    for text in [
+        bomb,
+        "[".repeat(500_000),
+        "x".repeat(DOCUMENT_BYTES_MAX + 1),
+    ] {
+        assert!(parse_yaml(&text, "t.yaml").is_err());
+    }
+    let error = parse_bytes(b"resources:\n- \xff\xfe\n", "t.yaml").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "t.yaml:2:1: is not UTF-8 text; save it as UTF-8"
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in any::<String>()) {
+        let _whatever = parse_yaml(&text, "t.yaml");
+    }
+
+    #[test]
+    fn no_text_that_is_nearly_a_document_makes_it_panic(
+        text in "(resources:|\n- |  |identifier_glob|capacity|: |[a-z*\\[]|[0-9.]|\\{|\\}|,|&a|\\*a){0,60}",
+    ) {
+        let _whatever = parse_yaml(&text, "t.yaml");
+    }
+}
