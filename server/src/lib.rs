@@ -9,6 +9,7 @@
 //! - [`election`] says who the master of the node is;
 //! - [`status`] is what a server tells about itself, which [`web`], [`metrics`] and the admin
 //!   service render;
+//! - [`template_file`] reads templates from a file, and again when it changes;
 //! - [`clock`] alone reads clocks and draws entropy.
 
 pub mod accept;
@@ -21,4 +22,5 @@ pub mod metrics;
 pub mod node_handle;
 pub mod rpc;
 pub mod status;
+pub mod template_file;
 pub mod web;

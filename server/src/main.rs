@@ -1,14 +1,16 @@
 //! The binary: reads flags, starts a server, and waits for signals.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use doorward_engine::node;
 use doorward_engine::template::Templates;
-use doorward_server::app::{Config, Server};
+use doorward_server::app::{self, Config, Server};
 use doorward_server::flags::{Command, Flags, ServeFlags};
+use doorward_server::template_file::{self, TemplateFile, TemplateFileError};
 use doorward_server::{clock, logs};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
@@ -28,9 +30,39 @@ fn main() -> ExitCode {
     if let Err(error) = logs::start(flags.serve.log_format, &flags.serve.log_level) {
         return complain(&error.into(), MISUSED);
     }
+    if let Some(path) = &flags.serve.check {
+        return check(path);
+    }
     match run(flags.serve) {
         Ok(()) => ExitCode::SUCCESS,
+        // Templates that are not in order are for the operator to mend, like a wrong flag.
+        Err(error) if error.is::<TemplateFileError>() => complain(&error, MISUSED),
         Err(error) => complain(&error, FAILED),
+    }
+}
+
+/// Validates a template file.
+#[tokio::main(flavor = "current_thread")]
+async fn check(path: &Path) -> ExitCode {
+    match template_file::check(path).await {
+        Ok(templates) => {
+            let count = templates.len();
+            let said = writeln!(
+                io::stdout(),
+                "{}: {count} templates in order",
+                path.display()
+            );
+            if said.is_ok() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::from(FAILED)
+            }
+        }
+        Err(error) => {
+            // A line a problem, as compilers have it, so that editors can jump there.
+            let _ = writeln!(io::stderr(), "{error}");
+            ExitCode::from(MISUSED)
+        }
     }
 }
 
@@ -46,13 +78,29 @@ async fn run(flags: ServeFlags) -> anyhow::Result<()> {
     // From here on no signal kills the process half-way.
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;
-    let mut server = Server::start(config(&flags)).await?;
-    loop {
-        tokio::select! {
-            () = signals.stop() => break,
-            _ = hang_up.recv() => info!("SIGHUP: there is no template file to read again"),
-            error = server.failed() => return Err(error.into()),
+    let (templates, source, file) = match &flags.templates {
+        Some(path) => {
+            let (file, templates) = TemplateFile::open(path).await?;
+            (templates, path.display().to_string(), Some(file))
         }
+        None => (
+            doorward_documents::built_in()?,
+            "built-in examples".to_owned(),
+            None,
+        ),
+    };
+    let mut server = Server::start(config(&flags, templates, source)).await?;
+    match file {
+        Some(file) => follow_file(&mut server, file, hang_up),
+        None => server.spawn(async move {
+            while hang_up.recv().await.is_some() {
+                info!("SIGHUP: there is no template file to read again");
+            }
+        }),
+    }
+    tokio::select! {
+        () = signals.stop() => {}
+        error = server.failed() => return Err(error.into()),
     }
     info!("stopping: no new calls, those in flight are finished");
     tokio::select! {
@@ -60,6 +108,26 @@ async fn run(flags: ServeFlags) -> anyhow::Result<()> {
         () = signals.stop() => info!("stopped at once, by a second signal"),
     }
     Ok(())
+}
+
+/// Brings every new version of the file into force, if it is in order.
+fn follow_file(server: &mut Server, mut file: TemplateFile, mut hang_up: Signal) {
+    let (board, metrics) = (server.board().clone(), server.metrics().clone());
+    server.spawn(async move {
+        loop {
+            let read = tokio::select! {
+                read = file.changed() => read,
+                _ = hang_up.recv() => {
+                    info!("SIGHUP: reading the templates again");
+                    file.read_again().await
+                }
+            };
+            match read {
+                Ok(templates) => app::apply_templates(&board, &metrics, templates),
+                Err(error) => app::refuse_templates(&board, &metrics, error.to_string()),
+            }
+        }
+    });
 }
 
 struct Signals {
@@ -83,14 +151,14 @@ impl Signals {
     }
 }
 
-fn config(flags: &ServeFlags) -> Config {
+fn config(flags: &ServeFlags, templates: Templates, templates_source: String) -> Config {
     Config {
         node_name: flags.node.clone(),
         listen: flags.listen,
         http_listen: flags.http_listen.0,
         advertise: flags.advertise.clone(),
-        templates: Templates::default(),
-        templates_source: "built-in examples".to_owned(),
+        templates,
+        templates_source,
         node: node::Config {
             seed: clock::seed(),
             refresh_floor: flags.refresh_floor,

@@ -14,10 +14,11 @@
 //! let templates = doorward_documents::parse_yaml(text, "templates.yaml").unwrap();
 //! assert_eq!(templates.len(), 1);
 //!
-//! let error = doorward_documents::parse_yaml("resources: [{capacity: many}]", "t.yaml").unwrap_err();
+//! let wrong = text.replace("100", "many");
+//! let error = doorward_documents::parse_yaml(&wrong, "templates.yaml").unwrap_err();
 //! assert_eq!(
-//!     error.problems[0].to_string(),
-//!     "template 1: capacity: is \"many\"; give a number",
+//!     error.to_string(),
+//!     "templates.yaml:4:13: template 1 (\"db/*\"): capacity: is \"many\"; give a number",
 //! );
 //! ```
 

@@ -1,0 +1,254 @@
+//! Templates in a file that operators edit.
+//!
+//! The file is read again when its content changes. Editors and Kubernetes replace files rather
+//! than write into them, so it is the directory that is watched, and what counts is whether the
+//! content is another than before. Where the operating system tells of no changes (some network
+//! file systems), the file is looked at every [`LOOK_INTERVAL`] all the same.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use doorward_documents::{DOCUMENT_BYTES_MAX, DocumentError, parse_bytes};
+use doorward_engine::template::Templates;
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use thiserror::Error;
+use tokio::io::AsyncReadExt;
+use tokio::sync::watch;
+use tracing::warn;
+
+/// How often the file is looked at when nobody tells of changes.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long to wait for an editor to finish what it began.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// Why templates could not be had from a file.
+#[derive(Debug, Error)]
+pub enum TemplateFileError {
+    /// It cannot be read.
+    #[error("cannot read templates from {path}: {source}")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is not in order.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+}
+
+/// A file with templates, and what is known of it.
+#[derive(Debug)]
+pub struct TemplateFile {
+    path: PathBuf,
+    /// What was read last, whether or not it was in order. None: it could not be read.
+    content: Option<Vec<u8>>,
+    touched: watch::Receiver<u64>,
+    /// Watches for as long as it lives. None: it could not be set up.
+    _watcher: Option<RecommendedWatcher>,
+}
+
+impl TemplateFile {
+    /// Reads the file, and watches it from now on.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read or is not in order.
+    pub async fn open(path: &Path) -> Result<(Self, Templates), TemplateFileError> {
+        let (sender, touched) = watch::channel(0);
+        let watcher = watch_directory(path, sender)
+            .inspect_err(|error| {
+                warn!(path = %path.display(), %error, "cannot watch; looking from time to time");
+            })
+            .ok();
+        let mut file = Self {
+            path: path.to_owned(),
+            content: None,
+            touched,
+            _watcher: watcher,
+        };
+        let templates = file.read_again().await?;
+        Ok((file, templates))
+    }
+
+    /// Reads the file, changed or not.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read or is not in order.
+    pub async fn read_again(&mut self) -> Result<Templates, TemplateFileError> {
+        let content = read(&self.path).await;
+        self.content = content.as_ref().ok().cloned();
+        self.parse(content)
+    }
+
+    /// Waits until the content is another, and reads it. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read any more or is not in order: said once for each content.
+    pub async fn changed(&mut self) -> Result<Templates, TemplateFileError> {
+        loop {
+            tokio::select! {
+                touched = self.touched.changed() => match touched {
+                    Ok(()) => {}
+                    // Nobody tells of changes: look from time to time.
+                    Err(_) => tokio::time::sleep(LOOK_INTERVAL).await,
+                },
+                () = tokio::time::sleep(LOOK_INTERVAL) => {}
+            }
+            // Until nothing more happens for a moment.
+            while let Ok(Ok(())) = tokio::time::timeout(SETTLE, self.touched.changed()).await {}
+            let content = read(&self.path).await;
+            if content.as_ref().ok() != self.content.as_ref() {
+                self.content = content.as_ref().ok().cloned();
+                return self.parse(content);
+            }
+        }
+    }
+
+    fn parse(&self, content: io::Result<Vec<u8>>) -> Result<Templates, TemplateFileError> {
+        let content = content.map_err(|source| TemplateFileError::Read {
+            path: self.path.clone(),
+            source,
+        })?;
+        Ok(parse_bytes(&content, &self.path.to_string_lossy())?)
+    }
+}
+
+/// Reads a template file once.
+///
+/// # Errors
+///
+/// If it cannot be read or is not in order.
+pub async fn check(path: &Path) -> Result<Templates, TemplateFileError> {
+    let content = read(path).await;
+    let content = content.map_err(|source| TemplateFileError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(parse_bytes(&content, &path.to_string_lossy())?)
+}
+
+/// Not more than a document may have, and one byte to tell.
+async fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    let file = tokio::fs::File::open(path).await?;
+    file.take(DOCUMENT_BYTES_MAX as u64 + 1)
+        .read_to_end(&mut content)
+        .await?;
+    Ok(content)
+}
+
+fn watch_directory(path: &Path, sender: watch::Sender<u64>) -> notify::Result<RecommendedWatcher> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        // Reading the file is no change of it, and would be told again and again.
+        if event.is_ok_and(|event| !event.kind.is_access()) {
+            sender.send_modify(|count| *count += 1);
+        }
+    })?;
+    watcher.watch(directory, RecursiveMode::NonRecursive)?;
+    Ok(watcher)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn document(capacity: u32) -> String {
+        format!(
+            "resources: [{{identifier_glob: a, capacity: {capacity}, algorithm: {{kind: STATIC, \
+             lease_length: 60, refresh_interval: 5}}}}]"
+        )
+    }
+
+    fn capacity(templates: &Templates) -> f64 {
+        templates.iter().next().unwrap().capacity.get()
+    }
+
+    /// A directory with a template file in it, open.
+    async fn open() -> (tempfile::TempDir, PathBuf, TemplateFile) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("templates.yaml");
+        fs::write(&path, document(1)).unwrap();
+        let (file, templates) = TemplateFile::open(&path).await.unwrap();
+        assert_eq!(capacity(&templates), 1.0);
+        (directory, path, file)
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_written_into_is_read_again() {
+        let (_directory, path, mut file) = open().await;
+        fs::write(&path, document(2)).unwrap();
+        assert_eq!(capacity(&file.changed().await.unwrap()), 2.0);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_replaced_is_read_again() {
+        let (directory, path, mut file) = open().await;
+        let new = directory.path().join("new");
+        for version in 2..5 {
+            fs::write(&new, document(version)).unwrap();
+            fs::rename(&new, &path).unwrap();
+            assert_eq!(capacity(&file.changed().await.unwrap()), f64::from(version));
+        }
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_link_that_is_turned_elsewhere_is_read_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for version in [1, 2] {
+            fs::create_dir(at(&version.to_string())).unwrap();
+            fs::write(at(&format!("{version}/t.yaml")), document(version)).unwrap();
+        }
+        // As Kubernetes mounts a config map: the file is a link through a link to a directory.
+        std::os::unix::fs::symlink("1", at("..data")).unwrap();
+        std::os::unix::fs::symlink("..data/t.yaml", at("t.yaml")).unwrap();
+        let (mut file, templates) = TemplateFile::open(&at("t.yaml")).await.unwrap();
+        assert_eq!(capacity(&templates), 1.0);
+        std::os::unix::fs::symlink("2", at("..new")).unwrap();
+        fs::rename(at("..new"), at("..data")).unwrap();
+        assert_eq!(capacity(&file.changed().await.unwrap()), 2.0);
+    }
+
+    #[tokio::test]
+    async fn a_bad_version_is_told_once_and_a_good_one_after_it_is_read() {
+        let (_directory, path, mut file) = open().await;
+        fs::write(&path, "resources: 3").unwrap();
+        let error = file.changed().await.unwrap_err().to_string();
+        assert!(error.contains(":1:12: resources: is 3"), "{error}");
+        fs::remove_file(&path).unwrap();
+        let error = file.changed().await.unwrap_err().to_string();
+        assert!(error.starts_with("cannot read templates from"), "{error}");
+        fs::write(&path, document(4)).unwrap();
+        assert_eq!(capacity(&file.changed().await.unwrap()), 4.0);
+    }
+
+    #[tokio::test]
+    async fn a_file_too_large_or_not_there_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.yaml");
+        assert!(matches!(
+            check(&path).await,
+            Err(TemplateFileError::Read { .. })
+        ));
+        fs::write(&path, " ".repeat(DOCUMENT_BYTES_MAX + 10)).unwrap();
+        assert!(
+            check(&path)
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("bytes large")
+        );
+    }
+}
