@@ -3,7 +3,7 @@
 //! The file is read again when its content changes. Editors and Kubernetes replace files rather
 //! than write into them, so it is the directory that is watched, and what counts is whether the
 //! content is another than before. Where the operating system tells of no changes (some network
-//! file systems), the file is looked at every [`LOOK_INTERVAL`] all the same.
+//! file systems), the file is looked at every `LOOK_INTERVAL` all the same.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,12 +27,12 @@ const SETTLE: Duration = Duration::from_millis(100);
 #[derive(Debug, Error)]
 pub enum TemplateFileError {
     /// It cannot be read.
-    #[error("cannot read templates from {path}: {source}")]
+    #[error("cannot read templates from {path}: {why}")]
     Read {
         /// Which.
         path: PathBuf,
-        /// Why.
-        source: io::Error,
+        /// Why. Told here and not as a source: the status page shows this one text.
+        why: io::Error,
     },
     /// It is not in order.
     #[error(transparent)]
@@ -110,9 +110,9 @@ impl TemplateFile {
     }
 
     fn parse(&self, content: io::Result<Vec<u8>>) -> Result<Templates, TemplateFileError> {
-        let content = content.map_err(|source| TemplateFileError::Read {
+        let content = content.map_err(|why| TemplateFileError::Read {
             path: self.path.clone(),
-            source,
+            why,
         })?;
         Ok(parse_bytes(&content, &self.path.to_string_lossy())?)
     }
@@ -125,9 +125,9 @@ impl TemplateFile {
 /// If it cannot be read or is not in order.
 pub async fn check(path: &Path) -> Result<Templates, TemplateFileError> {
     let content = read(path).await;
-    let content = content.map_err(|source| TemplateFileError::Read {
+    let content = content.map_err(|why| TemplateFileError::Read {
         path: path.to_owned(),
-        source,
+        why,
     })?;
     Ok(parse_bytes(&content, &path.to_string_lossy())?)
 }

@@ -16,4 +16,5 @@ mod pages;
 mod process;
 mod running;
 mod shutdown;
+mod template_file;
 mod templates;
