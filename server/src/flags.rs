@@ -10,10 +10,13 @@ use clap_complete::Shell;
 use doorward_engine::id::{HolderName, IdError};
 use thiserror::Error;
 
+use crate::demo::DemoFlags;
 use crate::logs::LogFormat;
 
 const EXAMPLES: &str = "\
 Examples:
+  doorward-server demo
+      A server and ten clients in one process, sharing a capacity live on your terminal.
   doorward-server
       A root on loopback with built-in example templates. Its status page is at
       http://127.0.0.1:6971/.
@@ -53,6 +56,8 @@ pub struct Flags {
 /// What to do instead of serving.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
+    /// Shows a server and self-throttling clients at work, on real demand.
+    Demo(DemoFlags),
     /// Prints a completion script for a shell.
     Completions {
         /// For which shell.

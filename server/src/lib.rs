@@ -10,11 +10,13 @@
 //! - [`status`] is what a server tells about itself, which [`web`], [`metrics`] and the admin
 //!   service render;
 //! - [`template_file`] reads templates from a file, and again when it changes;
+//! - [`demo`] is a whole demonstration in one process;
 //! - [`clock`] alone reads clocks and draws entropy.
 
 pub mod accept;
 pub mod app;
 pub mod clock;
+pub mod demo;
 pub mod election;
 pub mod flags;
 pub mod logs;

@@ -9,7 +9,9 @@ use clap::{CommandFactory, Parser};
 use doorward_engine::node;
 use doorward_engine::template::Templates;
 use doorward_server::app::{self, Config, Server};
+use doorward_server::demo::{self, DemoFlags};
 use doorward_server::flags::{Command, Flags, ServeFlags};
+use doorward_server::logs::LogFormat;
 use doorward_server::template_file::{self, TemplateFile, TemplateFileError};
 use doorward_server::{clock, logs};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -22,10 +24,14 @@ const MISUSED: u8 = 2;
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
-    if let Some(Command::Completions { shell }) = flags.command {
-        let mut command = Flags::command();
-        clap_complete::generate(shell, &mut command, "doorward-server", &mut io::stdout());
-        return ExitCode::SUCCESS;
+    match flags.command {
+        Some(Command::Completions { shell }) => {
+            let mut command = Flags::command();
+            clap_complete::generate(shell, &mut command, "doorward-server", &mut io::stdout());
+            return ExitCode::SUCCESS;
+        }
+        Some(Command::Demo(flags)) => return show(flags),
+        None => {}
     }
     if let Err(error) = logs::start(flags.serve.log_format, &flags.serve.log_level) {
         return complain(&error.into(), MISUSED);
@@ -37,6 +43,18 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Templates that are not in order are for the operator to mend, like a wrong flag.
         Err(error) if error.is::<TemplateFileError>() => complain(&error, MISUSED),
+        Err(error) => complain(&error, FAILED),
+    }
+}
+
+/// The demonstration. Its own output is what there is to see; only errors are logged.
+#[tokio::main]
+async fn show(flags: DemoFlags) -> ExitCode {
+    if let Err(error) = logs::start(LogFormat::default(), "error") {
+        return complain(&error.into(), MISUSED);
+    }
+    match demo::run(flags).await {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => complain(&error, FAILED),
     }
 }

@@ -1,8 +1,9 @@
 //! So much per second, following a rate that changes.
 //!
-//! A bucket fills at the rate in force and holds at most a *burst*: what the rate gives in a short
-//! span, or one request if that is more. So what is admitted in any span of time is at most what
-//! the rates in force gave in it, plus one burst (or one request, if that is larger).
+//! A bucket fills at the rate in force and holds at most a *burst*: one usual request, and what the
+//! rate gives in a short span, so that a task that wakes a little late loses nothing. So what is
+//! admitted in any span of time is at most what the rates in force gave in it, plus one burst (or
+//! one request, if that is larger).
 //!
 //! A change of rate never gives anything: what is in the bucket stays, cut to the new burst, and
 //! the bucket starts empty. A rate of 0 admits nothing; no limit admits everything. Rates below one
@@ -18,9 +19,9 @@ use crate::time::Time;
 /// How much may come at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burst {
-    /// What the rate gives in this span may come at once.
+    /// What the rate gives in this span may come at once,
     pub span: Duration,
-    /// And at least this much, in the resource's units: the cost of a usual request.
+    /// and this much on top, in the resource's units: the cost of a usual request.
     pub least: f64,
 }
 
@@ -169,7 +170,7 @@ impl RateLimiter {
     }
 
     fn burst_of(&self, rate: f64) -> f64 {
-        (rate * self.burst.span.as_secs_f64()).max(self.burst.least)
+        self.burst.least + rate * self.burst.span.as_secs_f64()
     }
 }
 
@@ -241,8 +242,8 @@ mod tests {
         while limiter.try_acquire(1.0, at(100.0)).is_ok() {
             count += 1;
         }
-        // 20 ms of 1000 a second.
-        assert_eq!(count, 20);
+        // One, and 20 ms of 1000 a second.
+        assert_eq!(count, 21);
     }
 
     #[test]
@@ -254,8 +255,8 @@ mod tests {
             limiter.handle_allowance(rate(if change % 2 == 0 { 1e6 } else { 10.0 }), now);
             count += u32::from(limiter.try_acquire(1.0, now).is_ok());
         }
-        // One from the second at 10/s, and about 50 µs at a million.
-        assert!(count <= 52, "{count}");
+        // One from the second at 10/s, and some 50 µs at a million.
+        assert!(count <= 53, "{count}");
     }
 
     #[test]
@@ -327,7 +328,7 @@ mod tests {
                 if let Some(new_rate) = new_rate {
                     limiter.handle_allowance(rate(new_rate), at(now));
                     current = new_rate;
-                    largest_burst = largest_burst.max(new_rate * 0.02);
+                    largest_burst = largest_burst.max(1.0 + new_rate * 0.02);
                 }
                 while limiter.try_acquire(cost.max(0.01), at(now)).is_ok() {
                     balance += cost.max(0.01);

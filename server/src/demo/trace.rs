@@ -16,11 +16,11 @@ use thiserror::Error;
 const COLUMNS: [&str; 3] = ["time_s", "client", "wants"];
 
 /// The most clients a demo shows.
-pub const CLIENTS_MAX: usize = 100;
+pub(super) const CLIENTS_MAX: usize = 100;
 
 /// Who wants how much from when on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trace {
+pub(super) struct Trace {
     /// In order of appearance.
     pub clients: Vec<HolderName>,
     /// In order of time.
@@ -29,7 +29,7 @@ pub struct Trace {
 
 /// From a time on, a client wants that much.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Row {
+pub(super) struct Row {
     /// From the start of the trace.
     pub at: Duration,
     /// Index into [`Trace::clients`].
@@ -41,7 +41,7 @@ pub struct Row {
 /// What is wrong with a trace, and in which line.
 #[derive(Debug, Error)]
 #[error("{file}:{line}: {problem}")]
-pub struct TraceError {
+pub(super) struct TraceError {
     file: String,
     line: u64,
     problem: String,
@@ -53,7 +53,7 @@ impl Trace {
     /// # Errors
     ///
     /// None: a test reads it.
-    pub fn built_in() -> Result<Self, TraceError> {
+    pub(super) fn built_in() -> Result<Self, TraceError> {
         Self::read(include_bytes!("../../demo/demo.csv").as_slice(), "demo.csv")
     }
 
@@ -62,10 +62,18 @@ impl Trace {
     /// # Errors
     ///
     /// If it cannot be read, is not in order, or has no rows or more than [`CLIENTS_MAX`] clients.
-    pub fn read(from: impl Read, file: &str) -> Result<Self, TraceError> {
-        let error = |line: u64, problem: String| TraceError { file: file.to_owned(), line, problem };
-        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(from);
-        let header = reader.headers().map_err(|cause| error(1, cause.to_string()))?;
+    pub(super) fn read(from: impl Read, file: &str) -> Result<Self, TraceError> {
+        let error = |line: u64, problem: String| TraceError {
+            file: file.to_owned(),
+            line,
+            problem,
+        };
+        let mut reader = csv::ReaderBuilder::new()
+            .trim(csv::Trim::All)
+            .from_reader(from);
+        let header = reader
+            .headers()
+            .map_err(|cause| error(1, cause.to_string()))?;
         if header.iter().ne(COLUMNS) {
             let found = header.iter().collect::<Vec<_>>().join(",");
             let problem = format!(
@@ -74,7 +82,10 @@ impl Trace {
             );
             return Err(error(1, problem));
         }
-        let mut trace = Self { clients: Vec::new(), rows: Vec::new() };
+        let mut trace = Self {
+            clients: Vec::new(),
+            rows: Vec::new(),
+        };
         let mut known: BTreeMap<HolderName, usize> = BTreeMap::new();
         let mut record = csv::StringRecord::new();
         loop {
@@ -98,33 +109,40 @@ impl Trace {
             let row = Self::parse_row(&record, &mut known).map_err(|p| error(line, p))?;
             if row.client == trace.clients.len() {
                 if row.client == CLIENTS_MAX {
-                    let problem = format!("has one client more than the {CLIENTS_MAX} there may be");
+                    let problem =
+                        format!("has one client more than the {CLIENTS_MAX} there may be");
                     return Err(error(line, problem));
                 }
-                trace.clients.extend(HolderName::new(record.get(1).unwrap_or_default()));
+                trace
+                    .clients
+                    .extend(HolderName::new(record.get(1).unwrap_or_default()));
             }
             if let Some(before) = trace.rows.last()
                 && row.at < before.at
             {
                 let (at, before) = (row.at.as_secs_f64(), before.at.as_secs_f64());
-                let problem = format!("time goes back from {before} to {at}; sort the rows by time_s");
+                let problem =
+                    format!("time goes back from {before} to {at}; sort the rows by time_s");
                 return Err(error(line, problem));
             }
             trace.rows.push(row);
         }
         if trace.rows.is_empty() {
-            return Err(error(1, "has no rows; there is nothing to follow".to_owned()));
+            return Err(error(
+                1,
+                "has no rows; there is nothing to follow".to_owned(),
+            ));
         }
         Ok(trace)
     }
 
     /// When the last change happens.
-    pub fn length(&self) -> Duration {
+    pub(super) fn length(&self) -> Duration {
         self.rows.last().map_or(Duration::ZERO, |row| row.at)
     }
 
     /// The highest total demand, and the mean over time.
-    pub fn total_demand(&self) -> (f64, f64) {
+    pub(super) fn total_demand(&self) -> (f64, f64) {
         let mut wants = vec![0.0; self.clients.len()];
         let (mut most, mut area, mut at) = (0.0_f64, 0.0, Duration::ZERO);
         for row in &self.rows {
@@ -151,7 +169,8 @@ impl Trace {
         let number = |column: usize| -> Result<f64, String> {
             let text = field(column);
             let name = COLUMNS.get(column).copied().unwrap_or_default();
-            text.parse().map_err(|_| format!("{name} is {text:?}; give a number"))
+            text.parse()
+                .map_err(|_| format!("{name} is {text:?}; give a number"))
         };
         let time_s = number(0)?;
         let at = Duration::try_from_secs_f64(time_s)
@@ -183,20 +202,29 @@ mod tests {
         let trace = Trace::built_in().unwrap();
         assert_eq!(trace.clients.len(), 10);
         let (most, mean) = trace.total_demand();
-        assert!((300.0..350.0).contains(&most) && (110.0..130.0).contains(&mean), "{most} {mean}");
+        assert!(
+            (300.0..350.0).contains(&most) && (110.0..130.0).contains(&mean),
+            "{most} {mean}"
+        );
         assert!((590..=600).contains(&trace.length().as_secs()));
     }
 
     #[test]
     fn rows_say_who_wants_how_much_from_when_on() {
-        let trace = Trace::read("time_s,client,wants\n0,a,1\n0,b,2.5\n7.5, a ,0\n".as_bytes(), "t");
+        let trace = Trace::read(
+            "time_s,client,wants\n0,a,1\n0,b,2.5\n7.5, a ,0\n".as_bytes(),
+            "t",
+        );
         let trace = trace.unwrap();
         let row = |at: f64, client, wants| Row {
             at: Duration::from_secs_f64(at),
             client,
             wants: Amount::new(wants).unwrap(),
         };
-        assert_eq!(trace.rows, [row(0.0, 0, 1.0), row(0.0, 1, 2.5), row(7.5, 0, 0.0)]);
+        assert_eq!(
+            trace.rows,
+            [row(0.0, 0, 1.0), row(0.0, 1, 2.5), row(7.5, 0, 0.0)]
+        );
     }
 
     #[test]
@@ -205,7 +233,10 @@ mod tests {
         for (row, expected) in [
             ("1,a", "t.csv:3: has 2 columns; give 3: time_s,client,wants"),
             ("x,a,1", "t.csv:3: time_s is \"x\"; give a number"),
-            ("-1,a,1", "t.csv:3: time_s is -1; give seconds from the start, from 0 up"),
+            (
+                "-1,a,1",
+                "t.csv:3: time_s is -1; give seconds from the start, from 0 up",
+            ),
             ("1,,1", "t.csv:3: client is empty; give it a name"),
             ("1,a,lots", "t.csv:3: wants is \"lots\"; give a number"),
             (
@@ -216,7 +247,10 @@ mod tests {
                 "1,a,-3",
                 "t.csv:3: wants is -3, which is negative; give a finite number that is not negative",
             ),
-            ("9,a,1", "t.csv:4: time goes back from 9 to 5; sort the rows by time_s"),
+            (
+                "9,a,1",
+                "t.csv:4: time goes back from 9 to 5; sort the rows by time_s",
+            ),
         ] {
             check(&bad(row), expected);
         }
@@ -228,7 +262,13 @@ mod tests {
             "a,b\n1,2\n",
             "t.csv:1: the header is \"a,b\"; a trace starts with the line \"time_s,client,wants\"",
         );
-        check("time_s,client,wants\n", "t.csv:1: has no rows; there is nothing to follow");
-        check("", "t.csv:1: the header is \"\"; a trace starts with the line \"time_s,client,wants\"");
+        check(
+            "time_s,client,wants\n",
+            "t.csv:1: has no rows; there is nothing to follow",
+        );
+        check(
+            "",
+            "t.csv:1: the header is \"\"; a trace starts with the line \"time_s,client,wants\"",
+        );
     }
 }
