@@ -172,6 +172,34 @@ impl Resource {
         }
     }
 
+    /// Waits until a server has answered a request that wanted this much, at most that long.
+    ///
+    /// # Errors
+    ///
+    /// As [`Resource::wait_for_lease`].
+    pub async fn wait_for_answer(
+        &self,
+        wants: f64,
+        timeout: Duration,
+    ) -> Result<Capacity, ResourceError> {
+        let mut views = self.handle.slot.view.subscribe();
+        let decided =
+            |view: &View| view.closed || view.trouble.is_some() || view.answered == Some(wants);
+        match tokio::time::timeout(timeout, views.wait_for(decided)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(_)) => return Err(ResourceError::Closed),
+            Err(_) => {
+                let failure = self.handle.shared.book().failure.clone();
+                let nothing = || format!("no answer within {timeout:?}");
+                return Err(ResourceError::NotConnected(failure.unwrap_or_else(nothing)));
+            }
+        }
+        match self.problem() {
+            Some(problem) => Err(problem),
+            None => Ok(self.capacity()),
+        }
+    }
+
     /// The rate limiter of this resource, for what is counted per second. There is one: the burst
     /// of the first call counts.
     pub fn rate_limiter(&self, burst: Burst) -> RateLimiter {

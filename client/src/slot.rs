@@ -19,6 +19,8 @@ pub(crate) struct View {
     pub(crate) allowance: Allowance,
     pub(crate) trouble: Option<Trouble>,
     pub(crate) wants: f64,
+    /// The wants of the newest request that was answered.
+    pub(crate) answered: Option<f64>,
     pub(crate) closed: bool,
 }
 
@@ -51,6 +53,7 @@ impl Slot {
             allowance: Allowance::NONE,
             trouble: None,
             wants,
+            answered: None,
             closed: false,
         };
         Self {
@@ -72,6 +75,7 @@ impl Slot {
             allowance: resource.allowance(now),
             trouble: resource.trouble().cloned(),
             wants: resource.wants(),
+            answered: resource.answered(),
             closed: before.closed,
         };
         if view == before {

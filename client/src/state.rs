@@ -33,7 +33,8 @@ const RETRY_MIN: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The least time between two requests of which the second comes before its refresh interval
-    /// is over, because something else is wanted now.
+    /// is over, because something else is wanted now. A little above the server's refresh floor,
+    /// below which it would answer without a decision.
     pub early_gap: Duration,
     /// How long an answer is waited for.
     pub timeout: Duration,
@@ -44,7 +45,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            early_gap: Duration::from_secs(1),
+            early_gap: Duration::from_millis(1_100),
             timeout: Duration::from_secs(5),
             backoff: BackoffConfig::default(),
         }

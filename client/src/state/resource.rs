@@ -95,6 +95,11 @@ impl ResourceState {
         self.wants
     }
 
+    /// What was wanted in the newest request that was answered.
+    pub fn answered(&self) -> Option<f64> {
+        self.wants_answered
+    }
+
     /// What the server last told about safe capacity.
     pub fn safe_capacity(&self) -> Option<Capacity> {
         self.safe_capacity

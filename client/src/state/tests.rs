@@ -157,11 +157,11 @@ fn other_wants_are_sent_early_but_not_faster_than_the_gap() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
     client.ask(R, 20.0);
-    waits_until(&client, 0.2, 1.0);
+    waits_until(&client, 0.2, 1.1);
     client.ask(R, 30.0);
-    let request = exchange(&mut client, 1.0, 1.0, &answer(granted(8.0, 60, 5)));
+    let request = exchange(&mut client, 1.1, 1.1, &answer(granted(8.0, 60, 5)));
     assert_eq!(request.asks[0].wants, 30.0);
-    waits_until(&client, 1.0, 6.0);
+    waits_until(&client, 1.1, 6.1);
     // Much later there is no gap to wait for.
     client.ask(R, 5.0);
     assert_eq!(client.next_step(at(3.0)), Step::Send);

@@ -108,7 +108,7 @@ pub fn get_capacity_response(
         wire::Refusal {
             resource_id: Some(refused.resource.to_string()),
             reason: Some(reason.into()),
-            message: Some(refused.to_string()),
+            message: Some(refused.reason.to_string()),
         }
     }));
     wire::GetCapacityResponse {

@@ -1,0 +1,263 @@
+//! Single calls to the master of a node: tries the addresses in turn and follows redirects.
+
+use std::error::Error;
+use std::future::Future;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use doorward_proto::admin::v1 as admin;
+use doorward_proto::admin::v1::admin_client::AdminClient;
+use doorward_proto::doorman;
+use doorward_proto::doorman::capacity_client::CapacityClient;
+use tonic::transport::{Channel, Endpoint};
+
+use crate::failure::Failure;
+use crate::flags::Common;
+
+/// Redirects that are followed.
+const REDIRECTS_MAX: usize = 5;
+
+/// Calls the servers of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    addresses: Vec<String>,
+    timeout: Duration,
+}
+
+/// An answer that may say that somebody else is the master.
+trait Answer {
+    fn mastership(&self) -> Option<&doorman::Mastership>;
+}
+
+impl Answer for doorman::GetCapacityResponse {
+    fn mastership(&self) -> Option<&doorman::Mastership> {
+        self.mastership.as_ref()
+    }
+}
+
+impl Answer for doorman::ReleaseCapacityResponse {
+    fn mastership(&self) -> Option<&doorman::Mastership> {
+        self.mastership.as_ref()
+    }
+}
+
+impl Answer for doorman::DiscoveryResponse {
+    fn mastership(&self) -> Option<&doorman::Mastership> {
+        None
+    }
+}
+
+impl Answer for admin::GetStatusResponse {
+    fn mastership(&self) -> Option<&doorman::Mastership> {
+        None
+    }
+}
+
+impl Caller {
+    pub(crate) fn new(common: &Common) -> Result<Self, Failure> {
+        let addresses: Vec<String> = common
+            .server
+            .iter()
+            .map(|a| a.trim().to_owned())
+            .filter(|a| !a.is_empty())
+            .collect();
+        if addresses.is_empty() {
+            return Err(Failure::Usage(
+                "no server is given; see --server".to_owned(),
+            ));
+        }
+        for address in &addresses {
+            endpoint(address)?;
+        }
+        Ok(Self {
+            addresses,
+            timeout: common.timeout,
+        })
+    }
+
+    pub(crate) async fn get(
+        &self,
+        request: doorman::GetCapacityRequest,
+    ) -> Result<doorman::GetCapacityResponse, Failure> {
+        self.call(|channel| {
+            let request = request.clone();
+            async move { CapacityClient::new(channel).get_capacity(request).await }
+        })
+        .await
+    }
+
+    pub(crate) async fn release(
+        &self,
+        request: doorman::ReleaseCapacityRequest,
+    ) -> Result<(), Failure> {
+        let call = self.call(|channel| {
+            let request = request.clone();
+            async move { CapacityClient::new(channel).release_capacity(request).await }
+        });
+        call.await.map(|_| ())
+    }
+
+    pub(crate) async fn discover(&self) -> Result<doorman::DiscoveryResponse, Failure> {
+        self.call(|channel| async move {
+            CapacityClient::new(channel)
+                .discovery(doorman::DiscoveryRequest {})
+                .await
+        })
+        .await
+    }
+
+    pub(crate) async fn status(
+        &self,
+        request: admin::GetStatusRequest,
+    ) -> Result<admin::GetStatusResponse, Failure> {
+        self.call(|channel| {
+            let request = request.clone();
+            async move { AdminClient::new(channel).get_status(request).await }
+        })
+        .await
+    }
+
+    /// Asks one address after the other until one answers, and follows it to the master.
+    async fn call<T, F>(&self, ask: impl Fn(Channel) -> F) -> Result<T, Failure>
+    where
+        T: Answer,
+        F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+    {
+        let mut problems = Vec::new();
+        for address in &self.addresses {
+            match self.call_at(address, &ask).await {
+                Ok(answer) => return Ok(answer),
+                Err(Failure::Unreachable(problem)) => problems.push(problem),
+                Err(other) => return Err(other),
+            }
+        }
+        let problems = problems.join("; ");
+        Err(Failure::Unreachable(format!(
+            "{problems}. Is a server running there? --server says where to look"
+        )))
+    }
+
+    async fn call_at<T, F>(&self, address: &str, ask: &impl Fn(Channel) -> F) -> Result<T, Failure>
+    where
+        T: Answer,
+        F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+    {
+        let mut address = address.to_owned();
+        for _redirect in 0..=REDIRECTS_MAX {
+            let channel = endpoint(&address)?
+                .connect_timeout(self.timeout)
+                .connect_lazy();
+            let answer = tokio::time::timeout(self.timeout, ask(channel)).await;
+            let answer = match answer {
+                Err(_) => {
+                    let problem = format!("{address} did not answer within {:?}", self.timeout);
+                    return Err(Failure::Unreachable(problem));
+                }
+                Ok(Err(status)) => return Err(failure_of(&address, &status)),
+                Ok(Ok(answer)) => answer.into_inner(),
+            };
+            match answer.mastership() {
+                None => return Ok(answer),
+                Some(mastership) => match mastership.master_address.as_deref() {
+                    Some(master) if !master.is_empty() => address = master.to_owned(),
+                    _ => {
+                        let problem = format!("{address} is not the master and knows of none");
+                        return Err(Failure::Unreachable(problem));
+                    }
+                },
+            }
+        }
+        Err(Failure::Unreachable(format!(
+            "more than {REDIRECTS_MAX} redirects, the last to {address}"
+        )))
+    }
+}
+
+fn failure_of(address: &str, status: &tonic::Status) -> Failure {
+    let mut innermost = None;
+    let mut cause: Option<&dyn Error> = status.source();
+    while let Some(error) = cause {
+        innermost = Some(error.to_string());
+        cause = error.source();
+    }
+    let message = innermost.unwrap_or_else(|| status.message().to_owned());
+    match status.code() {
+        tonic::Code::InvalidArgument => Failure::No(status.message().to_owned()),
+        tonic::Code::Unimplemented => Failure::No(format!(
+            "{address} does not know this call: {}",
+            status.message()
+        )),
+        _ => Failure::Unreachable(format!("{address}: {message}")),
+    }
+}
+
+fn endpoint(address: &str) -> Result<Endpoint, Failure> {
+    let uri = if address.contains("://") {
+        address.to_owned()
+    } else {
+        format!("http://{address}")
+    };
+    let bad = |problem: &str| {
+        Failure::Usage(format!(
+            "{address:?} is no server address: {problem}; give host:port"
+        ))
+    };
+    let endpoint = Endpoint::from_shared(uri).map_err(|error| bad(&error.to_string()))?;
+    match (endpoint.uri().scheme_str(), endpoint.uri().port()) {
+        (Some("http"), Some(_)) => Ok(endpoint),
+        (Some("http"), None) => Err(bad("it has no port")),
+        _ => Err(bad("only http is spoken")),
+    }
+}
+
+/// The wall clock since the Unix epoch: for sequences, new client ids, and timestamps.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place of the command line that may"
+)]
+pub(crate) fn since_epoch() -> Duration {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+}
+
+/// A number above that of all requests sent before by this client id.
+pub(crate) fn sequence() -> u64 {
+    u64::try_from(since_epoch().as_micros()).unwrap_or(0)
+}
+
+/// An id that nobody else has.
+pub(crate) fn new_client_id() -> String {
+    let user = std::env::var("USER").unwrap_or_else(|_| "doorward".to_owned());
+    let user: String = user.chars().filter(|c| !c.is_control()).take(100).collect();
+    format!("{user}-{}-{:x}", std::process::id(), sequence())
+}
+
+/// The lease on a resource in an answer, or why there is none.
+pub(crate) fn lease_on<'a>(
+    response: &'a doorman::GetCapacityResponse,
+    resource: &str,
+) -> Result<&'a doorman::ResourceResponse, Failure> {
+    if let Some(answer) = response.response.iter().find(|r| r.resource_id == resource) {
+        return Ok(answer);
+    }
+    let refusal = response
+        .refused
+        .iter()
+        .find(|r| r.resource_id() == resource);
+    let message = refusal.map_or("the server has no template for it", |r| r.message());
+    Err(Failure::No(format!("{resource}: {message}")))
+}
+
+/// How long a lease lasts and when to refresh it, whichever way the server says so.
+pub(crate) fn spans(lease: &doorman::Lease) -> (Duration, Duration) {
+    let seconds = |seconds: i64| Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+    let expires_in = match lease.expires_in_ms {
+        Some(millis) => Duration::from_millis(millis),
+        None => seconds(lease.expiry_time).saturating_sub(since_epoch()),
+    };
+    let refresh_in = match lease.refresh_in_ms {
+        Some(millis) => Duration::from_millis(millis),
+        None => seconds(lease.refresh_interval),
+    };
+    (expires_in, refresh_in)
+}

@@ -1,0 +1,239 @@
+//! Commands and flags, and what `--help` teaches.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+const EXAMPLES: &str = "\
+Examples:
+  doorward get example/fair 30            what would I get?
+  doorward watch example/fair 30          hold a lease, and see it change
+  doorward status                         what the server holds
+  doorward status example/fair            every lease on a resource, and why it is what it is
+  doorward shell                          play several clients at once
+  doorward templates check templates.yaml
+
+Exit codes: 0 done; 1 the answer is no (refused, unknown resource, a file that is not in order);
+2 wrong usage; 3 no server could be asked (unreachable, no master, no answer in time).";
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "doorward",
+    version,
+    about = "Asks Doorward servers for capacity, and shows what they hold.",
+    after_help = EXAMPLES,
+    max_term_width = 100
+)]
+pub(crate) struct Flags {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What all commands take.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Common {
+    /// The servers of a node, host:port, separated by commas: any will do, they say who the master is.
+    #[arg(
+        long,
+        global = true,
+        value_name = "ADDRESS",
+        env = "DOORWARD_SERVER",
+        hide_env_values = true,
+        value_delimiter = ',',
+        default_value = "127.0.0.1:6970"
+    )]
+    pub(crate) server: Vec<String>,
+
+    /// How to print.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        env = "DOORWARD_OUTPUT",
+        hide_env_values = true,
+        default_value_t
+    )]
+    pub(crate) output: Output,
+
+    /// How long to wait for an answer.
+    #[arg(
+        long,
+        global = true,
+        value_name = "DURATION",
+        value_parser = humantime::parse_duration,
+        env = "DOORWARD_TIMEOUT",
+        hide_env_values = true,
+        default_value = "5s"
+    )]
+    pub(crate) timeout: Duration,
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Ask once for capacity, and print the lease.
+    ///
+    /// The lease is released again at once, so that a look costs nobody anything; --keep leaves it
+    /// until it expires, --hold keeps it for a while.
+    Get(GetFlags),
+    /// Hold a lease, and print a line each time what may be used changes, until Ctrl-C.
+    ///
+    /// On a terminal, type a number and Enter to want that much instead.
+    Watch(WatchFlags),
+    /// Give back what a client holds.
+    Release(ReleaseFlags),
+    /// Show what the server holds; with a resource, every lease on it and why it is what it is.
+    Status(StatusFlags),
+    /// Play several clients at once, interactively or from a script on standard input.
+    Shell,
+    /// Work with template files.
+    #[command(subcommand)]
+    Templates(TemplatesCommand),
+    /// Print a completion script for a shell.
+    Completions {
+        /// For which shell.
+        shell: Shell,
+    },
+}
+
+/// Who asks for what.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AskFlags {
+    /// Of which resource.
+    pub(crate) resource: String,
+    /// How much could be used.
+    #[arg(value_parser = amount)]
+    pub(crate) wants: f64,
+    /// Higher is more important, if the resource's algorithm looks at it.
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    pub(crate) priority: i64,
+    /// The client's id [default: a new one].
+    #[arg(long, value_name = "ID")]
+    pub(crate) client: Option<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct GetFlags {
+    #[command(flatten)]
+    pub(crate) ask: AskFlags,
+    /// Do not release: the lease stays until it expires.
+    #[arg(long, conflicts_with = "hold")]
+    pub(crate) keep: bool,
+    /// Keep the lease for so long (refreshing it), then release it.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) hold: Option<Duration>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WatchFlags {
+    #[command(flatten)]
+    pub(crate) ask: AskFlags,
+    /// What to use when the lease ends unrenewed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) mode: ModeFlag,
+    /// Stop after this long.
+    #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) duration: Option<Duration>,
+}
+
+/// As [`doorward_client::Mode`].
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum ModeFlag {
+    /// Nothing.
+    Pessimistic,
+    /// What is wanted.
+    Optimistic,
+    /// The safe capacity the server last told.
+    #[default]
+    Safe,
+}
+
+impl From<ModeFlag> for doorward_client::Mode {
+    fn from(mode: ModeFlag) -> Self {
+        match mode {
+            ModeFlag::Pessimistic => Self::Pessimistic,
+            ModeFlag::Optimistic => Self::Optimistic,
+            ModeFlag::Safe => Self::Safe,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ReleaseFlags {
+    /// Whose leases.
+    pub(crate) client: String,
+    /// On which resources.
+    #[arg(required = true)]
+    pub(crate) resources: Vec<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StatusFlags {
+    /// Only this resource, with its leases.
+    pub(crate) resource: Option<String>,
+    /// How many leases of a resource to list at most [default: 100 with a resource, else 0].
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) leases: Option<u32>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TemplatesCommand {
+    /// Validate files, and report every problem in them with its line.
+    Check {
+        /// YAML files; - is standard input.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+}
+
+/// A number that a server takes.
+pub(crate) fn amount(text: &str) -> Result<f64, String> {
+    let amount = text
+        .parse()
+        .ok()
+        .filter(|amount| (0.0..=1e15).contains(amount));
+    amount.ok_or_else(|| format!("{text:?} is no amount; give a number from 0 to 10^15"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_are_consistent_and_the_help_names_every_exit_code() {
+        Flags::command().debug_assert();
+        let help = Flags::command().render_long_help().to_string();
+        for code in [
+            "0 done",
+            "1 the answer is no",
+            "2 wrong usage",
+            "3 no server",
+        ] {
+            assert!(help.contains(code), "{code}");
+        }
+    }
+
+    #[test]
+    fn amounts_are_numbers_that_a_server_takes() {
+        assert_eq!(amount("2.5"), Ok(2.5));
+        for bad in ["", "x", "-1", "NaN", "inf", "1e16"] {
+            assert!(amount(bad).is_err(), "{bad}");
+        }
+    }
+}

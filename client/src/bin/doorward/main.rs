@@ -1,0 +1,56 @@
+//! `doorward`: the command line for people who use and operate Doorward.
+//!
+//! This file only wires. What a command does stands in the file of its name; how it talks to
+//! servers in `caller`, what can go wrong in `failure`.
+
+mod caller;
+mod failure;
+mod flags;
+mod get;
+mod numbers;
+mod release;
+mod shell;
+mod status;
+mod templates;
+mod watch;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::failure::Failure;
+use crate::flags::{Command, Flags, TemplatesCommand};
+
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    match run(flags) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads the output has seen enough, as `head` has.
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            // Nothing is left to do if even this fails.
+            let _ = writeln!(io::stderr(), "doorward: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn run(flags: Flags) -> Result<(), Failure> {
+    let Flags { common, command } = flags;
+    match command {
+        Command::Get(get) => get::run(&common, &get).await,
+        Command::Watch(watch) => watch::run(&common, &watch).await,
+        Command::Release(release) => release::run(&common, &release).await,
+        Command::Status(status) => status::run(&common, &status).await,
+        Command::Shell => shell::run(&common).await,
+        Command::Templates(TemplatesCommand::Check { files }) => templates::check(&common, &files),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Flags::command(), "doorward", &mut io::stdout());
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `doorward templates`: works with template files, without any server.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use comfy_table::{CellAlignment, Table, presets};
+use doorward_engine::template::{SafeCapacity, Templates};
+
+use crate::failure::Failure;
+use crate::flags::{Common, Output};
+use crate::numbers::{number, span};
+
+/// Validates files; every one is looked at, whatever is wrong with another.
+pub(crate) fn check(common: &Common, files: &[PathBuf]) -> Result<(), Failure> {
+    let mut bad = 0;
+    for file in files {
+        let name = if file == Path::new("-") {
+            "standard input"
+        } else {
+            &file.to_string_lossy()
+        };
+        let bytes =
+            read(file).map_err(|error| Failure::Usage(format!("cannot read {name}: {error}")))?;
+        match doorward_documents::parse_bytes(&bytes, name) {
+            Ok(templates) => print(common, name, &templates)?,
+            Err(error) => {
+                bad += 1;
+                writeln!(io::stderr(), "{error}")?;
+            }
+        }
+    }
+    match bad {
+        0 => Ok(()),
+        1 => Err(Failure::No("a file is not in order".to_owned())),
+        _ => Err(Failure::No(format!("{bad} files are not in order"))),
+    }
+}
+
+fn read(file: &Path) -> io::Result<Vec<u8>> {
+    // One byte more than a document may have, to tell.
+    let most = doorward_documents::DOCUMENT_BYTES_MAX as u64 + 1;
+    let mut bytes = Vec::new();
+    if file == Path::new("-") {
+        io::stdin().take(most).read_to_end(&mut bytes)?;
+    } else {
+        fs::File::open(file)?.take(most).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+fn print(common: &Common, name: &str, templates: &Templates) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let safe = |safe: Option<SafeCapacity>| match safe {
+        None => None,
+        Some(SafeCapacity::Unlimited) => Some(-1.0),
+        Some(SafeCapacity::Limited(amount)) => Some(amount.get()),
+    };
+    if common.output == Output::Json {
+        let templates: Vec<_> = templates
+            .iter()
+            .map(|template| {
+                serde_json::json!({
+                    "identifier_glob": template.identifier_glob,
+                    "capacity": template.capacity.get(),
+                    "safe_capacity": safe(template.safe_capacity),
+                    "description": template.description,
+                    "kind": template.algorithm.kind.as_str(),
+                    "lease_length_s": template.algorithm.lease_length.as_secs_f64(),
+                    "refresh_interval_s": template.algorithm.refresh_interval.as_secs_f64(),
+                    "learning_mode_duration_s":
+                        template.algorithm.learning_mode_duration.as_secs_f64(),
+                })
+            })
+            .collect();
+        writeln!(
+            out,
+            "{}",
+            serde_json::json!({"file": name, "templates": templates})
+        )?;
+        return Ok(());
+    }
+    let count = templates.len();
+    let plural = if count == 1 { "" } else { "s" };
+    writeln!(out, "{name}: {count} template{plural} in order")?;
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header([
+        "glob",
+        "capacity",
+        "safe",
+        "algorithm",
+        "lease",
+        "refresh",
+        "learning",
+    ]);
+    for template in templates.iter() {
+        let algorithm = &template.algorithm;
+        table.add_row([
+            template.identifier_glob.clone(),
+            number(template.capacity.get()),
+            safe(template.safe_capacity).map_or_else(|| "dynamic".to_owned(), number),
+            algorithm.kind.to_string(),
+            span(algorithm.lease_length),
+            span(algorithm.refresh_interval),
+            span(algorithm.learning_mode_duration),
+        ]);
+    }
+    for column in [1, 2, 4, 5, 6] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    if count > 0 {
+        writeln!(out, "{table}")?;
+    }
+    Ok(())
+}

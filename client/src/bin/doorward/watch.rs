@@ -1,0 +1,138 @@
+//! `doorward watch`: holds a lease, and tells when what may be used changes.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use doorward_client::{Capacity, Holding, Resource, Source};
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio_stream::StreamExt;
+
+use crate::caller::{new_client_id, since_epoch};
+use crate::failure::Failure;
+use crate::flags::{self, Common, Output, WatchFlags};
+use crate::get;
+use crate::numbers::{number, span};
+
+/// A change, as `--output json` prints it, one a line.
+#[derive(Serialize)]
+struct Change<'a> {
+    /// Milliseconds since the Unix epoch.
+    time_ms: u64,
+    resource: &'a str,
+    wants: f64,
+    /// -1: no limit.
+    capacity: f64,
+    /// `lease` or `mode`.
+    source: &'static str,
+    /// How long the lease lasts; absent without one.
+    expires_in_ms: Option<u64>,
+    /// What is wrong, if something is.
+    problem: Option<String>,
+}
+
+pub(crate) async fn run(common: &Common, flags: &WatchFlags) -> Result<(), Failure> {
+    let client_id = flags.ask.client.clone().unwrap_or_else(new_client_id);
+    let client = get::connect(common, client_id).await?;
+    let resource = client
+        .resource(&flags.ask.resource)
+        .priority(flags.ask.priority)
+        .wants(flags.ask.wants)
+        .mode(flags.mode.into())
+        .open()
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let watched = match resource.wait_for_lease(common.timeout).await {
+        Ok(_) => watch(common, flags, &resource).await,
+        Err(error) => Err(get::failure_of(&error)),
+    };
+    drop(resource);
+    client.close().await;
+    watched
+}
+
+async fn watch(common: &Common, flags: &WatchFlags, resource: &Resource) -> Result<(), Failure> {
+    let mut changes = resource.changes();
+    let mut typed = typed_lines();
+    let end = async {
+        match flags.duration {
+            Some(duration) => tokio::time::sleep(duration).await,
+            None => std::future::pending().await,
+        }
+    };
+    let mut end = std::pin::pin!(end);
+    let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+    loop {
+        tokio::select! {
+            () = &mut end => return Ok(()),
+            _ = &mut interrupted => return Ok(()),
+            change = changes.next() => match change {
+                Some(holding) => print(common, resource, &holding)?,
+                None => return Ok(()),
+            },
+            Some(line) = typed.recv() => match flags::amount(line.trim()) {
+                Ok(wants) => {
+                    let asked = resource.ask(wants);
+                    asked.map_err(|error| Failure::Usage(error.to_string()))?;
+                }
+                Err(problem) => writeln!(io::stderr(), "{problem}")?,
+            },
+        }
+    }
+}
+
+fn print(common: &Common, resource: &Resource, holding: &Holding) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let problem = resource.problem().map(|problem| problem.to_string());
+    if common.output == Output::Json {
+        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let change = Change {
+            time_ms: millis(since_epoch()),
+            resource: resource.id(),
+            wants: resource.wants(),
+            capacity: match holding.capacity {
+                Capacity::Limited(capacity) => capacity,
+                Capacity::Unlimited => -1.0,
+            },
+            source: if holding.source == Source::Lease {
+                "lease"
+            } else {
+                "mode"
+            },
+            expires_in_ms: holding.remaining.map(millis),
+            problem,
+        };
+        serde_json::to_writer(&mut out, &change).map_err(io::Error::from)?;
+        writeln!(out)?;
+        return Ok(());
+    }
+    let time = humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + since_epoch());
+    let capacity = match holding.capacity {
+        Capacity::Limited(capacity) => number(capacity),
+        Capacity::Unlimited => "unlimited".to_owned(),
+    };
+    let by = match (holding.source, holding.remaining) {
+        (Source::Lease, Some(remaining)) => format!("lease, expires in {}", span(remaining)),
+        (Source::Lease, None) => "lease".to_owned(),
+        (Source::Mode, _) => "no lease".to_owned(),
+    };
+    let problem = problem.map_or(String::new(), |problem| format!("; {problem}"));
+    let wants = number(resource.wants());
+    writeln!(out, "{time}  {capacity} of {wants}  ({by}{problem})")?;
+    Ok(())
+}
+
+/// What is typed, line by line, if a person sits there.
+fn typed_lines() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(8);
+    if io::stdin().is_terminal() {
+        // Ends with the process: reading a line cannot be interrupted.
+        std::thread::spawn(move || {
+            for line in io::stdin().lines().map_while(Result::ok) {
+                if sender.blocking_send(line).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    receiver
+}
