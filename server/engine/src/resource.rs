@@ -176,7 +176,11 @@ impl Resource {
                 return Ok(self.current(slot, Duration::ZERO, AnswerKind::OutOfOrder, now));
             }
             let since = now.since(holding.decided_at);
-            if since < floor {
+            // Others wait for what an acknowledgement frees. One comes for each shrink, no more.
+            let has = ask.has.map_or(Amount::ZERO, |has| has.capacity);
+            let newest = holding.newest().capacity;
+            let acknowledges = has <= newest && newest < holding.reserved();
+            if since < floor && !acknowledges {
                 return Ok(self.answer_too_early(slot, ask, floor - since, now));
             }
         }
@@ -597,7 +601,9 @@ impl Resource {
             Some(remaining) if wanting => {
                 self.invitations.after_learning(interval, floor, remaining)
             }
-            None if holding.waits || awaited => self.invitations.soon(interval, floor, now),
+            None if holding.waits => self.invitations.soon(interval, floor, now),
+            // The floor is not for acknowledgements.
+            None if awaited => self.invitations.soon(interval, floor / 8, now),
             _ => interval,
         };
         refresh::within_lease(refresh_in, newest.expires_at.since(now))

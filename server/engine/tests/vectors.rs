@@ -49,7 +49,11 @@ fn one() -> f64 {
 
 #[test]
 fn fair_share() {
-    check(AlgorithmKind::FairShare, include_str!("../testdata/vectors/fair_share.json"), 63);
+    check(
+        AlgorithmKind::FairShare,
+        include_str!("../testdata/vectors/fair_share.json"),
+        63,
+    );
 }
 
 #[test]
@@ -60,12 +64,20 @@ fn proportional_share() {
 
 #[test]
 fn static_share() {
-    check(AlgorithmKind::Static, include_str!("../testdata/vectors/static.json"), 13);
+    check(
+        AlgorithmKind::Static,
+        include_str!("../testdata/vectors/static.json"),
+        13,
+    );
 }
 
 #[test]
 fn no_algorithm() {
-    check(AlgorithmKind::NoAlgorithm, include_str!("../testdata/vectors/no_algorithm.json"), 6);
+    check(
+        AlgorithmKind::NoAlgorithm,
+        include_str!("../testdata/vectors/no_algorithm.json"),
+        6,
+    );
 }
 
 #[test]
@@ -92,7 +104,10 @@ fn compare(case: &Case, through: &str, got: &BTreeMap<String, f64>) {
         let got = got[id];
         let tolerance = (gets.abs() * 1e-9).max(1e-12);
         let Case { name, .. } = case;
-        assert!((got - gets).abs() <= tolerance, "{name}, {through}: {id} gets {got}, not {gets}");
+        assert!(
+            (got - gets).abs() <= tolerance,
+            "{name}, {through}: {id} gets {got}, not {gets}"
+        );
     }
 }
 
@@ -109,14 +124,22 @@ fn by_algorithm(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
         bands.insert(band_of(kind, client.priority), claim(client));
     }
     let share = |client: &ClientCase| {
-        algorithm::share(algorithm, &bands, capacity, client.priority, claim(client)).amount.get()
+        algorithm::share(algorithm, &bands, capacity, client.priority, claim(client))
+            .amount
+            .get()
     };
-    case.clients.iter().map(|client| (client.id.clone(), share(client))).collect()
+    case.clients
+        .iter()
+        .map(|client| (client.id.clone(), share(client)))
+        .collect()
 }
 
 /// Clients ask in turns, saying what they have, until nothing changes.
 fn by_node(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
-    let config = Config { refresh_floor: Duration::ZERO, ..Config::default() };
+    let config = Config {
+        refresh_floor: Duration::ZERO,
+        ..Config::default()
+    };
     let mut node = Node::new(config, templates(kind, case));
     node.handle_mastership(Mastership::Master { epoch: 1 }, Time::ZERO);
     let mut has: BTreeMap<String, Amount> = BTreeMap::new();
@@ -130,7 +153,10 @@ fn by_node(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
                     resource: ResourceId::new("r").unwrap(),
                     priority: client.priority,
                     wants: Amount::new(client.wants).unwrap(),
-                    has: has.get(&client.id).map(|has| Has { capacity: *has, expires_in: None }),
+                    has: has.get(&client.id).map(|has| Has {
+                        capacity: *has,
+                        expires_in: None,
+                    }),
                 }],
             };
             let Outcome::Served(reply) = node.handle_get_capacity(&request, Time::from_secs(round))

@@ -1,0 +1,52 @@
+//! Chance from a seed: the same on every machine.
+
+use std::time::Duration;
+
+/// SplitMix64 (Steele, Lea, Flood, 2014).
+#[derive(Clone, Debug)]
+pub struct Chance(pub u64);
+
+impl Chance {
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    /// Uniform in 0…1.
+    pub fn uniform(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// True with that probability.
+    pub fn happens(&mut self, probability: f64) -> bool {
+        self.uniform() < probability
+    }
+
+    /// Below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.bits() % end as u64) as usize
+    }
+
+    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+
+    /// Up to `most`.
+    pub fn span(&mut self, most: Duration) -> Duration {
+        most.mul_f64(self.uniform())
+    }
+
+    /// An amount somebody may want: nothing, a few, or anything over nine orders of magnitude.
+    pub fn wants(&mut self) -> f64 {
+        match self.below(6) {
+            0 => 0.0,
+            1 => 10.0,
+            2 => self.uniform() * 10.0,
+            3 => 10f64.powf(self.uniform() * 9.0 - 4.0),
+            _ => self.uniform() * 100.0,
+        }
+    }
+}

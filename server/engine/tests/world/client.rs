@@ -1,0 +1,140 @@
+//! A client as honest clients are, written from the protocol's text and not from any other code.
+//!
+//! It applies an answer only if that answers its newest request; counts leases from when it sent
+//! the request; says it has what it may be using; and uses, at any moment, no more than that.
+
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::request::{Ask, GetCapacity, Has, Lease};
+use doorward_engine::time::Time;
+
+/// The resource that everyone shares.
+pub fn resource() -> ResourceId {
+    ResourceId::new("r").unwrap()
+}
+
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub name: HolderName,
+    pub priority: i64,
+    pub wants: f64,
+    /// What it works to, until when.
+    pub lease: Option<(Amount, Time)>,
+    /// Work that was begun under older, larger leases, and goes on until it ends by itself: never
+    /// longer than the lease that allowed it.
+    in_flight: Vec<(Amount, Time)>,
+    /// Whether work goes on when a lease shrinks, as transactions do.
+    pub gauge: bool,
+    sequence: u64,
+    /// The newest request, if it was not answered yet: when it was sent.
+    asked: Option<Time>,
+    pub next_send: Time,
+    pub crashed: bool,
+    /// When its newest lease was decided to be what it is, and how it was told to come back.
+    pub answers: u64,
+}
+
+impl Client {
+    pub fn new(number: usize, wants: f64, priority: i64, gauge: bool, start: Time) -> Self {
+        Self {
+            name: HolderName::new(&format!("client-{number}")).unwrap(),
+            priority,
+            wants,
+            lease: None,
+            in_flight: Vec::new(),
+            gauge,
+            sequence: 0,
+            asked: None,
+            next_send: start,
+            crashed: false,
+            answers: 0,
+        }
+    }
+
+    /// The most it is using now.
+    pub fn uses(&self, now: Time) -> Amount {
+        if self.crashed {
+            return Amount::ZERO;
+        }
+        let held = self.lease.iter().chain(&self.in_flight);
+        let valid = held
+            .filter(|(_, until)| *until > now)
+            .map(|(amount, _)| *amount);
+        valid.max().unwrap_or(Amount::ZERO)
+    }
+
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Asks; gives up on whatever was asked before.
+    pub fn request(&mut self, patience: Duration, now: Time) -> GetCapacity {
+        self.sequence += 1;
+        self.asked = Some(now);
+        self.next_send = now + patience;
+        let uses = self.uses(now);
+        let valid = self.lease.filter(|(_, until)| *until > now);
+        let has = (valid.is_some() || !uses.is_zero()).then(|| Has {
+            capacity: uses,
+            expires_in: Some(valid.map_or(Duration::ZERO, |(_, until)| until.since(now))),
+        });
+        GetCapacity {
+            client: self.name.clone(),
+            sequence: Some(self.sequence),
+            asks: vec![Ask {
+                resource: resource(),
+                priority: self.priority,
+                wants: Amount::new(self.wants).unwrap(),
+                has,
+            }],
+        }
+    }
+
+    /// An answer came to the request of that number. `lingers` is how long work that was begun
+    /// under a larger lease goes on, if there is any.
+    pub fn answer(&mut self, sequence: u64, lease: Option<&Lease>, lingers: Duration, now: Time) {
+        if self.crashed || sequence != self.sequence {
+            return;
+        }
+        let Some(sent) = self.asked.take() else {
+            return;
+        };
+        let Some(lease) = lease else { return };
+        self.answers += 1;
+        self.in_flight.retain(|(_, until)| *until > now);
+        if let Some((before, until)) = self.lease.filter(|(_, until)| *until > now)
+            && self.gauge
+            && before > lease.capacity
+        {
+            self.in_flight.push((before, until.min(now + lingers)));
+        }
+        self.lease = Some((lease.capacity, sent + lease.expires_in));
+        self.next_send = now + lease.refresh_in;
+    }
+
+    /// Ends all work that was begun under larger leases.
+    pub fn finish(&mut self) {
+        self.in_flight.clear();
+    }
+
+    /// Loses everything but its name; its sequence goes on, as one from a wall clock does.
+    pub fn restart(&mut self, now: Time) {
+        self.crashed = false;
+        self.lease = None;
+        self.in_flight.clear();
+        self.asked = None;
+        self.sequence += 1_000;
+        self.next_send = now;
+    }
+
+    /// Stops using anything, and gives the number of its release.
+    pub fn release(&mut self) -> u64 {
+        self.sequence += 1;
+        self.asked = None;
+        self.lease = None;
+        self.in_flight.clear();
+        self.sequence
+    }
+}
