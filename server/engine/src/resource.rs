@@ -237,11 +237,15 @@ impl Resource {
     ) {
         let Some(template) = template else {
             // What is out runs down; nothing new is given, whatever comes.
+            let was_overcommitted = self.overcommitted().is_some();
             self.template = None;
-            self.set_supply(Supply::NONE);
+            self.set_supply(Supply::NONE, was_overcommitted);
             return;
         };
         let rebanded = template.algorithm.kind != self.algorithm.kind;
+        let promised_total = self.algorithm.kind.promises_total();
+        let learned_until = self.learning_until;
+        let was_overcommitted = self.overcommitted().is_some();
         self.algorithm = template.algorithm.clone();
         let supply = Supply::of_root(template.capacity);
         self.template = Some(template);
@@ -255,7 +259,11 @@ impl Resource {
             }
         }
         self.learn_from(master_since, now);
-        self.set_supply(supply);
+        if promised_total {
+            // What was learned stays learned: a change may end learning mode, never start it.
+            self.learning_until = self.learning_until.min(learned_until);
+        }
+        self.set_supply(supply, was_overcommitted);
     }
 
     /// Does up to `entries_max` steps of taking out ended leases, and ends learning mode. Returns
@@ -353,9 +361,13 @@ impl Resource {
             .map(|until| until.since(now))
     }
 
-    fn set_supply(&mut self, supply: Supply) {
+    fn set_supply(&mut self, supply: Supply, was_overcommitted: bool) {
+        let lowered = supply.capacity < self.supply.capacity;
         self.supply = supply;
-        if let Some((capacity, reserved)) = self.overcommitted() {
+        // As long as an earlier lowering comes down, only a further one changes who may keep what.
+        if let Some((capacity, reserved)) = self.overcommitted()
+            && (lowered || !was_overcommitted)
+        {
             self.lowering.number = self.lowering.number.wrapping_add(1);
             // Rounded down by more than all roundings that follow.
             self.lowering.kept = (capacity / reserved) * (1.0 - 1e-14);

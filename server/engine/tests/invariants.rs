@@ -29,7 +29,7 @@ use doorward_engine::request::{Ask, GetCapacity, Has, ReleaseCapacity};
 use doorward_engine::template::{AlgorithmKind, Shrink};
 
 use crate::chance::Chance;
-use crate::client::{Client, resource};
+use crate::client::{Client, EARLY_GAP, resource};
 use crate::world::{Faults, World};
 
 const SHARING: [AlgorithmKind; 3] = [
@@ -176,9 +176,9 @@ fn work_conserving_and_max_min() {
         // A step of demand, which clients tell as soon as the floor lets them.
         for number in 0..world.clients.len() {
             world.clients[number].wants = world.chance.wants();
-            let told = world.now + Duration::from_millis(1100);
+            let now = world.now;
             let client = &mut world.clients[number];
-            client.next_send = client.next_send.min(told);
+            client.next_send = client.next_send.min(now + EARLY_GAP);
             // Work that goes on is capacity that cannot move.
             client.gauge = false;
         }

@@ -15,6 +15,9 @@ pub fn resource() -> ResourceId {
     ResourceId::new("r").unwrap()
 }
 
+/// How soon a client says that it wants something else.
+pub const EARLY_GAP: Duration = Duration::from_millis(1_100);
+
 #[derive(Clone, Debug)]
 pub struct Client {
     pub name: HolderName,
@@ -30,6 +33,8 @@ pub struct Client {
     sequence: u64,
     /// The newest request, if it was not answered yet: when it was sent.
     asked: Option<Time>,
+    /// What was wanted in the newest request.
+    told: f64,
     pub next_send: Time,
     pub crashed: bool,
     /// When its newest lease was decided to be what it is, and how it was told to come back.
@@ -47,6 +52,7 @@ impl Client {
             gauge,
             sequence: 0,
             asked: None,
+            told: wants,
             next_send: start,
             crashed: false,
             answers: 0,
@@ -73,6 +79,7 @@ impl Client {
     pub fn request(&mut self, patience: Duration, now: Time) -> GetCapacity {
         self.sequence += 1;
         self.asked = Some(now);
+        self.told = self.wants;
         self.next_send = now + patience;
         let uses = self.uses(now);
         let valid = self.lease.filter(|(_, until)| *until > now);
@@ -112,6 +119,9 @@ impl Client {
         }
         self.lease = Some((lease.capacity, sent + lease.expires_in));
         self.next_send = now + lease.refresh_in;
+        if self.wants != self.told {
+            self.next_send = self.next_send.min(now + EARLY_GAP);
+        }
     }
 
     /// Ends all work that was begun under larger leases.
