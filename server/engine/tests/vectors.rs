@@ -1,6 +1,11 @@
 //! Every case of the oracle, through the algorithms alone and through a whole node.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test"
+)]
 #![allow(missing_docs, reason = "a test")]
 
 use std::collections::BTreeMap;

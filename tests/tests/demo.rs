@@ -1,0 +1,68 @@
+//! The demonstration: it runs by itself, and what it measures is what is promised.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::fs;
+
+use doorward_tests::processes::{doorward_server, stderr, stdout};
+
+/// The number in the summary's line that starts so.
+#[track_caller]
+fn figure(summary: &str, name: &str) -> f64 {
+    let line = summary
+        .lines()
+        .find(|line| line.trim_start().starts_with(name));
+    let line = line.unwrap_or_else(|| panic!("no {name} in:\n{summary}"));
+    line.split_whitespace()
+        .find_map(|word| word.parse().ok())
+        .unwrap()
+}
+
+#[test]
+fn real_demand_shares_a_capacity_and_never_exceeds_it() {
+    let output = doorward_server(&["demo", "--for", "6s", "--capacity", "50", "--plain"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("status page: http://127.0.0.1:"), "{text}");
+    assert!(
+        text.lines()
+            .filter(|line| line.contains(" s  capacity"))
+            .count()
+            >= 5,
+        "{text}"
+    );
+    assert!(figure(&text, "most granted") <= 50.0, "{text}");
+    // A step or two of each client may fall on either side of a second's edge.
+    assert!(figure(&text, "most used") <= 50.0 * 1.05, "{text}");
+    assert!(figure(&text, "utilisation") > 50.0, "{text}");
+    assert!(text.contains("ml-073"), "{text}");
+}
+
+#[test]
+fn a_trace_of_ones_own_is_followed_and_a_bad_line_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.csv");
+    fs::write(
+        &path,
+        "time_s,client,wants\n0,big,30\n0,small,5\n1,big,40\n",
+    )
+    .unwrap();
+    let trace = path.to_str().unwrap();
+    let arguments = ["demo", "--for", "3s", "--capacity", "20", "--trace", trace];
+    let output = doorward_server(&arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("2 clients share 20"), "{text}");
+    assert!(figure(&text, "small") > 0.0, "{text}");
+    fs::write(&path, "time_s,client,wants\n0,big,30\n0,small,lots\n").unwrap();
+    let output = doorward_server(&arguments);
+    assert_eq!(output.status.code(), Some(1));
+    let expected = "trace.csv:3: wants is \"lots\"; give a number";
+    assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+}

@@ -1,0 +1,129 @@
+//! A server that is killed and comes back, seen from its clients.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::fs;
+use std::time::Duration;
+
+use doorward_client::state::{BackoffConfig, Config};
+use doorward_client::{Capacity, Client, Mode, Resource, Source};
+
+use doorward_tests::processes::Server;
+
+/// Leases are short, so that they end while the test watches.
+const TEMPLATES: &str = "
+resources:
+- identifier_glob: shared
+  capacity: 100
+  safe_capacity: 7
+  algorithm: {kind: FAIR_SHARE, lease_length: 3s, refresh_interval: 500ms}
+";
+
+async fn client(name: &str, address: &str) -> Client {
+    // An impatient client, so that it is back soon after the server is.
+    let backoff = BackoffConfig {
+        base: Duration::from_millis(100),
+        cap: Duration::from_millis(200),
+    };
+    let config = Config {
+        backoff,
+        early_gap: Duration::from_millis(50),
+        ..Config::default()
+    };
+    Client::builder(name)
+        .address(address)
+        .config(config)
+        .connect()
+        .await
+        .unwrap()
+}
+
+/// Waits until what may be used is that much, from there.
+async fn until(resource: &Resource, capacity: f64, source: Source) {
+    let holds = || {
+        let holding = resource.holding();
+        holding.source == source && holding.capacity == Capacity::Limited(capacity)
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(60), async {
+        let mut looks = tokio::time::interval(Duration::from_millis(20));
+        while !holds() {
+            looks.tick().await;
+        }
+    });
+    let waited = waited.await;
+    assert!(
+        waited.is_ok(),
+        "{capacity} from {source:?} never came: {:?}",
+        resource.holding()
+    );
+}
+
+#[tokio::test]
+async fn a_killed_server_costs_no_lease_before_its_end_and_learns_when_it_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("templates.yaml");
+    fs::write(&path, TEMPLATES).unwrap();
+    let flags = [
+        "--templates",
+        path.to_str().unwrap(),
+        "--refresh-floor",
+        "50ms",
+    ];
+    let server = Server::start(&flags);
+    let address = server.address.clone();
+
+    let first = client("first", &address).await;
+    let shared = first
+        .resource("shared")
+        .wants(80.0)
+        .mode(Mode::Safe)
+        .open()
+        .unwrap();
+    // A fresh master learns for a lease length; who has nothing gets nothing until then.
+    until(&shared, 0.0, Source::Lease).await;
+    until(&shared, 80.0, Source::Lease).await;
+
+    // The lease outlives the server, and then the mode decides.
+    server.kill();
+    assert_eq!(shared.capacity(), Capacity::Limited(80.0));
+    until(&shared, 7.0, Source::Mode).await;
+
+    // Back: it learns, and then shares.
+    let server = Server::start_at(&address, &flags);
+    until(&shared, 80.0, Source::Lease).await;
+    let second = client("second", &address).await;
+    let other = second
+        .resource("shared")
+        .wants(80.0)
+        .mode(Mode::Pessimistic)
+        .open()
+        .unwrap();
+    until(&other, 50.0, Source::Lease).await;
+    until(&shared, 50.0, Source::Lease).await;
+
+    // Killed and back before the leases end: what they have is confirmed, and nothing more given.
+    server.kill();
+    let _server = Server::start_at(&address, &flags);
+    let third = client("third", &address).await;
+    let newcomer = third
+        .resource("shared")
+        .wants(80.0)
+        .mode(Mode::Pessimistic)
+        .open()
+        .unwrap();
+    until(&newcomer, 0.0, Source::Lease).await;
+    let total = shared.capacity().get() + other.capacity().get() + newcomer.capacity().get();
+    assert_eq!(total, 100.0);
+
+    // What is given back is there for the others.
+    third.close().await;
+    second.close().await;
+    until(&shared, 80.0, Source::Lease).await;
+    first.close().await;
+}
