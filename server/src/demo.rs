@@ -38,9 +38,8 @@ const BUILT_IN_FROM: Duration = Duration::from_secs(120);
 /// How often everything is measured and the view is drawn.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Where the status page is, if that is free.
-const STATUS_PAGE: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 6971);
+/// Where servers are by default, gRPC and status page: the command line looks there.
+const USUAL_PORTS: (u16, u16) = (6970, 6971);
 
 /// What the demonstration is to show.
 #[derive(Clone, Debug, Args)]
@@ -126,8 +125,10 @@ async fn start_server(capacity: f64) -> anyhow::Result<Server> {
     };
     let templates = Templates::parse(&[template])
         .map_err(|problems| anyhow::anyhow!("the capacity does not do: {problems:?}"))?;
-    let config = |http_listen| Config {
-        http_listen: Some(http_listen),
+    let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    let config = |(grpc, http)| Config {
+        listen: loopback(grpc),
+        http_listen: Some(loopback(http)),
         templates: templates.clone(),
         templates_source: "the demonstration".to_owned(),
         node: node::Config {
@@ -138,10 +139,10 @@ async fn start_server(capacity: f64) -> anyhow::Result<Server> {
         shutdown_grace: Duration::from_secs(2),
         ..Config::default()
     };
-    match Server::start(config(STATUS_PAGE)).await {
+    match Server::start(config(USUAL_PORTS)).await {
         Ok(server) => Ok(server),
-        // Something else is there: any other port will do.
-        Err(_) => Ok(Server::start(config(SocketAddr::from(([127, 0, 0, 1], 0)))).await?),
+        // Something else is there: any other ports will do.
+        Err(_) => Ok(Server::start(config((0, 0))).await?),
     }
 }
 
