@@ -1,0 +1,201 @@
+//! A server that answers as it is told, on a real socket: for what real servers do not do.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use doorward_proto::doorman;
+use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::{Request, Response, Status};
+
+/// What a call of GetCapacity is answered.
+pub type Answer = Result<doorman::GetCapacityResponse, Status>;
+
+/// Something that was asked.
+#[derive(Debug)]
+pub enum Seen {
+    Discovery,
+    Get(doorman::GetCapacityRequest),
+    Release(doorman::ReleaseCapacityRequest),
+}
+
+type Script = Arc<Mutex<VecDeque<Answer>>>;
+
+struct Service {
+    discovery: Option<doorman::DiscoveryResponse>,
+    script: Script,
+    seen: mpsc::UnboundedSender<Seen>,
+}
+
+/// A running one. Stops when dropped.
+pub struct FakeServer {
+    pub address: String,
+    seen: mpsc::UnboundedReceiver<Seen>,
+    _stop: oneshot::Sender<()>,
+}
+
+/// An address that nobody serves yet.
+pub struct Reserved(TcpListener);
+
+impl Reserved {
+    pub fn address(&self) -> String {
+        self.0.local_addr().unwrap().to_string()
+    }
+
+    /// As [`FakeServer::start`], there.
+    pub fn start(
+        self,
+        discovery: Option<doorman::DiscoveryResponse>,
+        answers: impl IntoIterator<Item = Answer>,
+    ) -> FakeServer {
+        FakeServer::serve(self.0, discovery, answers)
+    }
+}
+
+impl FakeServer {
+    /// One that says it is the master, and answers requests by turns; the last answer stays.
+    pub async fn master(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let discovery = doorman::DiscoveryResponse {
+            mastership: doorman::Mastership::default(),
+            is_master: true,
+        };
+        Self::start(Some(discovery), answers).await
+    }
+
+    /// One with an answer to Discovery, or so old that it knows of no such thing.
+    pub async fn start(
+        discovery: Option<doorman::DiscoveryResponse>,
+        answers: impl IntoIterator<Item = Answer>,
+    ) -> Self {
+        Self::reserve().await.start(discovery, answers)
+    }
+
+    /// An address that is to be served.
+    pub async fn reserve() -> Reserved {
+        Reserved(TcpListener::bind("127.0.0.1:0").await.unwrap())
+    }
+
+    fn serve(
+        listener: TcpListener,
+        discovery: Option<doorman::DiscoveryResponse>,
+        answers: impl IntoIterator<Item = Answer>,
+    ) -> Self {
+        let address = listener.local_addr().unwrap().to_string();
+        let (sender, seen) = mpsc::unbounded_channel();
+        let script: Script = Arc::new(Mutex::new(answers.into_iter().collect()));
+        let service = Service {
+            discovery,
+            script,
+            seen: sender,
+        };
+        let (stop, stopped) = oneshot::channel::<()>();
+        let server = tonic::transport::Server::builder()
+            .add_service(CapacityServer::new(service))
+            .serve_with_incoming_shutdown(TcpListenerStream::new(listener), async {
+                let _ = stopped.await;
+            });
+        tokio::spawn(server);
+        Self {
+            address,
+            seen,
+            _stop: stop,
+        }
+    }
+
+    /// The next request for capacity that comes.
+    pub async fn next_get(&mut self) -> doorman::GetCapacityRequest {
+        loop {
+            if let Seen::Get(request) = self.seen.recv().await.unwrap() {
+                return request;
+            }
+        }
+    }
+
+    /// The next release that comes.
+    pub async fn next_release(&mut self) -> doorman::ReleaseCapacityRequest {
+        loop {
+            if let Seen::Release(request) = self.seen.recv().await.unwrap() {
+                return request;
+            }
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl Capacity for Service {
+    async fn discovery(
+        &self,
+        _: Request<doorman::DiscoveryRequest>,
+    ) -> Result<Response<doorman::DiscoveryResponse>, Status> {
+        let _ = self.seen.send(Seen::Discovery);
+        let answer = self.discovery.clone().map(Response::new);
+        answer.ok_or_else(|| Status::unimplemented("too old"))
+    }
+
+    async fn get_capacity(
+        &self,
+        request: Request<doorman::GetCapacityRequest>,
+    ) -> Result<Response<doorman::GetCapacityResponse>, Status> {
+        let _ = self.seen.send(Seen::Get(request.into_inner()));
+        let mut script = self.script.lock().unwrap();
+        let answer = match script.len() {
+            0 | 1 => script
+                .front()
+                .cloned()
+                .unwrap_or_else(|| Err(Status::unavailable("silent"))),
+            _ => script.pop_front().unwrap(),
+        };
+        answer.map(Response::new)
+    }
+
+    async fn get_server_capacity(
+        &self,
+        _: Request<doorman::GetServerCapacityRequest>,
+    ) -> Result<Response<doorman::GetServerCapacityResponse>, Status> {
+        Err(Status::unimplemented("not here"))
+    }
+
+    async fn release_capacity(
+        &self,
+        request: Request<doorman::ReleaseCapacityRequest>,
+    ) -> Result<Response<doorman::ReleaseCapacityResponse>, Status> {
+        let _ = self.seen.send(Seen::Release(request.into_inner()));
+        Ok(Response::new(doorman::ReleaseCapacityResponse::default()))
+    }
+}
+
+/// A lease of 60 s on `r`, refreshed after so many milliseconds.
+pub fn lease(capacity: f64, refresh_in_ms: u64) -> Answer {
+    granted(doorman::Lease {
+        expiry_time: 0,
+        refresh_interval: 1,
+        capacity,
+        expires_in_ms: Some(60_000),
+        refresh_in_ms: Some(refresh_in_ms),
+    })
+}
+
+/// An answer with that lease on `r`.
+pub fn granted(gets: doorman::Lease) -> Answer {
+    Ok(doorman::GetCapacityResponse {
+        response: vec![doorman::ResourceResponse {
+            resource_id: "r".to_owned(),
+            gets,
+            safe_capacity: Some(3.0),
+        }],
+        ..doorman::GetCapacityResponse::default()
+    })
+}
+
+/// "Not the master", and perhaps who is.
+pub fn redirect(master_address: Option<&str>) -> Answer {
+    Ok(doorman::GetCapacityResponse {
+        mastership: Some(doorman::Mastership {
+            master_address: master_address.map(str::to_owned),
+            epoch: None,
+        }),
+        ..doorman::GetCapacityResponse::default()
+    })
+}
