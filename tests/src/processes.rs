@@ -8,6 +8,10 @@
     clippy::panic,
     reason = "a test that cannot go on says so"
 )]
+#![allow(
+    clippy::indexing_slicing,
+    reason = "of JSON, which answers for everything"
+)]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
