@@ -356,8 +356,8 @@ async fn what_is_in_flight_beyond_the_lease_is_told_as_had() {
         loop {
             // In the request after the shrink, three are still in flight.
             let has = server.next_get().await.resource[0].has;
-            if resource.capacity() == Capacity::Limited(1.0) && has.is_some() {
-                return has.unwrap().capacity;
+            if let (Some(has), 1.0) = (has, resource.capacity().get()) {
+                return has.capacity;
             }
         }
     };
