@@ -23,6 +23,16 @@ pub(crate) struct Caller {
     timeout: Duration,
 }
 
+/// Why an address gave no answer.
+enum Miss {
+    /// Nothing of use was heard from it: the next address may do better.
+    Silent(String),
+    /// It answered, and knows of no master: the next address may.
+    Masterless(String),
+    /// The answer is no, and would be elsewhere.
+    Final(Failure),
+}
+
 /// An answer that may say that somebody else is the master.
 trait Answer {
     fn mastership(&self) -> Option<&doorman::Mastership>;
@@ -105,15 +115,27 @@ impl Caller {
         .await
     }
 
+    /// What a server holds: the master, or else whoever answers; with `here` whoever answers.
     pub(crate) async fn status(
         &self,
         request: admin::GetStatusRequest,
+        here: bool,
     ) -> Result<admin::GetStatusResponse, Failure> {
-        self.call(|channel| {
+        let ask = |channel: Channel| {
             let request = request.clone();
             async move { AdminClient::new(channel).get_status(request).await }
+        };
+        let answer = self.call(ask).await?;
+        if here || answer.is_master || answer.master_address.is_empty() {
+            return Ok(answer);
+        }
+        let master = &answer.master_address;
+        self.call_at(master, &ask).await.map_err(|miss| match miss {
+            Miss::Silent(problem) | Miss::Masterless(problem) => Failure::Unreachable(format!(
+                "the master does not answer: {problem}. --here shows the server that was asked"
+            )),
+            Miss::Final(failure) => failure,
         })
-        .await
     }
 
     /// Asks one address after the other until one answers, and follows it to the master.
@@ -123,70 +145,89 @@ impl Caller {
         F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
     {
         let mut problems = Vec::new();
+        let mut advice = "Try again once there is one";
         for address in &self.addresses {
             match self.call_at(address, &ask).await {
                 Ok(answer) => return Ok(answer),
-                Err(Failure::Unreachable(problem)) => problems.push(problem),
-                Err(other) => return Err(other),
+                Err(Miss::Silent(problem)) => {
+                    problems.push(problem);
+                    advice = "Is a server running there? --server says where to look";
+                }
+                Err(Miss::Masterless(problem)) => problems.push(problem),
+                Err(Miss::Final(failure)) => return Err(failure),
             }
         }
         let problems = problems.join("; ");
-        Err(Failure::Unreachable(format!(
-            "{problems}. Is a server running there? --server says where to look"
-        )))
+        Err(Failure::Unreachable(format!("{problems}. {advice}")))
     }
 
-    async fn call_at<T, F>(&self, address: &str, ask: &impl Fn(Channel) -> F) -> Result<T, Failure>
+    async fn call_at<T, F>(&self, first: &str, ask: &impl Fn(Channel) -> F) -> Result<T, Miss>
     where
         T: Answer,
         F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
     {
-        let mut address = address.to_owned();
+        let mut address = first.to_owned();
+        let mut name = address.clone();
         for _redirect in 0..=REDIRECTS_MAX {
-            let channel = endpoint(&address)?
-                .connect_timeout(self.timeout)
-                .connect_lazy();
-            let answer = tokio::time::timeout(self.timeout, ask(channel)).await;
-            let answer = match answer {
+            // Those from the flags were looked at before: only a redirect can be wrong here.
+            let endpoint = endpoint(&address)
+                .map_err(|failure| Miss::Silent(format!("{first} sends on, but {failure}")))?;
+            let channel = endpoint.connect_timeout(self.timeout).connect_lazy();
+            let answer = match tokio::time::timeout(self.timeout, ask(channel)).await {
                 Err(_) => {
-                    let problem = format!("{address} did not answer within {:?}", self.timeout);
-                    return Err(Failure::Unreachable(problem));
+                    let problem = format!("{name} did not answer within {:?}", self.timeout);
+                    return Err(Miss::Silent(problem));
                 }
-                Ok(Err(status)) => return Err(failure_of(&address, &status)),
+                Ok(Err(status)) => return Err(miss_of(&name, &status)),
                 Ok(Ok(answer)) => answer.into_inner(),
             };
             match answer.mastership() {
                 None => return Ok(answer),
                 Some(mastership) => match mastership.master_address.as_deref() {
-                    Some(master) if !master.is_empty() => address = master.to_owned(),
+                    Some(master) if !master.is_empty() => {
+                        name = format!("{master} (the master, says {address})");
+                        address = master.to_owned();
+                    }
                     _ => {
-                        let problem = format!("{address} is not the master and knows of none");
-                        return Err(Failure::Unreachable(problem));
+                        let problem = format!("{name} is not the master and knows of none");
+                        return Err(Miss::Masterless(problem));
                     }
                 },
             }
         }
-        Err(Failure::Unreachable(format!(
-            "more than {REDIRECTS_MAX} redirects, the last to {address}"
+        Err(Miss::Silent(format!(
+            "{first} leads nowhere: more than {REDIRECTS_MAX} redirects, the last to {address}"
         )))
     }
 }
 
-fn failure_of(address: &str, status: &tonic::Status) -> Failure {
-    let mut innermost = None;
-    let mut cause: Option<&dyn Error> = status.source();
-    while let Some(error) = cause {
-        innermost = Some(error.to_string());
-        cause = error.source();
-    }
-    let message = innermost.unwrap_or_else(|| status.message().to_owned());
+/// What an error of a call means: whether the server said no, or did not say anything.
+fn miss_of(name: &str, status: &tonic::Status) -> Miss {
+    use tonic::Code;
+
+    let message = status.message();
     match status.code() {
-        tonic::Code::InvalidArgument => Failure::No(status.message().to_owned()),
-        tonic::Code::Unimplemented => Failure::No(format!(
-            "{address} does not know this call: {}",
-            status.message()
-        )),
-        _ => Failure::Unreachable(format!("{address}: {message}")),
+        Code::InvalidArgument
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::PermissionDenied
+        | Code::Unauthenticated
+        | Code::ResourceExhausted
+        | Code::FailedPrecondition
+        | Code::OutOfRange => Miss::Final(Failure::No(format!("{name} says: {message}"))),
+        Code::Unimplemented => Miss::Final(Failure::No(format!(
+            "{name} does not know this call; it may be an older server, or no Doorward server"
+        ))),
+        _ => {
+            let mut innermost = None;
+            let mut cause: Option<&dyn Error> = status.source();
+            while let Some(error) = cause {
+                innermost = Some(error.to_string());
+                cause = error.source();
+            }
+            let problem = innermost.unwrap_or_else(|| message.to_owned());
+            Miss::Silent(format!("{name}: {problem}"))
+        }
     }
 }
 

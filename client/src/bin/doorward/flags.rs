@@ -6,11 +6,14 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::palette::ColorFlag;
+
 const EXAMPLES: &str = "\
 Examples:
   doorward get example/fair 30            what would I get?
+  doorward get example/fair 30 --hold 1m  take it for a minute
   doorward watch example/fair 30          hold a lease, and see it change
-  doorward status                         what the server holds
+  doorward status                         what the master holds
   doorward status example/fair            every lease on a resource, and why it is what it is
   doorward shell                          play several clients at once
   doorward templates check templates.yaml
@@ -71,6 +74,10 @@ pub(crate) struct Common {
         default_value = "5s"
     )]
     pub(crate) timeout: Duration,
+
+    /// When to colour.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    pub(crate) color: ColorFlag,
 }
 
 /// How to print.
@@ -89,17 +96,26 @@ pub(crate) enum Command {
     /// Ask once for capacity, and print the lease.
     ///
     /// The lease is released again at once, so that a look costs nobody anything; --keep leaves it
-    /// until it expires, --hold keeps it for a while.
+    /// until it expires, --hold keeps it for a while (Ctrl-C releases it earlier).
     Get(GetFlags),
     /// Hold a lease, and print a line each time what may be used changes, until Ctrl-C.
     ///
-    /// On a terminal, type a number and Enter to want that much instead.
+    /// On a terminal, type a number and Enter to want that much instead. The lease is released at
+    /// the end. With --output json each line is an object.
     Watch(WatchFlags),
     /// Give back what a client holds.
     Release(ReleaseFlags),
-    /// Show what the server holds; with a resource, every lease on it and why it is what it is.
+    /// Show what the master holds; with a resource, every lease on it and why it is what it is.
+    ///
+    /// Of the servers of a node only the master holds anything, so that is the one that is shown,
+    /// whichever was asked; --here shows the one that was asked.
     Status(StatusFlags),
     /// Play several clients at once, interactively or from a script on standard input.
+    ///
+    /// Leases are refreshed in the background while the shell runs, and released when it ends.
+    /// What was typed before is kept in $XDG_STATE_HOME/doorward/history. Lines that start with #
+    /// are remarks. A script goes on after a command that failed; the last one that did decides
+    /// the exit code.
     Shell,
     /// Work with template files.
     #[command(subcommand)]
@@ -189,6 +205,9 @@ pub(crate) struct StatusFlags {
     /// How many leases of a resource to list at most [default: 100 with a resource, else 0].
     #[arg(long, value_name = "COUNT")]
     pub(crate) leases: Option<u32>,
+    /// Show the server that was asked, even if another one is the master.
+    #[arg(long)]
+    pub(crate) here: bool,
 }
 
 #[derive(Debug, Subcommand)]

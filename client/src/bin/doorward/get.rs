@@ -1,18 +1,21 @@
 //! `doorward get`: asks once, and prints the lease.
 
 use std::io::{self, Write};
+use std::pin::pin;
 use std::time::Duration;
 
-use doorward_client::Client;
+use doorward_client::{Capacity, Client};
 use doorward_proto::doorman;
 use serde::Serialize;
 
 use crate::caller::{Caller, lease_on, new_client_id, sequence, spans};
 use crate::failure::Failure;
 use crate::flags::{AskFlags, Common, GetFlags, Output};
-use crate::numbers::{number, span};
+use crate::interruption::interruption;
+use crate::numbers::{millis, number, span};
+use crate::palette::{Palette, Tone, tone_of};
 
-/// A lease, as `--output json` prints it.
+/// A lease, as `--output json` prints it. Its field names are an interface.
 #[derive(Serialize)]
 struct Lease<'a> {
     resource: &'a str,
@@ -23,6 +26,20 @@ struct Lease<'a> {
     refresh_in_ms: u64,
     /// -1: no limit. Absent: none is known.
     safe_capacity: Option<f64>,
+    /// Whether it is given back already.
+    released: bool,
+}
+
+/// A lease that is kept for a while, as `--output json` prints it when it begins and when it ends.
+#[derive(Serialize)]
+struct Held<'a> {
+    resource: &'a str,
+    client: &'a str,
+    wants: f64,
+    /// -1: no limit. Absent: it is released.
+    capacity: Option<f64>,
+    held_for_ms: u64,
+    released: bool,
 }
 
 pub(crate) async fn run(common: &Common, flags: &GetFlags) -> Result<(), Failure> {
@@ -43,17 +60,27 @@ pub(crate) async fn run(common: &Common, flags: &GetFlags) -> Result<(), Failure
     };
     let response = caller.get(request).await?;
     let answer = lease_on(&response, &flags.ask.resource)?;
-    let released = if flags.keep {
-        false
+    let end = if flags.keep {
+        End::Kept
     } else {
         let request = doorman::ReleaseCapacityRequest {
             client_id: client.clone(),
             resource_id: vec![flags.ask.resource.clone()],
             sequence: Some(sequence()),
         };
-        caller.release(request).await.is_ok()
+        match caller.release(request).await {
+            Ok(()) => End::Released,
+            Err(failure) => End::NotReleased(failure),
+        }
     };
-    print(common, &flags.ask, &client, answer, released)
+    print(common, &flags.ask, &client, answer, &end)
+}
+
+/// What became of the lease after it was looked at.
+enum End {
+    Released,
+    Kept,
+    NotReleased(Failure),
 }
 
 fn print(
@@ -61,12 +88,11 @@ fn print(
     ask: &AskFlags,
     client: &str,
     answer: &doorman::ResourceResponse,
-    released: bool,
+    end: &End,
 ) -> Result<(), Failure> {
     let (expires_in, refresh_in) = spans(&answer.gets);
     let mut out = io::stdout().lock();
     if common.output == Output::Json {
-        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let lease = Lease {
             resource: &answer.resource_id,
             client,
@@ -75,15 +101,18 @@ fn print(
             expires_in_ms: millis(expires_in),
             refresh_in_ms: millis(refresh_in),
             safe_capacity: answer.safe_capacity,
+            released: matches!(end, End::Released),
         };
         serde_json::to_writer(&mut out, &lease).map_err(io::Error::from)?;
         writeln!(out)?;
         return Ok(());
     }
+    let palette = Palette::of_stdout(common.color);
+    let capacity = answer.gets.capacity;
     writeln!(
         out,
         "{} of {} that {client} wants of {}",
-        number(answer.gets.capacity),
+        palette.paint(tone_of(capacity, ask.wants), &number(capacity)),
         number(ask.wants),
         answer.resource_id,
     )?;
@@ -95,50 +124,90 @@ fn print(
     if let Some(safe) = answer.safe_capacity {
         writeln!(out, "  safe capacity  {}", number(safe))?;
     }
-    let end = if released {
-        "released again"
-    } else {
-        "kept until it expires"
+    let end = match end {
+        End::Released => "released again; --keep and --hold keep it".to_owned(),
+        End::Kept => "kept until it expires".to_owned(),
+        End::NotReleased(failure) => format!("kept until it expires, not released: {failure}"),
     };
-    writeln!(out, "  {end}")?;
+    writeln!(out, "  {}", palette.paint(Tone::Quiet, &end))?;
     Ok(())
 }
 
-/// Keeps a lease for a while.
+/// Keeps a lease for a while, or until interrupted.
 async fn hold(
     common: &Common,
     ask: &AskFlags,
     client_id: String,
     duration: Duration,
 ) -> Result<(), Failure> {
-    let client = connect(common, client_id).await?;
-    let resource = client
-        .resource(&ask.resource)
-        .priority(ask.priority)
-        .wants(ask.wants)
-        .open()
-        .map_err(|error| Failure::Usage(error.to_string()))?;
-    let capacity = resource.wait_for_lease(common.timeout).await;
-    let capacity = match capacity {
-        Ok(capacity) => capacity,
-        Err(error) => {
-            client.close().await;
-            return Err(failure_of(&error));
-        }
+    let mut interrupted = pin!(interruption()?);
+    let client = tokio::select! {
+        client = connect(common, client_id) => client?,
+        () = &mut interrupted => return Ok(()),
     };
-    {
-        let mut out = io::stdout().lock();
-        let wants = number(ask.wants);
-        writeln!(out, "{capacity} of {wants}, held for {}", span(duration))?;
-    }
-    tokio::select! {
-        () = tokio::time::sleep(duration) => {}
-        _ = tokio::signal::ctrl_c() => {}
-    }
-    drop(resource);
+    let held = async {
+        let resource = client
+            .resource(&ask.resource)
+            .priority(ask.priority)
+            .wants(ask.wants)
+            .open()
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+        let lease = resource.wait_for_lease(common.timeout).await;
+        let capacity = amount_of(lease.map_err(|error| failure_of(&error))?);
+        print_held(common, ask, client.id(), Some(capacity), duration)?;
+        tokio::time::sleep(duration).await;
+        Ok(())
+    };
+    let outcome: Result<(), Failure> = tokio::select! {
+        outcome = held => outcome,
+        () = interrupted => Ok(()),
+    };
+    let client_id = client.id().to_owned();
     client.close().await;
-    writeln!(io::stdout().lock(), "released")?;
+    outcome?;
+    print_held(common, ask, &client_id, None, duration)
+}
+
+fn print_held(
+    common: &Common,
+    ask: &AskFlags,
+    client: &str,
+    capacity: Option<f64>,
+    duration: Duration,
+) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    if common.output == Output::Json {
+        let held = Held {
+            resource: &ask.resource,
+            client,
+            wants: ask.wants,
+            capacity,
+            held_for_ms: millis(duration),
+            released: capacity.is_none(),
+        };
+        serde_json::to_writer(&mut out, &held).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else if let Some(capacity) = capacity {
+        let palette = Palette::of_stdout(common.color);
+        let (wants, duration) = (number(ask.wants), span(duration));
+        let capacity = palette.paint(tone_of(capacity, ask.wants), &number(capacity));
+        let resource = &ask.resource;
+        writeln!(
+            out,
+            "{capacity} of {wants} that {client} wants of {resource}, held for {duration}"
+        )?;
+    } else {
+        writeln!(out, "released")?;
+    }
     Ok(())
+}
+
+/// As JSON has it: -1 means no limit.
+pub(crate) fn amount_of(capacity: Capacity) -> f64 {
+    match capacity {
+        Capacity::Limited(capacity) => capacity,
+        Capacity::Unlimited => -1.0,
+    }
 }
 
 /// A client of the library, for what lasts longer than a call.

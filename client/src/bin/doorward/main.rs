@@ -7,10 +7,13 @@ mod caller;
 mod failure;
 mod flags;
 mod get;
+mod interruption;
 mod numbers;
+mod palette;
 mod release;
 mod shell;
 mod status;
+mod table;
 mod templates;
 mod watch;
 
@@ -21,9 +24,11 @@ use clap::{CommandFactory, Parser};
 
 use crate::failure::Failure;
 use crate::flags::{Command, Flags, TemplatesCommand};
+use crate::palette::{Palette, Tone};
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
+    let palette = Palette::of_stderr(flags.common.color);
     match run(flags) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads the output has seen enough, as `head` has.
@@ -32,7 +37,8 @@ fn main() -> ExitCode {
         }
         Err(failure) => {
             // Nothing is left to do if even this fails.
-            let _ = writeln!(io::stderr(), "doorward: {failure}");
+            let name = palette.paint(Tone::Bad, "doorward:");
+            let _ = writeln!(io::stderr(), "{name} {failure}");
             ExitCode::from(failure.exit_code())
         }
     }
@@ -49,8 +55,10 @@ async fn run(flags: Flags) -> Result<(), Failure> {
         Command::Shell => shell::run(&common).await,
         Command::Templates(TemplatesCommand::Check { files }) => templates::check(&common, &files),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Flags::command(), "doorward", &mut io::stdout());
-            Ok(())
+            // Not straight to the output: generating panics where writing fails.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Flags::command(), "doorward", &mut script);
+            Ok(io::stdout().write_all(&script)?)
         }
     }
 }

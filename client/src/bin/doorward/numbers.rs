@@ -35,6 +35,11 @@ pub(crate) fn span(span: Duration) -> String {
     humantime::format_duration(rounded).to_string()
 }
 
+/// As JSON has it.
+pub(crate) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Cell;
 use doorward_proto::admin::v1 as admin;
 use serde::Serialize;
 
@@ -11,6 +11,8 @@ use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::flags::{Common, Output, StatusFlags};
 use crate::numbers::{number, span};
+use crate::palette::{Palette, Tone, tone_of};
+use crate::table::Table;
 
 /// Leases that are listed of a resource that was named.
 const LEASES_LISTED: u32 = 100;
@@ -78,41 +80,53 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
         resource_id: flags.resource.clone().unwrap_or_default(),
         leases_max,
     };
-    let status = Status::from(caller.status(request).await?);
+    let status = Status::from(caller.status(request, flags.here).await?);
     let mut out = io::stdout().lock();
     if common.output == Output::Json {
         serde_json::to_writer(&mut out, &status).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
-        write_text(&mut out, &status)?;
+        write_text(&mut out, &status, Palette::of_stdout(common.color))?;
     }
     match &flags.resource {
         Some(resource) if status.resources.is_empty() => {
-            Err(Failure::No(format!("nobody holds anything of {resource}")))
+            let where_else = match &status.master_address {
+                Some(master) if !status.is_master => format!(" here; the master is at {master}"),
+                _ => String::new(),
+            };
+            Err(Failure::No(format!(
+                "nobody holds anything of {resource}{where_else}"
+            )))
         }
         _ => Ok(()),
     }
 }
 
-fn write_text(out: &mut impl Write, status: &Status) -> io::Result<()> {
+fn write_text(out: &mut impl Write, status: &Status, palette: Palette) -> io::Result<()> {
     let mastership = match (&status.master_address, status.is_master) {
-        (_, true) => format!("master, epoch {}", status.epoch),
-        (Some(address), false) => format!("not the master, which is at {address}"),
-        (None, false) => "no master is known".to_owned(),
+        (_, true) => palette.paint(Tone::Good, "master"),
+        (Some(address), false) => {
+            palette.paint(Tone::Partial, "not the master") + ", which is at " + address
+        }
+        (None, false) => palette.paint(Tone::Bad, "no master is known"),
+    };
+    let epoch = match status.epoch {
+        0 => String::new(),
+        epoch => format!(", epoch {epoch}"),
     };
     let up = span(Duration::from_millis(status.uptime_ms));
+    let node = palette.paint(Tone::Strong, &status.node);
     writeln!(
         out,
-        "{} {}: {mastership}, up for {up}",
-        status.node, status.version
+        "{node} {}: {mastership}{epoch}, up for {up}",
+        status.version
     )?;
-    writeln!(
-        out,
-        "{} templates from {}",
-        status.templates, status.templates_source
-    )?;
+    let (count, source) = (status.templates, &status.templates_source);
+    let plural = if count == 1 { "" } else { "s" };
+    writeln!(out, "{count} template{plural} from {source}")?;
     if let Some(problem) = &status.templates_problem {
-        writeln!(out, "newer templates were REFUSED, these stay in force:")?;
+        let refused = palette.paint(Tone::Bad, "newer templates were REFUSED");
+        writeln!(out, "{refused}, these stay in force:")?;
         for line in problem.lines() {
             writeln!(out, "  {line}")?;
         }
@@ -121,14 +135,18 @@ fn write_text(out: &mut impl Write, status: &Status) -> io::Result<()> {
     if status.resources.is_empty() {
         return writeln!(out, "no leases are out");
     }
-    writeln!(out, "{}", resources_table(&status.resources))?;
-    for resource in status
-        .resources
-        .iter()
-        .filter(|resource| !resource.leases.is_empty())
-    {
-        writeln!(out, "\n{}: {}", resource.resource_id, resource.description)?;
-        writeln!(out, "{}", leases_table(&resource.leases))?;
+    resources_table(&status.resources, palette).write(out)?;
+    for resource in &status.resources {
+        if resource.leases.is_empty() {
+            continue;
+        }
+        let id = palette.paint(Tone::Strong, &resource.resource_id);
+        let about = match resource.description.as_str() {
+            "" => String::new(),
+            description => format!(": {description}"),
+        };
+        writeln!(out, "\n{id}{about}")?;
+        leases_table(&resource.leases, palette).write(out)?;
         let left = resource
             .leases_count
             .saturating_sub(resource.leases.len() as u64);
@@ -139,8 +157,8 @@ fn write_text(out: &mut impl Write, status: &Status) -> io::Result<()> {
     Ok(())
 }
 
-fn resources_table(resources: &[ResourceStatus]) -> Table {
-    let mut table = table([
+fn resources_table(resources: &[ResourceStatus], palette: Palette) -> Table {
+    let header = [
         "resource",
         "algorithm",
         "capacity",
@@ -150,31 +168,41 @@ fn resources_table(resources: &[ResourceStatus]) -> Table {
         "clients",
         "waiting",
         "state",
-    ]);
+    ];
+    let mut table = Table::new(header, 2..8, palette);
     for resource in resources {
         let learning = Duration::from_millis(resource.learning_remaining_ms);
         let state = match (&resource.template, learning) {
-            (None, _) => "template gone".to_owned(),
-            (Some(_), Duration::ZERO) => String::new(),
-            (Some(_), learning) => format!("learning for {}", span(learning)),
+            (None, _) => palette.cell(Tone::Bad, "template gone"),
+            (Some(_), Duration::ZERO) => Cell::new(""),
+            (Some(_), learning) => {
+                palette.cell(Tone::Partial, format!("learning for {}", span(learning)))
+            }
         };
-        table.add_row([
-            resource.resource_id.clone(),
-            resource.algorithm.clone(),
-            number(resource.capacity),
-            number(resource.wants),
-            number(resource.granted),
-            number(resource.reserved),
-            resource.clients_count.to_string(),
-            resource.waiting_count.to_string(),
+        let waiting = match resource.waiting_count {
+            0 => Cell::new(0),
+            waiting => palette.cell(Tone::Partial, waiting),
+        };
+        table.add([
+            palette.cell(Tone::Strong, &resource.resource_id),
+            Cell::new(&resource.algorithm),
+            Cell::new(number(resource.capacity)),
+            Cell::new(number(resource.wants)),
+            palette.cell(
+                tone_of(resource.granted, resource.wants),
+                number(resource.granted),
+            ),
+            Cell::new(number(resource.reserved)),
+            Cell::new(resource.clients_count),
+            waiting,
             state,
         ]);
     }
-    align(table, 2..8)
+    table
 }
 
-fn leases_table(leases: &[LeaseStatus]) -> Table {
-    let mut table = table([
+fn leases_table(leases: &[LeaseStatus], palette: Palette) -> Table {
+    let header = [
         "holder",
         "priority",
         "wants",
@@ -183,38 +211,23 @@ fn leases_table(leases: &[LeaseStatus]) -> Table {
         "reserved",
         "expires in",
         "why",
-    ]);
+    ];
+    let mut table = Table::new(header, 1..7, palette);
     for lease in leases {
         let holder = match lease.kind.as_str() {
             "client" => lease.holder.clone(),
             kind => format!("{kind} {}", lease.holder),
         };
-        table.add_row([
-            holder,
-            lease.priority.to_string(),
-            number(lease.wants),
-            number(lease.share),
-            number(lease.granted),
-            number(lease.reserved),
-            span(Duration::from_millis(lease.expires_in_ms)),
-            lease.why.clone(),
+        table.add([
+            palette.cell(Tone::Strong, holder),
+            Cell::new(lease.priority),
+            Cell::new(number(lease.wants)),
+            Cell::new(number(lease.share)),
+            palette.cell(tone_of(lease.granted, lease.wants), number(lease.granted)),
+            Cell::new(number(lease.reserved)),
+            Cell::new(span(Duration::from_millis(lease.expires_in_ms))),
+            Cell::new(&lease.why),
         ]);
-    }
-    align(table, 1..7)
-}
-
-fn table<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(header);
-    table
-}
-
-fn align(mut table: Table, numbers: std::ops::Range<usize>) -> Table {
-    for column in numbers {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
     }
     table
 }

@@ -4,24 +4,32 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Cell;
 use doorward_engine::template::{SafeCapacity, Templates};
 
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::numbers::{number, span};
+use crate::palette::{Palette, Tone};
+use crate::table::Table;
 
 /// Validates files; every one is looked at, whatever is wrong with another.
 pub(crate) fn check(common: &Common, files: &[PathBuf]) -> Result<(), Failure> {
-    let mut bad = 0;
+    let (mut bad, mut unread) = (0, 0);
     for file in files {
         let name = if file == Path::new("-") {
             "standard input"
         } else {
             &file.to_string_lossy()
         };
-        let bytes =
-            read(file).map_err(|error| Failure::Usage(format!("cannot read {name}: {error}")))?;
+        let bytes = match read(file) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                unread += 1;
+                writeln!(io::stderr(), "{name}: cannot be read: {error}")?;
+                continue;
+            }
+        };
         match doorward_documents::parse_bytes(&bytes, name) {
             Ok(templates) => print(common, name, &templates)?,
             Err(error) => {
@@ -31,6 +39,8 @@ pub(crate) fn check(common: &Common, files: &[PathBuf]) -> Result<(), Failure> {
         }
     }
     match bad {
+        // Nothing is wrong with what could be looked at, so it is the command that was wrong.
+        0 if unread > 0 => Err(Failure::Usage("not every file can be read".to_owned())),
         0 => Ok(()),
         1 => Err(Failure::No("a file is not in order".to_owned())),
         _ => Err(Failure::No(format!("{bad} files are not in order"))),
@@ -83,36 +93,31 @@ fn print(common: &Common, name: &str, templates: &Templates) -> Result<(), Failu
     let count = templates.len();
     let plural = if count == 1 { "" } else { "s" };
     writeln!(out, "{name}: {count} template{plural} in order")?;
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header([
+    if count == 0 {
+        return Ok(());
+    }
+    let palette = Palette::of_stdout(common.color);
+    let header = [
         "glob",
+        "algorithm",
         "capacity",
         "safe",
-        "algorithm",
         "lease",
         "refresh",
         "learning",
-    ]);
+    ];
+    let mut table = Table::new(header, 2..7, palette);
     for template in templates.iter() {
         let algorithm = &template.algorithm;
-        table.add_row([
-            template.identifier_glob.clone(),
-            number(template.capacity.get()),
-            safe(template.safe_capacity).map_or_else(|| "dynamic".to_owned(), number),
-            algorithm.kind.to_string(),
-            span(algorithm.lease_length),
-            span(algorithm.refresh_interval),
-            span(algorithm.learning_mode_duration),
+        table.add([
+            palette.cell(Tone::Strong, &template.identifier_glob),
+            Cell::new(algorithm.kind),
+            Cell::new(number(template.capacity.get())),
+            Cell::new(safe(template.safe_capacity).map_or_else(|| "dynamic".to_owned(), number)),
+            Cell::new(span(algorithm.lease_length)),
+            Cell::new(span(algorithm.refresh_interval)),
+            Cell::new(span(algorithm.learning_mode_duration)),
         ]);
     }
-    for column in [1, 2, 4, 5, 6] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    if count > 0 {
-        writeln!(out, "{table}")?;
-    }
-    Ok(())
+    Ok(table.write(&mut out)?)
 }

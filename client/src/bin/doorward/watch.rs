@@ -1,9 +1,9 @@
 //! `doorward watch`: holds a lease, and tells when what may be used changes.
 
 use std::io::{self, IsTerminal, Write};
-use std::time::Duration;
+use std::pin::pin;
 
-use doorward_client::{Capacity, Holding, Resource, Source};
+use doorward_client::{Holding, Resource, Source};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
@@ -12,9 +12,11 @@ use crate::caller::{new_client_id, since_epoch};
 use crate::failure::Failure;
 use crate::flags::{self, Common, Output, WatchFlags};
 use crate::get;
-use crate::numbers::{number, span};
+use crate::interruption::interruption;
+use crate::numbers::{millis, number, span};
+use crate::palette::{Palette, Tone, tone_of};
 
-/// A change, as `--output json` prints it, one a line.
+/// A change, as `--output json` prints it, one a line. Its field names are an interface.
 #[derive(Serialize)]
 struct Change<'a> {
     /// Milliseconds since the Unix epoch.
@@ -32,20 +34,28 @@ struct Change<'a> {
 }
 
 pub(crate) async fn run(common: &Common, flags: &WatchFlags) -> Result<(), Failure> {
+    let mut interrupted = pin!(interruption()?);
     let client_id = flags.ask.client.clone().unwrap_or_else(new_client_id);
-    let client = get::connect(common, client_id).await?;
-    let resource = client
-        .resource(&flags.ask.resource)
-        .priority(flags.ask.priority)
-        .wants(flags.ask.wants)
-        .mode(flags.mode.into())
-        .open()
-        .map_err(|error| Failure::Usage(error.to_string()))?;
-    let watched = match resource.wait_for_lease(common.timeout).await {
-        Ok(_) => watch(common, flags, &resource).await,
-        Err(error) => Err(get::failure_of(&error)),
+    let client = tokio::select! {
+        client = get::connect(common, client_id) => client?,
+        () = &mut interrupted => return Ok(()),
     };
-    drop(resource);
+    let watched = async {
+        let resource = client
+            .resource(&flags.ask.resource)
+            .priority(flags.ask.priority)
+            .wants(flags.ask.wants)
+            .mode(flags.mode.into())
+            .open()
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+        let lease = resource.wait_for_lease(common.timeout).await;
+        lease.map_err(|error| get::failure_of(&error))?;
+        watch(common, flags, &resource).await
+    };
+    let watched: Result<(), Failure> = tokio::select! {
+        watched = watched => watched,
+        () = interrupted => Ok(()),
+    };
     client.close().await;
     watched
 }
@@ -59,12 +69,10 @@ async fn watch(common: &Common, flags: &WatchFlags, resource: &Resource) -> Resu
             None => std::future::pending().await,
         }
     };
-    let mut end = std::pin::pin!(end);
-    let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+    let mut end = pin!(end);
     loop {
         tokio::select! {
             () = &mut end => return Ok(()),
-            _ = &mut interrupted => return Ok(()),
             change = changes.next() => match change {
                 Some(holding) => print(common, resource, &holding)?,
                 None => return Ok(()),
@@ -74,6 +82,7 @@ async fn watch(common: &Common, flags: &WatchFlags, resource: &Resource) -> Resu
                     let asked = resource.ask(wants);
                     asked.map_err(|error| Failure::Usage(error.to_string()))?;
                 }
+                Err(_) if line.trim().is_empty() => print(common, resource, &resource.holding())?,
                 Err(problem) => writeln!(io::stderr(), "{problem}")?,
             },
         }
@@ -83,20 +92,16 @@ async fn watch(common: &Common, flags: &WatchFlags, resource: &Resource) -> Resu
 fn print(common: &Common, resource: &Resource, holding: &Holding) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let problem = resource.problem().map(|problem| problem.to_string());
+    let (capacity, wants) = (get::amount_of(holding.capacity), resource.wants());
     if common.output == Output::Json {
-        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let change = Change {
             time_ms: millis(since_epoch()),
             resource: resource.id(),
-            wants: resource.wants(),
-            capacity: match holding.capacity {
-                Capacity::Limited(capacity) => capacity,
-                Capacity::Unlimited => -1.0,
-            },
-            source: if holding.source == Source::Lease {
-                "lease"
-            } else {
-                "mode"
+            wants,
+            capacity,
+            source: match holding.source {
+                Source::Lease => "lease",
+                Source::Mode => "mode",
             },
             expires_in_ms: holding.remaining.map(millis),
             problem,
@@ -105,18 +110,17 @@ fn print(common: &Common, resource: &Resource, holding: &Holding) -> Result<(), 
         writeln!(out)?;
         return Ok(());
     }
-    let time = humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + since_epoch());
-    let capacity = match holding.capacity {
-        Capacity::Limited(capacity) => number(capacity),
-        Capacity::Unlimited => "unlimited".to_owned(),
-    };
+    let palette = Palette::of_stdout(common.color);
+    let time = humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + since_epoch()).to_string();
+    let time = palette.paint(Tone::Quiet, &time);
     let by = match (holding.source, holding.remaining) {
         (Source::Lease, Some(remaining)) => format!("lease, expires in {}", span(remaining)),
         (Source::Lease, None) => "lease".to_owned(),
-        (Source::Mode, _) => "no lease".to_owned(),
+        (Source::Mode, _) => palette.paint(Tone::Bad, "no lease"),
     };
+    let capacity = palette.paint(tone_of(capacity, wants), &number(capacity));
+    let wants = number(wants);
     let problem = problem.map_or(String::new(), |problem| format!("; {problem}"));
-    let wants = number(resource.wants());
     writeln!(out, "{time}  {capacity} of {wants}  ({by}{problem})")?;
     Ok(())
 }
