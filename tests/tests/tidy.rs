@@ -1,0 +1,141 @@
+//! House rules that no lint sees.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What the engine may depend on. It knows no clock, network, logging, wire format or YAML, and
+/// this list proves it.
+const ENGINE_DEPENDENCIES: [&str; 4] = ["hashbrown", "siphasher", "smol_str", "thiserror"];
+
+/// A file is about one thing; past this there are two.
+const LINES_MAX: usize = 700;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+/// All files of the repository with that ending.
+fn files(ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if path.is_dir() && name != "target" && !name.starts_with(".git") {
+                folders.push(path);
+            } else if name.ends_with(ending) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn no_file_is_about_two_things() {
+    for file in files(".rs") {
+        let lines = fs::read_to_string(&file).unwrap().lines().count();
+        assert!(lines <= LINES_MAX, "{} has {lines} lines", file.display());
+    }
+}
+
+#[test]
+fn every_file_opens_with_its_why() {
+    for file in files(".rs") {
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("//! "), "{}", file.display());
+    }
+}
+
+#[test]
+fn the_engine_depends_on_nothing_that_touches_the_world() {
+    let manifest = fs::read_to_string(root().join("server/engine/Cargo.toml")).unwrap();
+    let dependencies = manifest.split("[dependencies]").nth(1).unwrap();
+    let dependencies = dependencies.split("\n[").next().unwrap();
+    let names = dependencies
+        .lines()
+        .filter_map(|line| line.split(['.', ' ', '=']).next());
+    let names: Vec<&str> = names
+        .filter(|name| !name.is_empty() && !name.starts_with('#'))
+        .collect();
+    assert_eq!(names, ENGINE_DEPENDENCIES);
+}
+
+#[test]
+fn every_algorithm_has_a_heading() {
+    let docs = fs::read_to_string(root().join("docs/algorithms.md")).unwrap();
+    for kind in [
+        "NO_ALGORITHM",
+        "STATIC",
+        "PROPORTIONAL_SHARE",
+        "FAIR_SHARE",
+        "PRIORITY_BANDS",
+    ] {
+        assert!(docs.contains(&format!("\n### {kind}\n")), "{kind}");
+    }
+}
+
+#[test]
+fn every_link_in_the_docs_leads_somewhere() {
+    for file in files(".md") {
+        let text = fs::read_to_string(&file).unwrap();
+        for link in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
+            if link.contains("://") {
+                continue;
+            }
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() {
+                file.clone()
+            } else {
+                file.parent().unwrap().join(path)
+            };
+            assert!(target.exists(), "{} links to {link}", file.display());
+            if anchor.is_empty() {
+                continue;
+            }
+            let headings = fs::read_to_string(&target).unwrap();
+            let found = headings
+                .lines()
+                .filter(|line| line.starts_with('#'))
+                .any(|line| {
+                    let heading = line.trim_start_matches('#').trim().to_lowercase();
+                    heading.replace(' ', "-").replace([',', '.', '\'', '`'], "") == anchor
+                });
+            assert!(found, "{} links to {link}", file.display());
+        }
+    }
+}
+
+#[test]
+fn the_map_names_every_file_of_the_engine_and_the_shells() {
+    let map = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    for folder in ["server/engine/src", "server/src", "client/src"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name == "lib.rs" || name.ends_with("_tests.rs") || !name.ends_with(".rs") {
+                continue;
+            }
+            assert!(
+                map.contains(&format!("`{name}")),
+                "{folder}/{name} is not on the map"
+            );
+        }
+    }
+}
