@@ -1,0 +1,305 @@
+//! A server that says what a test wants it to say, and remembers what it was asked.
+//!
+//! Each runs on a port and a thread of its own until it is dropped. What it answers is a [`Play`];
+//! what matters of real servers (redirects, old peers, silence) can be had here without any.
+
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use doorward_proto::admin::v1 as admin;
+use doorward_proto::admin::v1::admin_server::{Admin, AdminServer};
+use doorward_proto::doorman;
+use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
+use tokio::sync::oneshot;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::{Request, Response, Status};
+
+/// Who the master is, by the fake.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Master {
+    Myself,
+    At(String),
+    Unknown,
+}
+
+/// How the fake answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Play {
+    pub(crate) master: Master,
+    /// Everyone gets what it wants, up to this.
+    pub(crate) capacity: f64,
+    /// Refuses every request for capacity.
+    pub(crate) refused: Option<(doorman::refusal::Reason, &'static str)>,
+    /// Fails every call.
+    pub(crate) failing: Option<tonic::Code>,
+    /// Never answers.
+    pub(crate) silent: bool,
+    /// Speaks Doorman's protocol without our fields, and no admin service. Unknown resources
+    /// (those that begin with "no") are left out.
+    pub(crate) old: bool,
+    pub(crate) resources: Vec<admin::ResourceStatus>,
+}
+
+impl Default for Play {
+    fn default() -> Self {
+        Self {
+            master: Master::Myself,
+            capacity: 20.0,
+            refused: None,
+            failing: None,
+            silent: false,
+            old: false,
+            resources: Vec::new(),
+        }
+    }
+}
+
+/// What the fake was asked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Asked {
+    Get(doorman::GetCapacityRequest),
+    Release(doorman::ReleaseCapacityRequest),
+    Status(admin::GetStatusRequest),
+}
+
+/// A fake server that runs.
+pub(crate) struct FakeServer {
+    pub(crate) address: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl FakeServer {
+    pub(crate) fn start(play: Play) -> Self {
+        Self::start_with(|_| play)
+    }
+
+    /// With a play that knows the fake's address.
+    pub(crate) fn start_with(play: impl FnOnce(&str) -> Play) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let actor = Actor {
+            play: play(&address),
+            address: address.clone(),
+            asked: asked.clone(),
+        };
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || serve(actor, listener, stopped));
+        Self {
+            address,
+            asked,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    /// What it was asked until now, in order.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    /// The requests for capacity among it.
+    pub(crate) fn gets(&self) -> Vec<doorman::GetCapacityRequest> {
+        let get = |asked| match asked {
+            Asked::Get(request) => Some(request),
+            _ => None,
+        };
+        self.asked().into_iter().filter_map(get).collect()
+    }
+
+    /// The releases among it.
+    pub(crate) fn releases(&self) -> Vec<doorman::ReleaseCapacityRequest> {
+        let release = |asked| match asked {
+            Asked::Release(request) => Some(request),
+            _ => None,
+        };
+        self.asked().into_iter().filter_map(release).collect()
+    }
+}
+
+impl Drop for FakeServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has been printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(actor: Actor, listener: TcpListener, stopped: oneshot::Receiver<()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let with_admin = !actor.play.old;
+    let serving = async {
+        let incoming = TcpListenerStream::new(tokio::net::TcpListener::from_std(listener).unwrap());
+        tonic::transport::Server::builder()
+            .add_service(CapacityServer::new(actor.clone()))
+            .add_optional_service(with_admin.then(|| AdminServer::new(actor)))
+            .serve_with_incoming(incoming)
+            .await
+            .unwrap();
+    };
+    runtime.block_on(async {
+        tokio::select! {
+            () = serving => {}
+            _ = stopped => {}
+        }
+    });
+}
+
+#[derive(Clone)]
+struct Actor {
+    play: Play,
+    address: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Actor {
+    /// Remembers the question; fails or falls silent if that is the play.
+    async fn hear(&self, asked: Option<Asked>) -> Result<(), Status> {
+        self.asked.lock().unwrap().extend(asked);
+        if self.play.silent {
+            std::future::pending::<()>().await;
+        }
+        match self.play.failing {
+            Some(code) => Err(Status::new(code, "the play says so")),
+            None => Ok(()),
+        }
+    }
+
+    /// What a response of somebody who is not the master carries.
+    fn elsewhere(&self) -> Option<doorman::Mastership> {
+        let master_address = match &self.play.master {
+            Master::Myself => return None,
+            Master::At(address) => Some(address.clone()),
+            Master::Unknown => None,
+        };
+        Some(doorman::Mastership {
+            master_address,
+            epoch: None,
+        })
+    }
+
+    fn lease(&self, wants: f64) -> doorman::Lease {
+        let old = self.play.old;
+        doorman::Lease {
+            // Far in the future; only old peers are believed by it.
+            expiry_time: 4_000_000_000,
+            refresh_interval: 5,
+            capacity: wants.min(self.play.capacity),
+            expires_in_ms: (!old).then_some(60_000),
+            refresh_in_ms: (!old).then_some(5_000),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl Capacity for Actor {
+    async fn discovery(
+        &self,
+        _: Request<doorman::DiscoveryRequest>,
+    ) -> Result<Response<doorman::DiscoveryResponse>, Status> {
+        self.hear(None).await?;
+        let myself = doorman::Mastership {
+            master_address: Some(self.address.clone()),
+            epoch: Some(7),
+        };
+        Ok(Response::new(doorman::DiscoveryResponse {
+            is_master: self.play.master == Master::Myself,
+            mastership: self.elsewhere().unwrap_or(myself),
+        }))
+    }
+
+    async fn get_capacity(
+        &self,
+        request: Request<doorman::GetCapacityRequest>,
+    ) -> Result<Response<doorman::GetCapacityResponse>, Status> {
+        let request = request.into_inner();
+        self.hear(Some(Asked::Get(request.clone()))).await?;
+        let mut answer = doorman::GetCapacityResponse {
+            mastership: self.elsewhere(),
+            ..Default::default()
+        };
+        if answer.mastership.is_some() {
+            return Ok(Response::new(answer));
+        }
+        for resource in request.resource {
+            if let Some((reason, message)) = self.play.refused {
+                answer.refused.push(doorman::Refusal {
+                    resource_id: Some(resource.resource_id),
+                    reason: Some(reason.into()),
+                    message: Some(message.to_owned()),
+                });
+            } else if !(self.play.old && resource.resource_id.starts_with("no")) {
+                answer.response.push(doorman::ResourceResponse {
+                    resource_id: resource.resource_id,
+                    gets: self.lease(resource.wants),
+                    safe_capacity: (!self.play.old).then_some(2.0),
+                });
+            }
+        }
+        Ok(Response::new(answer))
+    }
+
+    async fn get_server_capacity(
+        &self,
+        _: Request<doorman::GetServerCapacityRequest>,
+    ) -> Result<Response<doorman::GetServerCapacityResponse>, Status> {
+        Err(Status::unimplemented("a command line does not ask this"))
+    }
+
+    async fn release_capacity(
+        &self,
+        request: Request<doorman::ReleaseCapacityRequest>,
+    ) -> Result<Response<doorman::ReleaseCapacityResponse>, Status> {
+        self.hear(Some(Asked::Release(request.into_inner())))
+            .await?;
+        Ok(Response::new(doorman::ReleaseCapacityResponse {
+            mastership: self.elsewhere(),
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl Admin for Actor {
+    async fn get_status(
+        &self,
+        request: Request<admin::GetStatusRequest>,
+    ) -> Result<Response<admin::GetStatusResponse>, Status> {
+        let request = request.into_inner();
+        self.hear(Some(Asked::Status(request.clone()))).await?;
+        let master_address = match &self.play.master {
+            Master::Myself => self.address.clone(),
+            Master::At(address) => address.clone(),
+            Master::Unknown => String::new(),
+        };
+        let wanted = |resource: &&admin::ResourceStatus| {
+            request.resource_id.is_empty() || request.resource_id == resource.resource_id
+        };
+        let mut resource: Vec<_> = self.play.resources.iter().filter(wanted).cloned().collect();
+        for resource in &mut resource {
+            resource
+                .lease
+                .truncate(usize::try_from(request.leases_max).unwrap());
+        }
+        Ok(Response::new(admin::GetStatusResponse {
+            node: "fake".to_owned(),
+            version: "1.2.3".to_owned(),
+            is_master: self.play.master == Master::Myself,
+            master_address,
+            epoch: 7,
+            uptime_ms: 65_000,
+            templates_source: "templates.yaml".to_owned(),
+            templates: 1,
+            resource,
+            templates_problem: String::new(),
+        }))
+    }
+}

@@ -1,0 +1,172 @@
+//! `get`, `watch` and `release`: what becomes of a lease.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::fake_server::{Asked, FakeServer, Play};
+use crate::{check_exit, doorward, json, run, stdout};
+
+#[test]
+fn get_asks_once_and_releases_at_once() {
+    let server = FakeServer::start(Play::default());
+    let output = run(&server.address, &["get", "db/reads", "30", "--client", "a"]);
+    check_exit(&output, 0);
+    assert_eq!(
+        stdout(&output),
+        "20 of 30 that a wants of db/reads\n  \
+           expires in     1m, to be refreshed in 5s\n  \
+           safe capacity  2\n  \
+           released again; --keep and --hold keep it\n"
+    );
+    let asked = server.asked();
+    let [Asked::Get(get), Asked::Release(release)] = asked.as_slice() else {
+        panic!("{asked:?}");
+    };
+    assert_eq!(get.client_id, "a");
+    assert_eq!(get.resource[0].has, None);
+    assert_eq!(
+        (&*release.client_id, &*release.resource_id),
+        ("a", &["db/reads".to_owned()][..])
+    );
+    assert!(release.sequence > get.sequence, "an old release is ignored");
+}
+
+#[test]
+fn get_prints_a_lease_for_programs() {
+    let server = FakeServer::start(Play::default());
+    let arguments = ["get", "db/reads", "30", "--client", "a", "--output", "json"];
+    let expected = serde_json::json!({
+        "resource": "db/reads",
+        "client": "a",
+        "wants": 30.0,
+        "capacity": 20.0,
+        "expires_in_ms": 60_000,
+        "refresh_in_ms": 5_000,
+        "safe_capacity": 2.0,
+        "released": true,
+    });
+    assert_eq!(json(&run(&server.address, &arguments)), expected);
+}
+
+#[test]
+fn a_kept_lease_is_not_released() {
+    let server = FakeServer::start(Play::default());
+    let output = run(
+        &server.address,
+        &["get", "r", "5", "--priority", "-2", "--keep"],
+    );
+    check_exit(&output, 0);
+    assert!(stdout(&output).ends_with("kept until it expires\n"));
+    assert_eq!(server.gets()[0].resource[0].priority, -2);
+    assert_eq!(server.releases(), []);
+}
+
+#[test]
+fn two_gets_are_two_clients() {
+    let server = FakeServer::start(Play::default());
+    for _ in 0..2 {
+        check_exit(&run(&server.address, &["get", "r", "5"]), 0);
+    }
+    let gets = server.gets();
+    assert_ne!(gets[0].client_id, gets[1].client_id);
+}
+
+#[test]
+fn a_held_lease_is_released_after_its_time() {
+    let server = FakeServer::start(Play::default());
+    let arguments = ["get", "r", "30", "--client", "a", "--hold", "50ms"];
+    let output = run(&server.address, &arguments);
+    check_exit(&output, 0);
+    assert_eq!(
+        stdout(&output),
+        "20 of 30 that a wants of r, held for 50ms\nreleased\n"
+    );
+    assert_eq!(server.releases()[0].resource_id, ["r"]);
+    let output = run(
+        &server.address,
+        &[&arguments[..], &["--output", "json"]].concat(),
+    );
+    let lines: Vec<Value> = lines(&stdout(&output));
+    assert_eq!(
+        (&lines[0]["capacity"], &lines[0]["released"]),
+        (&20.0.into(), &false.into())
+    );
+    assert_eq!(
+        (&lines[1]["capacity"], &lines[1]["released"]),
+        (&Value::Null, &true.into())
+    );
+}
+
+#[test]
+fn watch_prints_an_object_a_line_and_releases_at_the_end() {
+    let server = FakeServer::start(Play::default());
+    let arguments = ["watch", "r", "30", "--for", "50ms", "--output", "json"];
+    let output = run(&server.address, &arguments);
+    check_exit(&output, 0);
+    let first = &lines(&stdout(&output))[0];
+    assert_eq!(first["resource"], "r");
+    assert_eq!(
+        (&first["wants"], &first["capacity"]),
+        (&30.0.into(), &20.0.into())
+    );
+    assert_eq!(first["source"], "lease");
+    assert!(first["expires_in_ms"].as_u64().unwrap() <= 60_000);
+    assert!(first["time_ms"].as_u64().unwrap() > 1_500_000_000_000);
+    assert!(first["problem"].is_null());
+    assert_eq!(server.releases().len(), 1);
+}
+
+/// Runs a command until it printed a line, stops it by a signal, and checks that it leaves well.
+#[cfg(unix)]
+#[track_caller]
+fn check_stopped(signal: &str, arguments: &[&str]) {
+    let server = FakeServer::start(Play::default());
+    let mut child = std::process::Command::new(doorward().get_program())
+        .args(["--server", &server.address])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut printed = String::new();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut printed).unwrap();
+    assert!(printed.contains("20 of 30"), "{printed}");
+    let pid = child.id().to_string();
+    let sent = std::process::Command::new("kill")
+        .args([signal, &pid])
+        .status();
+    assert!(sent.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{arguments:?}");
+    assert_eq!(server.releases().len(), 1, "{arguments:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn whatever_holds_a_lease_releases_it_when_it_is_stopped() {
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        check_stopped(signal, &["watch", "r", "30"]);
+        check_stopped(signal, &["get", "r", "30", "--hold", "1h"]);
+    }
+}
+
+#[test]
+fn release_gives_back_what_a_client_holds() {
+    let server = FakeServer::start(Play::default());
+    let output = run(&server.address, &["release", "a", "r", "s"]);
+    check_exit(&output, 0);
+    assert_eq!(stdout(&output), "whatever a held of r, s is released\n");
+    assert_eq!(server.releases()[0].client_id, "a");
+    assert_eq!(server.releases()[0].resource_id, ["r", "s"]);
+    let output = run(&server.address, &["release", "a", "r", "--output", "json"]);
+    let expected = serde_json::json!({"client": "a", "released": ["r"]});
+    assert_eq!(json(&output), expected);
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}

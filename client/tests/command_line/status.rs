@@ -1,0 +1,153 @@
+//! `status`: tables for people, a stable shape for programs.
+
+use doorward_proto::admin::v1::{LeaseStatus, ResourceStatus};
+
+use crate::fake_server::{Asked, FakeServer, Master, Play};
+use crate::{check_exit, check_failure, json, nowhere, run, stdout};
+
+fn busy() -> Play {
+    let lease = |holder: &str, kind: &str, granted| LeaseStatus {
+        holder: holder.to_owned(),
+        kind: kind.to_owned(),
+        priority: 0,
+        subclients: 1.0,
+        wants: 80.0,
+        share: 50.0,
+        granted,
+        reserved: granted,
+        expires_in_ms: 59_900,
+        refresh_interval_ms: 5_000,
+        why: "fair share".to_owned(),
+    };
+    let resource = ResourceStatus {
+        resource_id: "db/reads".to_owned(),
+        template: "db/*".to_owned(),
+        description: "Reads a second.".to_owned(),
+        algorithm: "FAIR_SHARE".to_owned(),
+        capacity: 100.0,
+        safe_capacity: -1.0,
+        wants: 160.0,
+        granted: 70.5,
+        reserved: 100.0,
+        leases_count: 2,
+        waiting_count: 1,
+        learning_remaining_ms: 12_000,
+        lease_length_ms: 60_000,
+        refresh_interval_ms: 5_000,
+        lease: vec![lease("a", "client", 50.0), lease("leaf", "server", 20.5)],
+        clients_count: 3,
+    };
+    Play {
+        resources: vec![resource],
+        ..Play::default()
+    }
+}
+
+#[test]
+fn status_shows_the_server_and_a_row_for_every_resource() {
+    let server = FakeServer::start(busy());
+    let output = run(&server.address, &["status"]);
+    check_exit(&output, 0);
+    assert_eq!(
+        stdout(&output),
+        "fake 1.2.3: master, epoch 7, up for 1m 5s\n\
+         1 template from templates.yaml\n\
+         \n\
+         resource  algorithm   capacity  wants  granted  reserved  clients  waiting  state\n\
+         db/reads  FAIR_SHARE       100    160     70.5       100        3        1  \
+         learning for 12s\n"
+    );
+}
+
+#[test]
+fn status_of_a_resource_lists_its_leases_and_why_they_are_what_they_are() {
+    let server = FakeServer::start(busy());
+    let output = run(&server.address, &["status", "db/reads"]);
+    check_exit(&output, 0);
+    let text = stdout(&output);
+    let listed: Vec<&str> = text.lines().skip(6).collect();
+    assert_eq!(
+        listed,
+        [
+            "db/reads: Reads a second.",
+            "holder       priority  wants  share  granted  reserved  expires in  why",
+            "a                   0     80     50       50        50       59.9s  fair share",
+            "server leaf         0     80     50     20.5      20.5       59.9s  fair share",
+        ]
+    );
+    let output = run(&server.address, &["status", "db/reads", "--leases", "1"]);
+    assert!(stdout(&output).ends_with("and 1 more; --leases lists more\n"));
+    let most: Vec<u32> = server.asked().iter().filter_map(leases_max).collect();
+    assert_eq!(most, [100, 1]);
+}
+
+fn leases_max(asked: &Asked) -> Option<u32> {
+    match asked {
+        Asked::Status(request) => Some(request.leases_max),
+        _ => None,
+    }
+}
+
+#[test]
+fn status_for_programs_has_a_stable_shape() {
+    let server = FakeServer::start(busy());
+    let output = run(&server.address, &["status", "db/reads", "--output", "json"]);
+    let lease = |holder: &str, kind: &str, granted: f64| {
+        serde_json::json!({
+            "holder": holder, "kind": kind, "priority": 0, "subclients": 1.0, "wants": 80.0,
+            "share": 50.0, "granted": granted, "reserved": granted, "expires_in_ms": 59_900,
+            "refresh_interval_ms": 5_000, "why": "fair share",
+        })
+    };
+    let expected = serde_json::json!({
+        "node": "fake", "version": "1.2.3", "is_master": true, "master_address": server.address,
+        "epoch": 7, "uptime_ms": 65_000, "templates_source": "templates.yaml", "templates": 1,
+        "templates_problem": null,
+        "resources": [{
+            "resource_id": "db/reads", "template": "db/*", "description": "Reads a second.",
+            "algorithm": "FAIR_SHARE", "capacity": 100.0, "safe_capacity": -1.0, "wants": 160.0,
+            "granted": 70.5, "reserved": 100.0, "leases_count": 2, "clients_count": 3,
+            "waiting_count": 1, "learning_remaining_ms": 12_000, "lease_length_ms": 60_000,
+            "refresh_interval_ms": 5_000,
+            "leases": [lease("a", "client", 50.0), lease("leaf", "server", 20.5)],
+        }],
+    });
+    assert_eq!(json(&output), expected);
+}
+
+#[test]
+fn a_resource_nobody_holds_is_one() {
+    let server = FakeServer::start(Play::default());
+    let output = run(&server.address, &["status", "db/reads"]);
+    check_failure(&output, 1, "nobody holds anything of db/reads");
+    let output = run(&server.address, &["status"]);
+    check_exit(&output, 0);
+    assert!(stdout(&output).ends_with("no leases are out\n"));
+}
+
+#[test]
+fn status_is_the_masters_unless_it_is_asked_for_here() {
+    let master = FakeServer::start(busy());
+    let standby = FakeServer::start(Play {
+        master: Master::At(master.address.clone()),
+        ..Play::default()
+    });
+    assert!(stdout(&run(&standby.address, &["status"])).contains("db/reads"));
+    let output = run(&standby.address, &["status", "--here"]);
+    check_exit(&output, 0);
+    let not_master = format!("not the master, which is at {}", master.address);
+    assert!(stdout(&output).contains(&not_master), "{}", stdout(&output));
+    let output = run(&standby.address, &["status", "db/reads", "--here"]);
+    check_failure(&output, 1, "here; the master is at");
+}
+
+#[test]
+fn a_standby_whose_master_is_gone_can_still_be_looked_at() {
+    let standby = FakeServer::start(Play {
+        master: Master::At(nowhere()),
+        ..Play::default()
+    });
+    let output = run(&standby.address, &["status"]);
+    check_failure(&output, 3, "--here shows the server that was asked");
+    check_exit(&run(&standby.address, &["status", "--here"]), 0);
+}
