@@ -29,6 +29,7 @@ pub(crate) struct Play {
     pub(crate) master: Master,
     /// Everyone gets what it wants, up to this.
     pub(crate) capacity: f64,
+    pub(crate) refresh_in_ms: u64,
     /// Refuses every request for capacity.
     pub(crate) refused: Option<(doorman::refusal::Reason, &'static str)>,
     /// Fails every call.
@@ -46,6 +47,7 @@ impl Default for Play {
         Self {
             master: Master::Myself,
             capacity: 20.0,
+            refresh_in_ms: 5_000,
             refused: None,
             failing: None,
             silent: false,
@@ -195,7 +197,7 @@ impl Actor {
             refresh_interval: 5,
             capacity: wants.min(self.play.capacity),
             expires_in_ms: (!old).then_some(60_000),
-            refresh_in_ms: (!old).then_some(5_000),
+            refresh_in_ms: (!old).then_some(self.play.refresh_in_ms),
         }
     }
 }

@@ -118,6 +118,39 @@ fn watch_prints_an_object_a_line_and_releases_at_the_end() {
     assert_eq!(server.releases().len(), 1);
 }
 
+#[test]
+fn watch_tells_that_the_server_is_gone_while_the_lease_lasts() {
+    let server = FakeServer::start(Play {
+        refresh_in_ms: 50,
+        ..Play::default()
+    });
+    let mut child = std::process::Command::new(doorward().get_program())
+        .args(["--server", &server.address, "--output", "json"])
+        .args(["watch", "r", "30", "--for", "1h"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&output.next().unwrap().unwrap()).unwrap() };
+    assert!(next()["problem"].is_null());
+    drop(server);
+    let troubled = next();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(
+        troubled["problem"]
+            .as_str()
+            .unwrap()
+            .contains("not connected"),
+        "{troubled}"
+    );
+    assert_eq!(
+        (&troubled["capacity"], &troubled["source"]),
+        (&20.0.into(), &"lease".into())
+    );
+}
+
 /// Runs a command until it printed a line, stops it by a signal, and checks that it leaves well.
 #[cfg(unix)]
 #[track_caller]

@@ -100,7 +100,8 @@ pub(crate) enum Command {
     Get(GetFlags),
     /// Hold a lease, and print a line each time what may be used changes, until Ctrl-C.
     ///
-    /// On a terminal, type a number and Enter to want that much instead. The lease is released at
+    /// On a terminal, type a number and Enter to want that much instead, Enter alone to see how
+    /// things stand. The lease is released at
     /// the end. With --output json each line is an object.
     Watch(WatchFlags),
     /// Give back what a client holds.

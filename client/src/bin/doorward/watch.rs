@@ -1,9 +1,11 @@
-//! `doorward watch`: holds a lease, and tells when what may be used changes.
+//! `doorward watch`: holds a lease, and tells when what may be used changes, when the server cannot
+//! be asked, and when it can again. The lease is released at the end, however that comes.
 
 use std::io::{self, IsTerminal, Write};
 use std::pin::pin;
+use std::time::Duration;
 
-use doorward_client::{Holding, Resource, Source};
+use doorward_client::{Capacity, Holding, Resource, Source};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
@@ -15,6 +17,9 @@ use crate::get;
 use crate::interruption::interruption;
 use crate::numbers::{millis, number, span};
 use crate::palette::{Palette, Tone, tone_of};
+
+/// How often to look whether something is wrong.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A change, as `--output json` prints it, one a line. Its field names are an interface.
 #[derive(Serialize)]
@@ -70,21 +75,68 @@ async fn watch(common: &Common, flags: &WatchFlags, resource: &Resource) -> Resu
         }
     };
     let mut end = pin!(end);
+    let mut look = tokio::time::interval(LOOK_INTERVAL);
+    let mut told = Told::of(resource, &resource.holding());
+    // What was typed and has no answer yet.
+    let mut asked: Option<f64> = None;
     loop {
-        tokio::select! {
+        let holding = tokio::select! {
             () = &mut end => return Ok(()),
             change = changes.next() => match change {
-                Some(holding) => print(common, resource, &holding)?,
+                Some(holding) => holding,
                 None => return Ok(()),
             },
             Some(line) = typed.recv() => match flags::amount(line.trim()) {
                 Ok(wants) => {
-                    let asked = resource.ask(wants);
-                    asked.map_err(|error| Failure::Usage(error.to_string()))?;
+                    let asking = resource.ask(wants);
+                    asking.map_err(|error| Failure::Usage(error.to_string()))?;
+                    asked = Some(wants);
+                    continue;
                 }
-                Err(_) if line.trim().is_empty() => print(common, resource, &resource.holding())?,
-                Err(problem) => writeln!(io::stderr(), "{problem}")?,
+                Err(_) if line.trim().is_empty() => resource.holding(),
+                Err(problem) => {
+                    writeln!(io::stderr(), "{problem}")?;
+                    continue;
+                }
             },
+            // An answer may leave the capacity as it is, which is no change but news.
+            _ = resource.wait_for_answer(asked.unwrap_or(0.0), common.timeout), if asked.is_some() => {
+                asked = None;
+                let holding = resource.holding();
+                if Told::of(resource, &holding) == told {
+                    continue;
+                }
+                holding
+            }
+            // So is trouble, while the lease lasts.
+            _ = look.tick() => {
+                if resource.problem().is_some() == told.troubled {
+                    continue;
+                }
+                resource.holding()
+            }
+        };
+        print(common, resource, &holding)?;
+        told = Told::of(resource, &holding);
+    }
+}
+
+/// What the last line said.
+#[derive(PartialEq)]
+struct Told {
+    capacity: Capacity,
+    source: Source,
+    wants: f64,
+    troubled: bool,
+}
+
+impl Told {
+    fn of(resource: &Resource, holding: &Holding) -> Self {
+        Self {
+            capacity: holding.capacity,
+            source: holding.source,
+            wants: resource.wants(),
+            troubled: resource.problem().is_some(),
         }
     }
 }

@@ -19,8 +19,8 @@ const TOPICS: [Topic; 7] = [
         name: "get",
         usage: "get CLIENT RESOURCE WANTS [PRIORITY]",
         about: "ask as CLIENT, and hold what it gets",
-        more: "The lease is refreshed in the background until it is released. Asking again changes \
-               what CLIENT wants, and tells the server what it has. PRIORITY matters only to \
+        more: "The lease is refreshed in the background until it is released. Asking again changes\n  \
+               what CLIENT wants, and tells the server what it has. PRIORITY matters only to\n  \
                PRIORITY_BANDS; without it it stays as it was, 0 at first.",
     },
     Topic {
@@ -231,7 +231,8 @@ mod tests {
             );
             let more = help_about(command).unwrap();
             assert!(more.starts_with(command), "{command}");
-            assert_eq!(more.lines().count(), 3, "{command}");
+            assert!(more.lines().count() >= 3, "{command}");
+            assert!(more.lines().all(|line| line.len() < 90), "{command}");
         }
     }
 }
