@@ -18,7 +18,7 @@ fn get_asks_once_and_releases_at_once() {
         "20 of 30 that a wants of db/reads\n  \
            expires in     1m, to be refreshed in 5s\n  \
            safe capacity  2\n  \
-           released again; --keep and --hold keep it\n"
+           released again\n"
     );
     let asked = server.asked();
     let [Asked::Get(get), Asked::Release(release)] = asked.as_slice() else {

@@ -125,7 +125,7 @@ fn print(
         writeln!(out, "  safe capacity  {}", number(safe))?;
     }
     let end = match end {
-        End::Released => "released again; --keep and --hold keep it".to_owned(),
+        End::Released => "released again".to_owned(),
         End::Kept => "kept until it expires".to_owned(),
         End::NotReleased(failure) => format!("kept until it expires, not released: {failure}"),
     };
