@@ -6,7 +6,6 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 use crate::capacity::Allowance;
-use crate::hooks::Hooks;
 use crate::limiter::concurrency::ConcurrencyLimiter;
 use crate::limiter::demand::{AdaptiveWants, Demand};
 use crate::limiter::rate::RateLimiter;
@@ -68,8 +67,9 @@ impl Slot {
         }
     }
 
-    /// Tells handles and limiters what the state of the resource is, if that is news.
-    pub(crate) fn publish(&self, resource: &ResourceState, now: Time, hooks: &dyn Hooks) {
+    /// Tells handles and limiters what the state of the resource is, if that is news. Returns what
+    /// may be used now, if that has changed.
+    pub(crate) fn publish(&self, resource: &ResourceState, now: Time) -> Option<Allowance> {
         let before = self.view.borrow().clone();
         let view = View {
             allowance: resource.allowance(now),
@@ -79,7 +79,7 @@ impl Slot {
             closed: before.closed,
         };
         if view == before {
-            return;
+            return None;
         }
         let allowance = view.allowance;
         let moved = allowance != before.allowance;
@@ -95,9 +95,7 @@ impl Slot {
             }
             self.changed.notify_waiters();
         }
-        if changed {
-            hooks.capacity_changed(&self.id, allowance.capacity, allowance.source);
-        }
+        changed.then_some(allowance)
     }
 
     pub(crate) fn close(&self) {

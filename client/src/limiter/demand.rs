@@ -13,7 +13,7 @@ use crate::time::Time;
 /// How demand is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveWants {
-    /// Demand is measured over this span.
+    /// Demand is measured over this span; at least 100 ms.
     pub window: Duration,
     /// What is asked for is the measured demand times this; at least 1.
     pub headroom: f64,
@@ -34,6 +34,9 @@ impl Default for AdaptiveWants {
     }
 }
 
+/// The shortest window; a shorter one would measure noise, all the time.
+const WINDOW_MIN: Duration = Duration::from_millis(100);
+
 /// Parts a window is counted in.
 const PARTS: u32 = 10;
 
@@ -52,8 +55,9 @@ pub struct Demand {
 impl Demand {
     /// Nothing measured yet.
     pub fn new(config: AdaptiveWants, now: Time) -> Self {
+        let window = config.window.max(WINDOW_MIN);
         Self {
-            config,
+            config: AdaptiveWants { window, ..config },
             parts: VecDeque::new(),
             began: now,
         }

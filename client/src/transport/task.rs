@@ -55,14 +55,20 @@ impl Shared {
         self.wake.notify_one();
     }
 
-    /// Tells everyone what may be used now.
+    /// Tells everyone what may be used now. Hooks are called without the book, so that they may
+    /// ask the client.
     fn publish(&self) {
         let now = self.clock.now();
         let book = self.book();
-        for (id, slot) in &book.slots {
-            if let Some(resource) = book.state.resource(id) {
-                slot.publish(resource, now, self.hooks.as_ref());
-            }
+        let news = book.slots.iter().filter_map(|(id, slot)| {
+            let allowance = slot.publish(book.state.resource(id)?, now)?;
+            Some((Arc::clone(slot), allowance))
+        });
+        let news: Vec<_> = news.collect();
+        drop(book);
+        for (slot, allowance) in news {
+            self.hooks
+                .capacity_changed(&slot.id, allowance.capacity, allowance.source);
         }
     }
 
@@ -233,7 +239,9 @@ fn handle(shared: &Shared, done: Done) {
             let before = troubled(&book);
             book.state.handle_response(sequence, &response, now);
             book.failure = None;
-            for (resource, trouble) in troubled(&book) {
+            let after = troubled(&book);
+            drop(book);
+            for (resource, trouble) in after {
                 // Once, not at every refresh.
                 if before.get(&resource) != Some(&trouble) {
                     warn!(resource, message = trouble.message(), "no lease");
@@ -251,6 +259,7 @@ fn handle(shared: &Shared, done: Done) {
                 debug!(problem, failures = book.state.failures(), "cannot refresh");
             }
             book.failure = Some(problem);
+            drop(book);
             shared.hooks.refreshed(false, took);
         }
     }

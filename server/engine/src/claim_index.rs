@@ -12,7 +12,7 @@
 //!   subtracted, so the relative error is a few ulp after any number of updates.
 //! * **Nobody's name is in it.** Equal claims are interchangeable, so they are one entry with a
 //!   count. A million clients that want the same are one entry.
-//! * **Wide nodes.** A B⁺ tree with up to 16 claims in a leaf and 32 children in a node is 5 levels
+//! * **Wide nodes.** A B⁺ tree with up to 32 claims in a leaf and 32 children in a node is 5 levels
 //!   deep at a million claims: a handful of cache misses.
 
 mod node;

@@ -11,7 +11,7 @@
 use crate::claim::Claim;
 
 /// Different claims in a leaf, at most.
-pub(super) const LEAF_MAX: usize = 16;
+pub(super) const LEAF_MAX: usize = 32;
 
 /// Children of an inner node, at most.
 pub(super) const INNER_MAX: usize = 32;
