@@ -19,7 +19,8 @@ use crate::node::mastership::{Mastership, Outcome};
 use crate::request::{
     Ask, GetCapacity, GetCapacityReply, Lease, Refusal, RefusalReason, ReleaseCapacity,
 };
-use crate::resource::{AnswerKind, HolderAsk, Released, Resource};
+use crate::resource::Resource;
+use crate::resource::ask::{AnswerKind, HolderAsk, Released};
 use crate::snapshot::{Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;

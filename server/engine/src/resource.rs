@@ -11,19 +11,22 @@
 //! it had reserved when it was lowered, times new capacity over what was reserved in total. These
 //! parts add up to the capacity, so once everyone has refreshed, it fits.
 
+pub mod ask;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::algorithm::{self, Bound, Reason, Share, Why, band_of};
 use crate::amount::Amount;
 use crate::bands::Bands;
-use crate::claim::{Claim, Subclients};
+use crate::claim::Subclients;
 use crate::id::{HolderId, ResourceId};
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
 use crate::node::Limits;
 use crate::refresh::{self, Invitations};
-use crate::request::{Has, RefusalReason};
+use crate::request::RefusalReason;
+use crate::resource::ask::{Answer, AnswerKind, HolderAsk, Released};
 use crate::snapshot::{LeaseSnapshot, ResourceSnapshot};
 use crate::supply::Supply;
 use crate::template::{Algorithm, SafeCapacity, Shrink, Template};
@@ -35,45 +38,6 @@ const EXPIRIES_PER_REQUEST: usize = 32;
 
 /// A shortfall below this part of the share is rounding, not waiting.
 const ROUNDING: f64 = 1e-12;
-
-/// What a holder asks of this resource.
-#[derive(Clone, Debug)]
-pub struct HolderAsk<'a> {
-    /// Who asks.
-    pub holder: &'a HolderId,
-    /// See [`crate::request::GetCapacity::sequence`].
-    pub sequence: Option<u64>,
-    /// The band, if the algorithm has bands.
-    pub priority: i64,
-    /// Wants, on behalf of how many.
-    pub claim: Claim,
-    /// The most it may be using now.
-    pub has: Option<Has>,
-}
-
-/// What a holder is told.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Answer {
-    /// Its newest lease.
-    pub lease: Lease,
-    /// When it asks again, from now.
-    pub refresh_in: Duration,
-    /// What it may use in safe mode.
-    pub safe_capacity: SafeCapacity,
-    /// How it came about.
-    pub kind: AnswerKind,
-}
-
-/// How an answer came about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnswerKind {
-    /// By a decision.
-    Decided,
-    /// The request came faster than the floor: the current lease again.
-    TooEarly,
-    /// The request was not newer than the newest seen: the current lease again.
-    OutOfOrder,
-}
 
 /// A lowering of the capacity below what was out.
 #[derive(Clone, Copy, Debug, Default)]
@@ -632,17 +596,6 @@ impl Resource {
             SafeCapacity::Limited(Amount::from_computed(self.supply.capacity.get() / clients))
         })
     }
-}
-
-/// What came of a release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Released {
-    /// What it had is free.
-    Freed,
-    /// It held nothing.
-    NotThere,
-    /// The release was not newer than the newest request seen; nothing was changed.
-    OutOfOrder,
 }
 
 /// A decision, before it becomes a lease.
