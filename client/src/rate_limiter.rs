@@ -1,6 +1,7 @@
 //! The rate limiter as a program uses it.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::error::AcquireError;
@@ -76,7 +77,11 @@ impl RateLimiter {
         let waiting = lock(&self.slot().waiting).cost;
         let answer = if waiting > 0.0 {
             match lock(self.state()).look(waiting + cost, self.clock().now()) {
-                Ok(()) | Err(NotNow::Blocked) => Err(AcquireError::Blocked),
+                // There is enough, and those who wait are about to be served.
+                Ok(()) => Err(AcquireError::RetryAfter {
+                    retry_after: Duration::from_millis(1),
+                }),
+                Err(NotNow::Blocked) => Err(AcquireError::Blocked),
                 Err(NotNow::RetryAfter { retry_after }) => {
                     Err(AcquireError::RetryAfter { retry_after })
                 }
