@@ -67,6 +67,9 @@ pub struct ResourceState {
     trouble: Option<Trouble>,
 }
 
+/// Never refreshed faster, whatever a server says.
+const REFRESH_MIN: Duration = Duration::from_millis(10);
+
 /// How long to wait after a resource was refused, when no lease says so.
 const RETRY_REFUSED: Duration = Duration::from_secs(5);
 
@@ -181,7 +184,8 @@ impl ResourceState {
         self.trouble = None;
         // Always in time, whatever the server says.
         let remaining = expires_at.since(now);
-        self.refresh_in = granted.refresh_in.min(remaining - remaining / 8);
+        let refresh_in = granted.refresh_in.max(REFRESH_MIN);
+        self.refresh_in = refresh_in.min(remaining - remaining / 8);
         self.refresh_at = now + self.refresh_in;
     }
 

@@ -137,7 +137,7 @@ impl Resource {
         let known = slot.and_then(|slot| Some((slot, self.table.get(slot)?)));
         if let Some((slot, holding)) = known {
             if holding.has_seen(ask.sequence) {
-                return Ok(self.current(slot, Duration::ZERO, AnswerKind::OutOfOrder, now));
+                return Ok(self.current(slot, floor, AnswerKind::OutOfOrder, now));
             }
             let since = now.since(holding.decided_at);
             // Others wait for what an acknowledgement frees. One comes for each shrink, no more.
@@ -401,11 +401,12 @@ impl Resource {
             },
             Holding::newest,
         );
-        let refresh_in = match kind {
-            AnswerKind::OutOfOrder => self
-                .table
-                .get(slot)
-                .map_or(refresh_in, |holding| holding.refresh_at.since(now)),
+        let refresh_in = match (kind, self.table.get(slot)) {
+            // Not before it was planned: whoever numbers its requests wrongly must not be told to
+            // come back at once, for ever.
+            (AnswerKind::OutOfOrder, Some(holding)) => {
+                refresh_in.max(holding.refresh_at.since(now))
+            }
             _ => refresh_in,
         };
         Answer {
