@@ -9,7 +9,10 @@
 //! | anything else | itself |
 //!
 //! A glob matches the whole text. A malformed one is an error when it is parsed, never a glob that
-//! matches nothing. Characters are Unicode characters, not bytes.
+//! matches nothing.
+//!
+//! Characters are Unicode characters, also for `*`: Go's may stop in the middle of one, so that it
+//! has `*[^☺]` match "☺" and ours has not. On ASCII there is no difference.
 //!
 //! As in Go, a `*` takes as little as lets the part up to the next `*` match, and is not reconsidered
 //! once that part has matched; so matching costs at most text × pattern, whoever wrote them.

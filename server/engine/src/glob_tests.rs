@@ -75,6 +75,20 @@ fn the_corners_are_as_in_go() {
         ("[^z-a]", "m", true),
         // A `*` is not reconsidered once what follows it has matched.
         ("*[^x]*b", "a/ab", false),
+        // A `*` does not stop in the middle of a character, as Go's does.
+        ("*[^☺]", "☺", false),
+        ("*??", "☺", false),
+        // A class may hold what is special outside of it.
+        ("[*]", "*", true),
+        ("[*]", "a", false),
+        ("[[?]", "[", true),
+        ("[^^]", "^", false),
+        ("[a^]", "^", true),
+        // A class is one character, a literal one is taken as it is.
+        ("[ab]", "ab", false),
+        ("\\[a]", "[a]", true),
+        ("\\a\\\\", "a\\", true),
+        ("[\\a-\\c]", "b", true),
         ("a]", "a]", true),
         ("a-^", "a-^", true),
     ] {
@@ -101,6 +115,11 @@ fn a_malformed_glob_is_refused_and_says_where() {
         ("[a\\", LoneEscape),
         ("[a-", OpenClass(1)),
         ("ok/*[", OpenClass(5)),
+        ("[a-]", LoneDash(3)),
+        ("[--a]", LoneDash(2)),
+        ("[\\", LoneEscape),
+        ("*\\", LoneEscape),
+        ("☺☺[]", EmptyClass(3)),
     ] {
         assert_eq!(Glob::parse(pattern), Err(expected), "{pattern:?}");
     }
@@ -125,7 +144,43 @@ fn dumb_matches(tokens: &[Token], text: &[char]) -> bool {
     }
 }
 
+/// As Go goes about it: part by part between the `*`, each at the first place where it matches, the
+/// last one where it ends the text.
+fn leftmost_matches(tokens: &[Token], text: &[char]) -> bool {
+    let parts: Vec<&[Token]> = tokens.split(|token| *token == Token::Many).collect();
+    let mut at = 0;
+    for (number, part) in parts.iter().enumerate() {
+        let last = number + 1 == parts.len();
+        let fits = |start: usize| {
+            text.get(start..start + part.len()).is_some_and(|piece| {
+                let takes = part.iter().zip(piece).all(|(token, c)| token.takes(*c));
+                takes && (!last || start + part.len() == text.len())
+            })
+        };
+        let skippable = if number == 0 {
+            0
+        } else {
+            text[at..].iter().take_while(|c| **c != '/').count()
+        };
+        match (at..=at + skippable).find(|start| fits(*start)) {
+            Some(start) => at = start + part.len(),
+            None => return false,
+        }
+    }
+    true
+}
+
 proptest! {
+    #[test]
+    fn globs_match_part_by_part_whatever_their_classes(
+        pattern in "([ab☺/*?]|\\\\[*a☺]|\\[\\^?([ab☺/]|a-b|/-☺){1,2}\\]){0,8}",
+        text in "[ab☺/*]{0,12}",
+    ) {
+        let glob = Glob::parse(&pattern).unwrap();
+        let chars: Vec<char> = text.chars().collect();
+        prop_assert_eq!(glob.matches(&text), leftmost_matches(&glob.tokens, &chars));
+    }
+
     #[test]
     fn globs_without_slashes_in_classes_match_by_their_definition(
         pattern in "([ab/*?]|\\[[ab]\\]){0,8}",

@@ -7,7 +7,7 @@
 //!
 //! [`Templates::parse`] finds every problem at once; after it nothing checks again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -218,16 +218,6 @@ impl Templates {
     pub fn parse(specs: &[TemplateSpec]) -> Result<Self, Vec<TemplateProblem>> {
         let mut problems = Vec::new();
         let mut templates = Self::default();
-        if specs.len() > TEMPLATES_MAX {
-            problems.push(TemplateProblem {
-                index: TEMPLATES_MAX,
-                field: Field::IdentifierGlob,
-                message: format!(
-                    "there are {} templates; at most {TEMPLATES_MAX}",
-                    specs.len()
-                ),
-            });
-        }
         for (index, spec) in specs.iter().enumerate().take(TEMPLATES_MAX) {
             let mut check = Check {
                 index,
@@ -254,6 +244,16 @@ impl Templates {
             if let (Some(template), Some(glob)) = (check.template(spec), glob) {
                 templates.in_order.push((glob, Arc::new(template)));
             }
+        }
+        if specs.len() > TEMPLATES_MAX {
+            problems.push(TemplateProblem {
+                index: TEMPLATES_MAX,
+                field: Field::IdentifierGlob,
+                message: format!(
+                    "there are {} templates; at most {TEMPLATES_MAX}",
+                    specs.len()
+                ),
+            });
         }
         if problems.is_empty() {
             Ok(templates)
@@ -428,14 +428,10 @@ impl Check<'_> {
 
     fn parameters(&mut self, spec: &TemplateSpec) -> Parameters {
         let mut parameters = Parameters::default();
+        let mut earlier = BTreeSet::new();
         for (index, (name, value)) in spec.parameters.iter().enumerate() {
             let field = Field::Parameter(index);
-            if spec
-                .parameters
-                .iter()
-                .take(index)
-                .any(|(earlier, _)| earlier == name)
-            {
+            if !earlier.insert(name) {
                 self.problem(field, format!("{name} is given twice; remove one"));
                 continue;
             }
@@ -446,14 +442,19 @@ impl Check<'_> {
         }
         let guaranteed: f64 = parameters.min_shares.values().sum();
         if guaranteed > 1.0 + 1e-12 {
+            let is_share = |(name, _): &(String, _)| name.starts_with(MIN_SHARE);
+            let last = spec.parameters.iter().rposition(is_share);
             self.problem(
-                Field::Parameter(0),
+                Field::Parameter(last.unwrap_or_default()),
                 format!("the min_share parameters add up to {guaranteed}; at most 1"),
             );
         }
         parameters
     }
 }
+
+/// What the name of a guarantee starts with; its priority follows.
+const MIN_SHARE: &str = "min_share.";
 
 /// The named parameters of an algorithm.
 struct Parameters {
@@ -496,7 +497,7 @@ impl Parameters {
                     })?;
             }
             _ => {
-                let Some(priority) = name.strip_prefix("min_share.") else {
+                let Some(priority) = name.strip_prefix(MIN_SHARE) else {
                     return Err(format!(
                         "{name:?} is unknown; known are shrink, decay_factor and \
                          min_share.<priority>"

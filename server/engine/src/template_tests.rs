@@ -248,8 +248,87 @@ fn named_parameters_are_checked() {
     .concat();
     check(
         &[bands(too_much)],
-        &["template 1: algorithm.parameters[0]: the min_share parameters add up to 1.2; at most 1"],
+        &["template 1: algorithm.parameters[1]: the min_share parameters add up to 1.2; at most 1"],
     );
+    let one_priority_spelt_twice = [
+        parameter("min_share.1", "0.1"),
+        parameter("min_share.+1", "0.1"),
+    ]
+    .concat();
+    check(
+        &[bands(one_priority_spelt_twice)],
+        &["template 1: algorithm.parameters[1]: min_share.+1 is given twice; remove one"],
+    );
+    check(
+        &[bands(vec![("shrink".to_owned(), None)])],
+        &["template 1: algorithm.parameters[0]: shrink is \"\"; give acknowledged or immediate"],
+    );
+}
+
+#[test]
+fn priorities_beyond_64_bits_are_refused() {
+    for priority in ["9223372036854775808", "-9223372036854775809", "", "1.5"] {
+        let spec = TemplateSpec {
+            kind: Some(AlgorithmKind::PriorityBands),
+            parameters: parameter(&format!("min_share.{priority}"), "0.5"),
+            ..spec("a")
+        };
+        let expected = format!(
+            "template 1: algorithm.parameters[0]: {priority:?} is not a priority; give a whole \
+             number of 64 bits"
+        );
+        check(&[spec], &[&expected]);
+    }
+}
+
+#[test]
+fn one_bad_field_hides_no_other() {
+    let bad = TemplateSpec {
+        identifier_glob: Some("a[".to_owned()),
+        capacity: Some(f64::NEG_INFINITY),
+        safe_capacity: Some(-2.0),
+        kind: None,
+        lease_length: Some(Duration::ZERO),
+        refresh_interval: Some(Duration::ZERO),
+        learning_mode_duration: Some(DURATION_MAX + Duration::from_nanos(1)),
+        parameters: [parameter("shrink", "now"), parameter("decay_factor", "NaN")].concat(),
+        ..TemplateSpec::default()
+    };
+    let problems = Templates::parse(&[spec("fine"), bad]).unwrap_err();
+    let fields: Vec<(usize, Field)> = problems.iter().map(|p| (p.index, p.field)).collect();
+    let expected = [
+        Field::IdentifierGlob,
+        Field::Capacity,
+        Field::SafeCapacity,
+        Field::Kind,
+        Field::LeaseLength,
+        Field::RefreshInterval,
+        Field::LearningModeDuration,
+        Field::Parameter(0),
+        Field::Parameter(1),
+    ];
+    assert_eq!(fields, expected.map(|field| (1, field)));
+}
+
+#[test]
+fn there_may_be_no_more_templates_than_the_limit() {
+    let mut specs: Vec<TemplateSpec> = (0..TEMPLATES_MAX).map(|i| spec(&i.to_string())).collect();
+    assert_eq!(Templates::parse(&specs).unwrap().len(), TEMPLATES_MAX);
+    specs.push(spec("one more"));
+    check(
+        &specs,
+        &["template 10001: identifier_glob: there are 10001 templates; at most 10000"],
+    );
+}
+
+#[test]
+fn many_parameters_are_checked_in_no_time() {
+    let parameters = (0..100_000).flat_map(|i| parameter(&format!("unknown {i}"), ""));
+    let spec = TemplateSpec {
+        parameters: parameters.collect(),
+        ..spec("a")
+    };
+    assert_eq!(Templates::parse(&[spec]).unwrap_err().len(), 100_000);
 }
 
 #[test]
