@@ -27,8 +27,9 @@ mod reader;
 mod tree;
 
 use doorward_engine::template::Templates;
-pub use problem::{DocumentError, Problem};
-use serde_saphyr::options::NonFiniteFloatPolicy;
+pub use problem::{DocumentError, PROBLEMS_SHOWN_MAX, Problem};
+use serde_saphyr::Error as YamlError;
+use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 
 use crate::reader::Reader;
 use crate::tree::{Node, Place};
@@ -57,19 +58,21 @@ pub fn parse_yaml(text: &str, file: &str) -> Result<Templates, DocumentError> {
 ///
 /// Every problem in it.
 pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Templates, DocumentError> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => parse_yaml(text, file),
+    let problem = match std::str::from_utf8(bytes) {
+        Ok(text) => return parse_yaml(text, file),
+        // The reader of a file stops behind the limit, perhaps in the middle of a character.
+        Err(_) if bytes.len() > DOCUMENT_BYTES_MAX => too_large(),
         Err(error) => {
             let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
             let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
             let place = Place { line, column: 1 };
-            let problem = Problem::of_document(place, "is not UTF-8 text; save it as UTF-8");
-            Err(DocumentError {
-                file: file.to_owned(),
-                problems: vec![problem],
-            })
+            Problem::of_document(place, "is not UTF-8 text; save it as UTF-8")
         }
-    }
+    };
+    Err(DocumentError {
+        file: file.to_owned(),
+        problems: vec![problem],
+    })
 }
 
 /// The example templates that a server without a template file starts with, as YAML.
@@ -86,33 +89,49 @@ pub fn built_in() -> Result<Templates, DocumentError> {
 
 fn parse(text: &str) -> Result<Templates, Vec<Problem>> {
     if text.len() > DOCUMENT_BYTES_MAX {
-        let message = format!(
-            "is {} bytes large; at most {DOCUMENT_BYTES_MAX}",
-            text.len()
-        );
-        return Err(vec![Problem::of_document(Place::START, message)]);
+        return Err(vec![too_large()]);
     }
     let options = serde_saphyr::options! {
         with_snippet: false,
-        // Numbers that are none are reported with their field.
+        // Numbers that are none, and keys given twice, are reported with their field. Despite its
+        // name this policy hands over both entries to who asks for them one by one, as we do.
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
+        duplicate_keys: DuplicateKeyPolicy::LastWins,
     };
     let document = serde_saphyr::from_str_with_options::<Option<Node>>(text, options);
-    let document = document.map_err(|error| {
-        let place = error.location().map_or(Place::START, |location| Place {
-            line: location.line().max(1),
-            column: location.column().max(1),
-        });
-        // The place is ours to say; the rest of the first line says what is wrong.
-        let message = error.render();
-        let message = message.lines().next().unwrap_or_default();
-        let message = message.strip_prefix("error: ").unwrap_or(message);
-        vec![Problem::of_document(
-            place,
-            format!("is no YAML: {message}"),
-        )]
-    })?;
+    let document = document.map_err(|error| vec![no_document(&error)])?;
     Reader::default().read(document.as_ref())
+}
+
+/// How many bytes there are is not known: whoever reads a file stops behind the limit.
+fn too_large() -> Problem {
+    let message = format!("is larger than the {DOCUMENT_BYTES_MAX} bytes that a document may have");
+    Problem::of_document(Place::START, message)
+}
+
+/// What the parser could make nothing of.
+fn no_document(error: &YamlError) -> Problem {
+    let place = error.location().map_or(Place::START, |location| Place {
+        line: location.line().max(1),
+        column: location.column().max(1),
+    });
+    if let YamlError::MultipleDocuments { .. } = error {
+        let message = "a second document starts here; put all templates into one";
+        return Problem::of_document(place, message);
+    }
+    // The place is ours to say; the rest of the first line says what is wrong.
+    let message = error.render();
+    let message = message.lines().next().unwrap_or_default();
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let message = message
+        .split_once(" at line ")
+        .map_or(message, |(message, _)| message);
+    let hint = if message.contains("alias") {
+        "; a glob that starts with '*' needs quotes"
+    } else {
+        ""
+    };
+    Problem::of_document(place, format!("is no YAML: {message}{hint}"))
 }
 
 #[cfg(test)]

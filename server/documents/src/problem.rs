@@ -1,11 +1,21 @@
 //! What is wrong with a document, and where.
+//!
+//! All problems are kept. What is shown has a limit, since it goes to a log line, the status page and
+//! a gRPC message, and a document of a megabyte can have a hundred thousand problems.
 
 use std::error::Error;
 use std::fmt;
 
 use crate::tree::Place;
 
-/// Everything that is wrong with a document. `Display` gives a line for each problem.
+/// The most problems that `Display` shows.
+pub const PROBLEMS_SHOWN_MAX: usize = 1000;
+
+/// Texts out of a document are cut to this many characters in messages.
+const CHARS_SHOWN_MAX: usize = 40;
+
+/// Everything that is wrong with a document. `Display` gives a line for each problem, up to
+/// [`PROBLEMS_SHOWN_MAX`], and says how many more there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentError {
     /// The document's name.
@@ -45,7 +55,10 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.template {
-            Some((number, Some(glob))) => write!(f, "template {number} ({glob:?}): ")?,
+            Some((number, Some(glob))) => {
+                let (glob, more) = shortened(glob);
+                write!(f, "template {number} ({glob:?}{more}): ")?;
+            }
             Some((number, None)) => write!(f, "template {number}: ")?,
             None => {}
         }
@@ -58,12 +71,23 @@ impl fmt::Display for Problem {
 
 impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.problems.iter().enumerate() {
+        for (index, problem) in self.problems.iter().take(PROBLEMS_SHOWN_MAX).enumerate() {
             let separator = if index == 0 { "" } else { "\n" };
             let Problem { line, column, .. } = problem;
             write!(f, "{separator}{}:{line}:{column}: {problem}", self.file)?;
         }
-        Ok(())
+        match self.problems.len().saturating_sub(PROBLEMS_SHOWN_MAX) {
+            0 => Ok(()),
+            more => write!(f, "\n{}: and {more} more problems", self.file),
+        }
+    }
+}
+
+/// The start of a text out of a document, and `…` if there is more of it.
+pub(crate) fn shortened(text: &str) -> (&str, &'static str) {
+    match text.char_indices().nth(CHARS_SHOWN_MAX) {
+        Some((end, _)) => (text.get(..end).unwrap_or(text), "…"),
+        None => (text, ""),
     }
 }
 

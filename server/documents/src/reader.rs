@@ -1,11 +1,11 @@
 //! Makes template specs of a document, and finds every problem on the way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use doorward_engine::template::{AlgorithmKind, Field, TemplateSpec, Templates};
 
-use crate::problem::Problem;
+use crate::problem::{Problem, shortened};
 use crate::tree::{Key, Node, Place, Value};
 
 const TEMPLATE_KEYS: [&str; 5] = [
@@ -41,7 +41,7 @@ pub(crate) struct Reader {
     /// Where the fields of each template stand, and the template itself.
     places: Vec<(Place, BTreeMap<String, Place>)>,
     /// The fields that were there and could not be read: that they are missing is no news.
-    unreadable: Vec<(usize, String)>,
+    unreadable: BTreeSet<(usize, String)>,
 }
 
 type Map = [(Key, Node)];
@@ -59,15 +59,7 @@ impl Reader {
                     if self.unreadable.contains(&(problem.index, field.clone())) {
                         continue;
                     }
-                    let (start, places) = self
-                        .places
-                        .get(problem.index)
-                        .cloned()
-                        .unwrap_or((Place::START, BTreeMap::new()));
-                    // What is missing has no place; the nearest thing around it has.
-                    let around = field.split('.').next().unwrap_or_default();
-                    let place = places.get(&field).or_else(|| places.get(around)).copied();
-                    let place = place.unwrap_or(start);
+                    let place = self.place(problem.index, &field);
                     let glob = specs
                         .get(problem.index)
                         .and_then(|s| s.identifier_glob.clone());
@@ -85,6 +77,16 @@ impl Reader {
             }
         }
         Err(self.problems)
+    }
+
+    /// Where a field stands. What is missing has no place; the nearest thing around it has.
+    fn place(&self, index: usize, field: &str) -> Place {
+        let Some((start, places)) = self.places.get(index) else {
+            return Place::START;
+        };
+        let around = field.split('.').next().unwrap_or_default();
+        let place = places.get(field).or_else(|| places.get(around));
+        place.copied().unwrap_or(*start)
     }
 
     fn document(&mut self, document: Option<&Node>) -> Vec<TemplateSpec> {
@@ -134,7 +136,7 @@ impl Reader {
             let message = format!("is {}; give a map of fields", node.value.described());
             self.problem(node.place, None, message);
             for field in every_field() {
-                self.unreadable.push((index, field.to_string()));
+                self.unreadable.insert((index, field.to_string()));
             }
             self.template = None;
             return TemplateSpec::default();
@@ -266,14 +268,22 @@ impl Reader {
         found
     }
 
+    /// A text, and nothing that YAML takes for something else: an unquoted 1.10 would be "1.1".
     fn text(&mut self, map: &Map, path: &str, key: &str) -> Option<String> {
         let node = self.field(map, path, key)?;
-        let text = node.value.as_text();
-        if text.is_none() {
-            let message = format!("is {}; give a text", node.value.described());
-            self.unreadable_field(&format!("{path}{key}"), node.place, message);
-        }
-        text
+        let described = node.value.described();
+        let message = match &node.value {
+            Value::Text(text) => return Some(text.clone()),
+            Value::Bool(_) => format!("is the truth value {described}; put a text in quotes"),
+            Value::Whole(_) | Value::Number(_) => {
+                format!("is the number {described}; put a text in quotes")
+            }
+            Value::Null | Value::List(_) | Value::Map(_) => {
+                format!("is {described}; give a text")
+            }
+        };
+        self.unreadable_field(&format!("{path}{key}"), node.place, message);
+        None
     }
 
     fn number(&mut self, map: &Map, path: &str, key: &str) -> Option<f64> {
@@ -318,31 +328,36 @@ impl Reader {
         }
     }
 
-    /// Reports keys that nobody reads.
+    /// Reports keys that nobody reads, because they are unknown or the second of their name.
     fn check_keys(&mut self, map: &Map, known: &[&str], path: &str) {
+        let mut earlier = BTreeSet::new();
         for (key, _) in map {
-            if known.contains(&key.text.as_str()) {
+            let message = if !known.contains(&key.text.as_str()) {
+                match near(&key.text, known) {
+                    Some(meant) => format!("is unknown; did you mean {meant}?"),
+                    None => format!("is unknown; known are {}", known.join(", ")),
+                }
+            } else if earlier.insert(key.text.as_str()) {
                 continue;
-            }
-            let message = match near(&key.text, known) {
-                Some(meant) => format!("is unknown; did you mean {meant}?"),
-                None => format!("is unknown; known are {}", known.join(", ")),
+            } else {
+                "is given twice; remove one".to_owned()
             };
-            let field = format!("{path}{}", key.text);
+            let (name, more) = shortened(&key.text);
+            let field = format!("{path}{name}{more}");
             self.problem(key.place, Some(&field), message);
         }
     }
 
     fn unreadable_field(&mut self, field: &str, place: Place, message: String) {
         if let Some((number, _)) = self.template {
-            self.unreadable.push((number - 1, field.to_owned()));
+            self.unreadable.insert((number - 1, field.to_owned()));
         }
         self.problem(place, Some(field), message);
     }
 
     fn algorithm_is_unreadable(&mut self, index: usize) {
         for field in [Field::Kind, Field::LeaseLength, Field::RefreshInterval] {
-            self.unreadable.push((index, field.to_string()));
+            self.unreadable.insert((index, field.to_string()));
         }
     }
 

@@ -189,22 +189,199 @@ fn a_document_that_is_no_list_of_templates_is_refused() {
 
 #[test]
 fn what_is_no_yaml_is_refused_with_its_place() {
-    for text in [
-        "{{{",
-        "resources:\n- identifier_glob: a\n capacity: 1\n",
-        "resources:\n\t- a\n",
-        "a: 1\na: 2\n",
-        "resources: *nobody\n",
-        "resources: []\n---\nresources: []\n",
+    for (text, place) in [
+        ("{{{", "1:3"),
+        ("resources:\n- identifier_glob: a\n capacity: 1\n", "3:2"),
+        ("resources:\n\t- a\n", "2:2"),
+        ("resources: *nobody\n", "1:12"),
+        ("res\0ources: []\n", "1:4"),
+        ("\u{1}\u{7f}", "1:1"),
     ] {
-        let error = parse_yaml(text, "t.yaml").unwrap_err();
-        assert_eq!(error.problems.len(), 1, "{error}");
+        let error = parse_yaml(text, "t.yaml").unwrap_err().to_string();
+        let start = format!("t.yaml:{place}: is no YAML: ");
+        assert!(error.starts_with(&start), "{text:?}: {error}");
+        // One problem, with its place said once.
         assert!(
-            error.problems[0].message.starts_with("is no YAML: "),
-            "{text:?}: {error}"
+            !error.contains('\n') && !error.contains(" line "),
+            "{error}"
         );
-        assert!(error.problems[0].line >= 1);
     }
+}
+
+#[test]
+fn a_second_document_is_refused() {
+    check(
+        "resources: []\n---\nresources: []\n",
+        &["t.yaml:3:1: a second document starts here; put all templates into one"],
+    );
+    for text in ["---\nresources: []\n", "resources: []\n...\n"] {
+        assert!(parse_yaml(text, "t.yaml").is_ok(), "{text:?}");
+    }
+}
+
+#[test]
+fn a_glob_whose_star_lacks_quotes_is_told_so() {
+    for star in ["*", "*.example"] {
+        let text = format!("resources:\n- identifier_glob: {star}\n  capacity: 1\n");
+        let error = parse_yaml(&text, "t.yaml").unwrap_err().to_string();
+        assert!(
+            error.ends_with("; a glob that starts with '*' needs quotes"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_key_given_twice_hides_nothing_else() {
+    check(
+        "resources:
+- identifier_glob: a
+  capacity: 1
+  capacity: 2
+  algorithm:
+    kind: BAD
+    lease_length: 60
+    refresh_interval: 5
+    lease_length: 61
+    parameters: [{name: shrink, value: immediate, name: decay_factor}]
+resources: []
+",
+        &[
+            "t.yaml:4:3: template 1 (\"a\"): capacity: is given twice; remove one",
+            "t.yaml:6:11: template 1 (\"a\"): algorithm.kind: is \"BAD\"; give one of \
+             NO_ALGORITHM, STATIC, PROPORTIONAL_SHARE, FAIR_SHARE, PRIORITY_BANDS",
+            "t.yaml:9:5: template 1 (\"a\"): algorithm.lease_length: is given twice; remove one",
+            "t.yaml:10:51: template 1 (\"a\"): algorithm.parameters.name: is given twice; remove \
+             one",
+            "t.yaml:11:1: resources: is given twice; remove one",
+        ],
+    );
+}
+
+#[test]
+fn what_a_merge_brings_along_is_not_given_twice() {
+    let text = "resources:
+- &first
+  identifier_glob: a
+  capacity: 1
+  algorithm: &static {kind: STATIC, lease_length: 60, refresh_interval: 5}
+- <<: *first
+  identifier_glob: b
+  algorithm: {kind: FAIR_SHARE, <<: *static}
+";
+    let templates = parse_yaml(text, "t.yaml").unwrap_or_else(|error| panic!("{error}"));
+    let found: Vec<_> = templates
+        .iter()
+        .map(|t| (t.identifier_glob.as_str(), t.algorithm.kind))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("a", AlgorithmKind::Static),
+            ("b", AlgorithmKind::FairShare)
+        ]
+    );
+}
+
+#[test]
+fn a_glob_that_yaml_takes_for_something_else_must_be_quoted() {
+    let of = |glob: &str| {
+        format!(
+            "resources: [{{identifier_glob: {glob}, capacity: 1, algorithm: {{kind: STATIC, \
+             lease_length: 60, refresh_interval: 5}}}}]"
+        )
+    };
+    for (glob, expected) in [
+        ("1.10", "is the number 1.1"),
+        ("007", "is the number 7"),
+        ("0x1F", "is the number 31"),
+        ("1e3", "is the number 1000"),
+        (".inf", "is the number inf"),
+        ("yes", "is the truth value true"),
+    ] {
+        let expected =
+            format!("t.yaml:1:31: template 1: identifier_glob: {expected}; put a text in quotes");
+        check(&of(glob), &[&expected]);
+        assert_eq!(only(&of(&format!("\"{glob}\""))).identifier_glob, glob);
+    }
+    check(
+        &of("~"),
+        &["t.yaml:1:31: template 1: identifier_glob: is missing; give a resource id or a glob"],
+    );
+}
+
+#[test]
+fn the_place_of_too_large_guarantees_is_that_of_the_last() {
+    check(
+        "resources:
+- identifier_glob: a
+  capacity: 1
+  algorithm:
+    kind: PRIORITY_BANDS
+    lease_length: 60
+    refresh_interval: 5
+    parameters:
+    - {name: shrink, value: immediate}
+    - {name: min_share.1, value: 0.5}
+    - {name: min_share.2, value: 0.75}
+",
+        &[
+            "t.yaml:11:7: template 1 (\"a\"): algorithm.parameters: the min_share parameters add \
+           up to 1.25; at most 1",
+        ],
+    );
+}
+
+#[test]
+fn durations_that_are_none_are_refused() {
+    for (written, described) in [
+        ("-1", "-1"),
+        (".nan", "NaN"),
+        (".inf", "inf"),
+        ("1e300", "1e300"),
+        ("true", "true"),
+        ("\"60\"", "\"60\""),
+        ("[60]", "a list"),
+    ] {
+        let text = format!(
+            "resources: [{{identifier_glob: a, capacity: 1, algorithm: {{lease_length: {written}, \
+             kind: STATIC, refresh_interval: 5}}}}]"
+        );
+        let expected = format!(
+            "t.yaml:1:73: template 1 (\"a\"): algorithm.lease_length: is {described}; give \
+             seconds, or a duration such as 15s or 2m"
+        );
+        check(&text, &[&expected]);
+    }
+}
+
+#[test]
+fn line_ends_and_byte_order_marks_do_not_matter() {
+    for text in [
+        BUILT_IN.replace('\n', "\r\n"),
+        format!("\u{feff}{BUILT_IN}"),
+    ] {
+        assert_eq!(
+            parse_yaml(&text, "t.yaml").unwrap().len(),
+            built_in().unwrap().len()
+        );
+    }
+}
+
+#[test]
+fn many_and_long_problems_are_cut_when_shown() {
+    let long = "x".repeat(100_000);
+    let text = format!(
+        "resources:\n- identifier_glob: {long}\n{}",
+        "- {}\n".repeat(2000)
+    );
+    let error = parse_yaml(&text, "t.yaml").unwrap_err();
+    // Three for each template, and one more: the long glob is too long.
+    assert_eq!(error.problems.len(), 3 * 2000 + 3);
+    let shown = error.to_string();
+    assert_eq!(shown.lines().count(), PROBLEMS_SHOWN_MAX + 1);
+    assert!(shown.ends_with("\nt.yaml: and 5003 more problems"));
+    assert!(shown.lines().all(|line| line.len() < 200));
 }
 
 #[test]
@@ -213,13 +390,23 @@ fn hostile_documents_are_refused_in_no_time() {
         let before = i - 1;
         text + &format!("a{i}: &a{i} [*a{before}, *a{before}, *a{before}, *a{before}]\n")
     });
+    let parameters: String = (0..50_000).map(|i| format!("{{name: {i}}},")).collect();
     for text in [
         bomb,
         "[".repeat(500_000),
-        "x".repeat(DOCUMENT_BYTES_MAX + 1),
+        format!("resources: [{{algorithm: {{parameters: [{parameters}]}}}}]"),
+        format!("resources:\n{}", "- {}\n".repeat(200_000)),
     ] {
         assert!(parse_yaml(&text, "t.yaml").is_err());
     }
+    let too_large = "t.yaml:1:1: is larger than the 1048576 bytes that a document may have";
+    check(&"x".repeat(DOCUMENT_BYTES_MAX + 1), &[too_large]);
+    // Cut off behind the limit, in the middle of a character.
+    let cut = parse_bytes(
+        &"☺".repeat(400_000).as_bytes()[..=DOCUMENT_BYTES_MAX],
+        "t.yaml",
+    );
+    assert_eq!(cut.unwrap_err().to_string(), too_large);
     let error = parse_bytes(b"resources:\n- \xff\xfe\n", "t.yaml").unwrap_err();
     assert_eq!(
         error.to_string(),

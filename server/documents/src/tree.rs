@@ -8,6 +8,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
+use crate::problem::shortened;
+
 /// Where something stands; both count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
@@ -53,11 +55,15 @@ impl Value {
             Self::Null => "nothing".to_owned(),
             Self::Bool(value) => value.to_string(),
             Self::Whole(value) => value.to_string(),
-            Self::Number(value) => value.to_string(),
-            Self::Text(text) if text.chars().count() > 40 => {
-                format!("{:?}…", text.chars().take(40).collect::<String>())
+            // As 1e300 rather than with three hundred zeros, and as 7 rather than 7.0.
+            Self::Number(value) => {
+                let text = format!("{value:?}");
+                text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
             }
-            Self::Text(text) => format!("{text:?}"),
+            Self::Text(text) => {
+                let (start, more) = shortened(text);
+                format!("{start:?}{more}")
+            }
             Self::List(_) => "a list".to_owned(),
             Self::Map(_) => "a map".to_owned(),
         }
