@@ -23,6 +23,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// How long to wait for an editor to finish what it began.
 const SETTLE: Duration = Duration::from_millis(100);
 
+/// How long to wait for that at most: in a directory with, say, a busy log file there is no rest.
+const SETTLE_MAX: Duration = Duration::from_secs(1);
+
 /// Why templates could not be had from a file.
 #[derive(Debug, Error)]
 pub enum TemplateFileError {
@@ -100,13 +103,25 @@ impl TemplateFile {
                 () = tokio::time::sleep(LOOK_INTERVAL) => {}
             }
             // Until nothing more happens for a moment.
-            while let Ok(Ok(())) = tokio::time::timeout(SETTLE, self.touched.changed()).await {}
-            let content = read(&self.path).await;
-            if content.as_ref().ok() != self.content.as_ref() {
-                self.content = content.as_ref().ok().cloned();
-                return self.parse(content);
+            let rest = async {
+                while let Ok(Ok(())) = tokio::time::timeout(SETTLE, self.touched.changed()).await {}
+            };
+            // Whether it came to rest or not: what counts is the content.
+            let _ = tokio::time::timeout(SETTLE_MAX, rest).await;
+            if let Some(read) = self.look().await {
+                return read;
             }
         }
+    }
+
+    /// Reads the file, if its content is another than before.
+    async fn look(&mut self) -> Option<Result<Templates, TemplateFileError>> {
+        let content = read(&self.path).await;
+        if content.as_ref().ok() == self.content.as_ref() {
+            return None;
+        }
+        self.content = content.as_ref().ok().cloned();
+        Some(self.parse(content))
     }
 
     fn parse(&self, content: io::Result<Vec<u8>>) -> Result<Templates, TemplateFileError> {
@@ -160,6 +175,8 @@ fn watch_directory(path: &Path, sender: watch::Sender<u64>) -> notify::Result<Re
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
 
@@ -235,6 +252,37 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_change_is_seen_in_a_directory_that_is_never_at_rest() {
+        let (directory, path, mut file) = open().await;
+        let noise = directory.path().join("log");
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let writer = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                fs::write(&noise, "noise").unwrap();
+            }
+        });
+        fs::write(&path, document(2)).unwrap();
+        // Far more than it takes: without a limit it would take for ever.
+        let read = tokio::time::timeout(4 * LOOK_INTERVAL, file.changed()).await;
+        stop.store(true, Ordering::Relaxed);
+        writer.join().unwrap();
+        assert_eq!(capacity(&read.expect("seen in time").unwrap()), 2.0);
+    }
+
+    #[tokio::test]
+    async fn a_file_written_anew_with_the_same_content_is_no_change() {
+        let (directory, path, mut file) = open().await;
+        let new = directory.path().join("new");
+        fs::write(&new, document(1)).unwrap();
+        fs::rename(&new, &path).unwrap();
+        file.touched.changed().await.unwrap();
+        assert!(file.look().await.is_none());
+        fs::write(&path, document(2)).unwrap();
+        assert_eq!(capacity(&file.changed().await.unwrap()), 2.0);
+    }
+
+    #[tokio::test]
     async fn a_file_too_large_or_not_there_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("t.yaml");
@@ -248,7 +296,7 @@ mod tests {
                 .await
                 .unwrap_err()
                 .to_string()
-                .contains("bytes large")
+                .contains("is larger than")
         );
     }
 }
