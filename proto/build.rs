@@ -6,7 +6,11 @@ use std::{env, error::Error, fs, path::PathBuf};
 use prost::Message;
 
 /// Every file of the protocol, relative to this crate.
-const FILES: [&str; 2] = ["doorman/doorman.proto", "doorward/admin/v1/admin.proto"];
+const FILES: [&str; 3] = [
+    "doorman/doorman.proto",
+    "doorward/v1/capacity_stream.proto",
+    "doorward/admin/v1/admin.proto",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     for file in FILES {

@@ -1,14 +1,23 @@
 //! Doorward's wire protocol as Rust types: generated code and nothing else.
 //!
 //! [`doorman`] is Doorman's protocol (package `doorman`, proto2) with optional fields numbered
-//! from 101 that an old peer ignores. [`admin`] is what operators and tools need beyond it. The
-//! meaning of every field stands in the `.proto` files beside this crate, and in
-//! `docs/protocol.md`.
+//! from 101 that an old peer ignores. [`doorward`] carries the same messages on streams. [`admin`]
+//! is what operators and tools need beyond it. The meaning of every field stands in the `.proto`
+//! files beside this crate, and in `docs/protocol.md`.
 
 /// Doorman's protocol: clients and child servers ask for capacity and get leases.
 #[allow(missing_docs, clippy::all, reason = "generated code")]
 pub mod doorman {
     tonic::include_proto!("doorman");
+}
+
+/// Doorman's messages on streams, between servers.
+#[allow(missing_docs, clippy::all, reason = "generated code")]
+pub mod doorward {
+    /// The first version of the streams.
+    pub mod v1 {
+        tonic::include_proto!("doorward.v1");
+    }
 }
 
 /// What a server tells operators and tools about itself.

@@ -185,6 +185,7 @@ fn config(flags: &ServeFlags, templates: Templates, templates_source: String) ->
                 leases_per_resource_max: flags.leases_per_resource_max,
                 ..node::Limits::default()
             },
+            ..node::Config::default()
         },
         shutdown_grace: flags.shutdown_grace,
         ..Config::default()

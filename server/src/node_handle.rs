@@ -10,8 +10,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use doorward_engine::node::event::Event;
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::node::{Config, Event, Node};
+use doorward_engine::node::{Config, Node};
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 use tokio::sync::Notify;
@@ -125,6 +126,18 @@ fn log(event: &Event) {
         Event::ResourceAdded { resource, template } => {
             debug!(%resource, template, "resource added");
         }
+        Event::RefusedByParent { resource, reason } => {
+            warn!(%resource, %reason, "the parent refuses it; its leases run down");
+        }
+        Event::ParentTalksNonsense { resource, problem } => {
+            warn!(%resource, problem, "the parent's answer makes no sense and is passed over");
+        }
+        Event::Cycle { ancestors } => error!(
+            path = ancestors.join(" → "),
+            "this server's capacity would come from itself, by way of its parent; what the parent \
+             says is passed over; check --node and --parent of the servers on this way"
+        ),
+        Event::CycleEnded => info!("this server is its own ancestor no more"),
         Event::ResourceDropped { resource } => debug!(%resource, "resource dropped"),
         Event::LearningEnded { resource } => info!(%resource, "learning mode ended"),
         Event::CapacityBelowReserved {
@@ -140,8 +153,6 @@ fn log(event: &Event) {
         Event::TemplateGone { resource } => {
             warn!(%resource, "its template is gone; its leases run down");
         }
-        #[allow(unreachable_patterns, reason = "events may be added to the engine")]
-        other => debug!(?other, "event"),
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Board {
     address: String,
     node: Arc<NodeHandle>,
     templates: Mutex<TemplatesNews>,
+    /// Absent at the root.
+    parent: Mutex<Option<ParentNews>>,
     stopping: Mutex<bool>,
 }
 
@@ -42,6 +44,43 @@ pub struct TemplatesNews {
     pub since: Duration,
     /// Why the newest version was refused. Absent: it is in force.
     pub problem: Option<String>,
+}
+
+/// What is known of the parent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParentNews {
+    /// Where its servers are, as configured.
+    pub addresses: Vec<String>,
+    /// The one that is asked now.
+    pub address: String,
+    /// How it is reached.
+    pub link: ParentLink,
+    /// Since when, since the Unix epoch.
+    pub since: Duration,
+    /// Why it cannot be reached, or not as it should.
+    pub problem: Option<String>,
+}
+
+/// How a parent is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParentLink {
+    /// Not at all, or not yet.
+    Down,
+    /// By calls: it is of the old kind, or its stream is broken.
+    Poll,
+    /// By a stream, on which both sides tell what changes.
+    Stream,
+}
+
+impl ParentLink {
+    /// `down`, `poll` or `stream`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Poll => "poll",
+            Self::Stream => "stream",
+        }
+    }
 }
 
 /// Whether requests can be served, by this server or by one that it knows.
@@ -70,6 +109,7 @@ impl Board {
                 since: clock::wall(),
                 problem: None,
             }),
+            parent: Mutex::new(None),
             stopping: Mutex::new(false),
         }
     }
@@ -108,6 +148,17 @@ impl Board {
             news.since = clock::wall();
         }
         news.problem = problem;
+    }
+
+    /// What is known of the parent. None: this is the root.
+    pub fn parent_news(&self) -> Option<ParentNews> {
+        let news = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
+        news.clone()
+    }
+
+    /// Something else is known of the parent now.
+    pub fn post_parent(&self, news: ParentNews) {
+        *self.parent.lock().unwrap_or_else(PoisonError::into_inner) = Some(news);
     }
 
     /// The server is shutting down.

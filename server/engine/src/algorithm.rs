@@ -11,11 +11,15 @@ pub mod priority_bands;
 pub mod proportional_share;
 pub mod static_share;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::algorithm::priority_bands::BandShare;
 use crate::amount::Amount;
 use crate::bands::Bands;
-use crate::claim::Claim;
+use crate::claim_index::Level;
+use crate::demand::{Demand, ServerDemand};
+use crate::supply::Supply;
 use crate::template::{Algorithm, AlgorithmKind};
 
 /// What a holder should have once everyone has settled, and why.
@@ -28,19 +32,119 @@ pub struct Share {
 }
 
 impl Share {
-    /// A share out of an algorithm's arithmetic; never above what the holder wants.
-    fn of(claim: Claim, amount: f64, reason: Reason) -> Self {
-        Self {
-            amount: Amount::from_computed(amount).min(claim.wants),
+    /// Of a holder of which nothing is known yet.
+    pub const LEARNED_NOTHING: Self = Self {
+        amount: Amount::ZERO,
+        reason: Reason::Learning,
+    };
+}
+
+/// How a capacity is divided among the claims of the moment: what an algorithm comes to. Tells
+/// every holder's share.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rule {
+    /// Everyone gets what it wants: there is enough.
+    EnoughForAll,
+    /// Everyone gets what it wants, whatever there is.
+    NoAlgorithm,
+    /// At most so much per client.
+    PerClient(f64),
+    /// An equal share per client, and a part of what is wanted beyond it.
+    Proportional {
+        /// The one.
+        equal_share: f64,
+        /// The other, from 0 to 1.
+        top_up: f64,
+    },
+    /// At most so much per subclient.
+    Level(f64),
+    /// One band and what it gets; every other band gets nothing.
+    Band(i64, BandShare),
+    /// Bands and what they get; every other band gets nothing.
+    Bands(BTreeMap<i64, BandShare>),
+}
+
+impl Rule {
+    /// What a holder gets by it.
+    pub fn share_of(&self, demand: &Demand) -> Share {
+        let (amount, reason) = match *self {
+            Self::EnoughForAll => (demand.wants().get(), Reason::EnoughForAll),
+            Self::NoAlgorithm => (demand.wants().get(), Reason::NoAlgorithm),
+            Self::PerClient(capacity) => {
+                let level = Level::At(capacity);
+                (demand.at(level), Reason::PerClient { capacity })
+            }
+            Self::Proportional {
+                equal_share,
+                top_up,
+            } => {
+                let own = demand.at(Level::At(equal_share));
+                let beyond = (demand.wants().get() - own).max(0.0);
+                let reason = Reason::Proportional {
+                    equal_share,
+                    top_up,
+                };
+                (own + beyond * top_up, reason)
+            }
+            Self::Level(level) => (demand.at(Level::At(level)), Reason::FairLevel { level }),
+            Self::Band(..) | Self::Bands(_) => self.share_of_bands(demand),
+        };
+        Share {
+            amount: Amount::from_computed(amount).min(demand.wants()),
             reason,
         }
     }
 
-    /// All that the holder wants.
-    fn all(claim: Claim, reason: Reason) -> Self {
-        Self {
-            amount: claim.wants,
-            reason,
+    fn share_of_bands(&self, demand: &Demand) -> (f64, Reason) {
+        match demand {
+            Demand::Client { priority, claim } => {
+                let Some(BandShare { capacity, level }) = self.band(*priority) else {
+                    return (0.0, Reason::ByBand);
+                };
+                let reason = match level {
+                    Level::AboveAll => Reason::BandSatisfied,
+                    Level::At(level) => Reason::BandLevel {
+                        band_capacity: capacity,
+                        level,
+                    },
+                };
+                (level.share_of(*claim), reason)
+            }
+            Demand::Server(server) => {
+                let amount = self.split(server).map(|(_, amount)| amount).sum();
+                (amount, Reason::ByBand)
+            }
+        }
+    }
+
+    fn band(&self, priority: i64) -> Option<BandShare> {
+        match self {
+            Self::Band(band, share) if *band == priority => Some(*share),
+            Self::Bands(shares) => shares.get(&priority).copied(),
+            _ => None,
+        }
+    }
+
+    /// How a child server's share splits over its bands, in their order.
+    pub fn split<'a>(&'a self, demand: &'a ServerDemand) -> impl Iterator<Item = (i64, f64)> + 'a {
+        demand.bands().iter().map(|band| {
+            let amount = match self {
+                Self::EnoughForAll => band.wants.get(),
+                _ => self
+                    .band(band.priority)
+                    .map_or(0.0, |share| band.at(share.level)),
+            };
+            (band.priority, amount)
+        })
+    }
+
+    /// What a child server needs to know of it besides its own part: see
+    /// [`crate::supply::Told::per_client`].
+    pub fn per_client(&self) -> Option<Amount> {
+        match self {
+            Self::PerClient(capacity) => Some(Amount::from_computed(*capacity)),
+            Self::Proportional { equal_share, .. } => Some(Amount::from_computed(*equal_share)),
+            _ => None,
         }
     }
 }
@@ -78,8 +182,12 @@ pub enum Reason {
     },
     /// PRIORITY_BANDS: the holder's band gets all it wants, others do not.
     BandSatisfied,
+    /// PRIORITY_BANDS, a child server: each of its bands gets its part.
+    ByBand,
     /// In learning mode nothing is shared out.
     Learning,
+    /// A child server in learning mode keeps what it has, although it asks for less.
+    ChildLearns,
 }
 
 /// What kept a grant from being its share.
@@ -106,24 +214,33 @@ pub struct Why {
     pub bound: Bound,
 }
 
-/// Divides the capacity by the template's algorithm and tells one holder's part.
-///
-/// `priority` and `claim` must be in `bands`, under the band that [`band_of`] gives.
-pub fn share(
+/// Divides what there is by the template's algorithm, as far as the holder is concerned whose
+/// demand is given. Its claims must be in `bands`, under the bands that [`band_of`] gives.
+pub fn solve(algorithm: &Algorithm, bands: &Bands, supply: &Supply, demand: &Demand) -> Rule {
+    let asked = || demand.bands(algorithm.kind);
+    solve_for(algorithm, bands, supply, asked)
+}
+
+/// Divides what there is by the template's algorithm among everyone.
+pub fn solve_for_all(algorithm: &Algorithm, bands: &Bands, supply: &Supply) -> Rule {
+    solve_for(algorithm, bands, supply, || {
+        bands.iter().map(|(band, _)| band)
+    })
+}
+
+fn solve_for<I: Iterator<Item = i64>>(
     algorithm: &Algorithm,
     bands: &Bands,
-    capacity: Amount,
-    priority: i64,
-    claim: Claim,
-) -> Share {
-    let all = || bands.only();
+    supply: &Supply,
+    asked: impl FnOnce() -> I,
+) -> Rule {
     match algorithm.kind {
-        AlgorithmKind::NoAlgorithm => no_algorithm::share(claim),
-        AlgorithmKind::Static => static_share::share(capacity, claim),
-        AlgorithmKind::ProportionalShare => proportional_share::share(all(), capacity, claim),
-        AlgorithmKind::FairShare => fair_share::share(all(), capacity, claim),
+        AlgorithmKind::NoAlgorithm => no_algorithm::solve(),
+        AlgorithmKind::Static => static_share::solve(bands, supply),
+        AlgorithmKind::ProportionalShare => proportional_share::solve(bands.only(), supply),
+        AlgorithmKind::FairShare => fair_share::solve(bands.only(), supply.capacity),
         AlgorithmKind::PriorityBands => {
-            priority_bands::share(bands, &algorithm.min_shares, capacity, priority, claim)
+            priority_bands::solve(bands, &algorithm.min_shares, supply, asked())
         }
     }
 }
@@ -170,6 +287,10 @@ impl fmt::Display for Reason {
                 Rounded(level)
             ),
             Self::BandSatisfied => write!(f, "there is enough for everyone of its priority"),
+            Self::ByBand => write!(f, "each of its priorities gets its part"),
+            Self::ChildLearns => {
+                write!(f, "it is in learning mode and keeps what its node has")
+            }
             Self::Learning => write!(f, "learning mode: a new master only confirms what is out"),
         }
     }

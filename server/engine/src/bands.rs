@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::amount::Amount;
 use crate::claim::Claim;
-use crate::claim_index::{ClaimIndex, Level};
+use crate::claim_index::{ClaimIndex, ENOUGH, Level};
 
 /// Claim indexes by band, sorted. A band without claims is not there.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +69,7 @@ impl Bands {
             (Some(only), None) => only.level_for(capacity.get()) == Level::AboveAll,
             _ => {
                 let wants: f64 = self.bands.values().map(ClaimIndex::total_wants).sum();
-                capacity.get() >= wants * (1.0 - 16.0 * f64::EPSILON)
+                capacity.get() >= wants * ENOUGH
             }
         }
     }

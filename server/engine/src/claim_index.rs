@@ -26,7 +26,7 @@ use crate::claim::Claim;
 /// Capacities that travel through a tree arrive a rounding or two below the sum that was asked
 /// for. A level search that took this for a shortage would cut everybody, or leave one holder
 /// short by an ulp for ever. What is granted is bounded exactly elsewhere, so nothing overshoots.
-const ENOUGH: f64 = 1.0 - 8.0 * f64::EPSILON;
+pub(crate) const ENOUGH: f64 = 1.0 - 64.0 * f64::EPSILON;
 
 /// Where the water stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -164,6 +164,35 @@ impl ClaimIndex {
             Some(level) => Level::At(level),
             None => Level::AboveAll,
         }
+    }
+
+    /// The corner of D after which it rises by no more than `slope` per level: its level, and D
+    /// there. None: D never rises by more. O(log n).
+    ///
+    /// Of all points of D, this is the one farthest above a line of that slope.
+    pub fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
+        let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
+        for _ in 0..self.height {
+            let inner = &self.inners[node];
+            let found = inner.find_slope(slope, before, after);
+            node = inner.child(found.position);
+            Found {
+                wants_before: before,
+                subclients_after: after,
+                ..
+            } = found;
+        }
+        self.leaves[node].vertex(slope, before, after)
+    }
+
+    /// The largest wants per subclient: the level at which everyone has what it wants. O(log n).
+    pub fn highest_ratio(&self) -> Option<f64> {
+        let mut node = self.root;
+        for _ in 0..self.height {
+            let inner = &self.inners[node];
+            node = inner.child(inner.len().saturating_sub(1));
+        }
+        self.leaves[node].last_ratio()
     }
 
     /// Bytes of memory behind it, for benches and limits.

@@ -91,6 +91,18 @@ impl ExactSum {
         mantissa * power_of_two(exponent)
     }
 
+    /// The sum as an amount, rounded up to the nearest one that is not below it.
+    pub fn rounded_up(&self) -> Amount {
+        let down = Amount::from_computed(self.rounded_down());
+        if self.exceeds(down) {
+            // One step of the amount's last bit, at least one of the grid that amounts are on.
+            let next = f64::from_bits(down.get().to_bits() + 1);
+            Amount::from_computed(next.max(down.get() + power_of_two(-128)))
+        } else {
+            down
+        }
+    }
+
     /// The high half after a shift to the left by `bits` (below 256).
     fn shifted_left(&self, bits: u32) -> u128 {
         match bits {

@@ -15,10 +15,11 @@ use siphasher::sip::SipHasher13;
 
 use crate::algorithm::Why;
 use crate::amount::Amount;
-use crate::claim::Claim;
+use crate::demand::Demand;
 use crate::exact_sum::ExactSum;
 use crate::id::{HolderId, HolderKind};
 use crate::lease::{Lease, Leases};
+use crate::resource::ask::ServerReport;
 use crate::time::Time;
 
 /// Where a holder is in the table. Not valid any more once the holder is removed.
@@ -30,10 +31,10 @@ pub struct Slot(u32);
 pub struct Holding {
     /// Who.
     pub holder: HolderId,
-    /// As it last asked.
-    pub priority: i64,
-    /// As it last asked.
-    pub claim: Claim,
+    /// What it last asked for.
+    pub demand: Demand,
+    /// What it says of itself, if it is a child server.
+    pub report: Option<Box<ServerReport>>,
     /// What it should have, at its last request.
     pub share: Amount,
     /// Why it got what it got.
@@ -48,6 +49,9 @@ pub struct Holding {
     pub waits: bool,
     /// The latest lowering of the capacity its grant has taken into account.
     pub lowering: u32,
+    /// Its newest request is not answered yet, because this server has no lease itself; and how
+    /// many such requests there were before it.
+    pub pending: Option<u64>,
     leases: Leases,
     /// The time of its entry in the heap.
     scheduled: Time,
@@ -55,19 +59,12 @@ pub struct Holding {
 
 impl Holding {
     /// A holder that was just given its first leases; the rest is to be noted.
-    pub fn new(
-        holder: HolderId,
-        priority: i64,
-        claim: Claim,
-        leases: Leases,
-        why: Why,
-        now: Time,
-    ) -> Self {
+    pub fn new(holder: HolderId, demand: Demand, leases: Leases, why: Why, now: Time) -> Self {
         let scheduled = leases.next_expiry();
         Self {
             holder,
-            priority,
-            claim,
+            demand,
+            report: None,
             share: Amount::ZERO,
             why,
             sequence: 0,
@@ -75,6 +72,7 @@ impl Holding {
             refresh_at: now,
             waits: false,
             lowering: 0,
+            pending: None,
             leases,
             scheduled,
         }
@@ -85,9 +83,11 @@ impl Holding {
         self.leases.newest()
     }
 
-    /// Whether a request of that number is not newer than the newest seen.
+    /// Whether a request of that number is not newer than the newest seen. A pending request may
+    /// be made again.
     pub fn has_seen(&self, sequence: Option<u64>) -> bool {
-        sequence.is_some_and(|sequence| sequence <= self.sequence && self.sequence > 0)
+        let again = self.pending.is_some() && sequence == Some(self.sequence);
+        !again && sequence.is_some_and(|sequence| sequence <= self.sequence && self.sequence > 0)
     }
 
     /// The most it may be using.
@@ -194,7 +194,7 @@ impl LeaseTable {
             holding.holder
         );
         let hash = self.hash(holding.holder.kind, holding.holder.name.as_str());
-        self.wants.add(holding.claim.wants);
+        self.wants.add(holding.demand.wants());
         self.granted.add(holding.newest().capacity);
         self.reserved.add(holding.reserved());
         self.waiting += usize::from(holding.waits);
@@ -256,7 +256,7 @@ impl LeaseTable {
             entry.remove();
         }
         self.free.push(slot);
-        self.wants.subtract(holding.claim.wants);
+        self.wants.subtract(holding.demand.wants());
         self.granted.subtract(holding.newest().capacity);
         self.reserved.subtract(holding.reserved());
         self.waiting -= usize::from(holding.waits);
@@ -290,11 +290,11 @@ impl LeaseTable {
     }
 
     /// Changes what a holder asks for.
-    pub fn change_claim(&mut self, slot: Slot, priority: i64, claim: Claim) {
+    pub fn change_demand(&mut self, slot: Slot, demand: Demand) {
         if let Some(holding) = self.get_mut(slot) {
-            let before = std::mem::replace(&mut holding.claim, claim).wants;
-            holding.priority = priority;
-            self.wants.replace(before, claim.wants);
+            let after = demand.wants();
+            let before = std::mem::replace(&mut holding.demand, demand).wants();
+            self.wants.replace(before, after);
         }
     }
 
@@ -335,6 +335,7 @@ impl LeaseTable {
         {
             return Expired::Nobody;
         }
+        let before = self.get(slot).map(Holding::reserved);
         let alive = self
             .change_leases(slot, |leases| leases.expire(now))
             .unwrap_or(false);
@@ -347,6 +348,9 @@ impl LeaseTable {
             let next_expiry = holding.leases.next_expiry();
             holding.scheduled = next_expiry;
             self.expiries.push(Reverse((next_expiry, slot)));
+        }
+        if self.get(slot).map(Holding::reserved) < before {
+            return Expired::Part;
         }
         Expired::Nobody
     }
@@ -381,7 +385,7 @@ impl LeaseTable {
         for holding in self.iter() {
             granted.add(holding.newest().capacity);
             reserved.add(holding.reserved());
-            wants.add(holding.claim.wants);
+            wants.add(holding.demand.wants());
             waiting += usize::from(holding.waits);
             len += 1;
             assert!(
@@ -418,6 +422,8 @@ pub enum Expired {
     NothingDue,
     /// The entry was of nobody whose last lease has ended; there may be more.
     Nobody,
+    /// An older lease has ended, and frees something; there may be more.
+    Part,
     /// This holder's last lease has ended; there may be more.
     Holder(Box<Holding>),
 }

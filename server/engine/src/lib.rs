@@ -56,6 +56,8 @@ pub mod amount;
 pub mod bands;
 pub mod claim;
 pub mod claim_index;
+pub mod demand;
+pub mod demand_curve;
 pub mod exact_sum;
 pub mod glob;
 pub mod id;

@@ -5,22 +5,32 @@
 //! views for pages, metrics and tests). The contract: one mutation, then drain the `poll_*`; time
 //! never runs backwards.
 //!
+//! Below the root, what there is to share is leased from a parent ([`upstream`]); a holder may be a
+//! client or a child server ([`children`]).
+//!
 //! Only a master decides anything; *not the master* is an [`Outcome`], not an error. What is known
 //! of leases is dropped whenever mastership is won or lost.
 
+pub mod children;
+pub mod event;
 pub mod mastership;
+pub mod upstream;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use crate::claim::Claim;
+use crate::demand::Demand;
 use crate::id::{HolderId, ResourceId};
+use crate::node::children::Children;
+use crate::node::event::Event;
 use crate::node::mastership::{Mastership, Outcome};
+use crate::node::upstream::NodeUpstream;
 use crate::request::{
     Ask, GetCapacity, GetCapacityReply, Lease, Refusal, RefusalReason, ReleaseCapacity,
 };
 use crate::resource::Resource;
-use crate::resource::ask::{AnswerKind, HolderAsk, Released};
+use crate::resource::ask::{Answer, AnswerKind, HolderAsk, Released};
 use crate::snapshot::{Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;
@@ -28,6 +38,11 @@ use crate::time::Time;
 /// How a node is set up.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The node's name; unique in the tree.
+    pub name: String,
+    /// Whether capacity is leased from a parent. If not, this is the root, and templates say what
+    /// there is.
+    pub has_parent: bool,
     /// The only chance the engine is handed: it keys hashing and spreads refreshes.
     pub seed: u64,
     /// Requests of one holder for one resource that come faster than this get their current lease
@@ -40,6 +55,8 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            name: "root".to_owned(),
+            has_parent: false,
             seed: 0,
             refresh_floor: Duration::from_secs(1),
             limits: Limits::default(),
@@ -86,43 +103,6 @@ pub enum TimeoutReason {
     LearningEnd,
 }
 
-/// Something worth a line in the log.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// A resource got its first holder.
-    ResourceAdded {
-        /// Which.
-        resource: ResourceId,
-        /// The glob of the template it takes its capacity from.
-        template: String,
-    },
-    /// A resource's last lease ended; nothing is known of it any more.
-    ResourceDropped {
-        /// Which.
-        resource: ResourceId,
-    },
-    /// A resource's learning mode ended.
-    LearningEnded {
-        /// Which.
-        resource: ResourceId,
-    },
-    /// New templates put a resource's capacity below what is out: nothing new is granted until it
-    /// fits.
-    CapacityBelowReserved {
-        /// Which.
-        resource: ResourceId,
-        /// The capacity now.
-        capacity: f64,
-        /// The most that may be in use.
-        reserved: f64,
-    },
-    /// The template of a resource with leases out is gone: they run down.
-    TemplateGone {
-        /// Which.
-        resource: ResourceId,
-    },
-}
-
 /// Events kept for [`Node::poll_event`]; the oldest are dropped if nobody asks.
 const EVENTS_MAX: usize = 4096;
 
@@ -134,6 +114,7 @@ const EXPIRIES_PER_TIMEOUT: usize = 1024;
 struct Entry {
     resource: Resource,
     scheduled: Option<(Time, bool)>,
+    upstream_scheduled: Option<Time>,
 }
 
 /// The state machine of a server node. See the [module](self).
@@ -147,6 +128,8 @@ pub struct Node {
     resources: BTreeMap<ResourceId, Entry>,
     /// The next timeout of every resource that has one; true is for the end of learning mode.
     timeouts: BTreeSet<(Time, bool, ResourceId)>,
+    upstream: NodeUpstream,
+    children: Children,
     events: VecDeque<Event>,
     counters: Counters,
 }
@@ -161,6 +144,8 @@ impl Node {
             master_since: Time::ZERO,
             resources: BTreeMap::new(),
             timeouts: BTreeSet::new(),
+            upstream: NodeUpstream::default(),
+            children: Children::default(),
             events: VecDeque::new(),
             counters: Counters::default(),
         }
@@ -175,6 +160,8 @@ impl Node {
         if self.mastership.is_master() || mastership.is_master() {
             self.resources.clear();
             self.timeouts.clear();
+            self.upstream.forget();
+            self.children.forget();
             self.master_since = now;
         }
         self.mastership = mastership;
@@ -190,10 +177,10 @@ impl Node {
             let Some(Entry { resource, .. }) = self.resources.get_mut(&id) else {
                 continue;
             };
-            let had_template = resource.has_template();
-            resource.handle_template(template, self.master_since, now);
+            let had_source = resource.has_source();
+            resource.handle_template(template, now);
             let over = resource.overcommitted();
-            if had_template && !resource.has_template() {
+            if had_source && !resource.has_source() {
                 self.tell(Event::TemplateGone {
                     resource: id.clone(),
                 });
@@ -367,16 +354,19 @@ impl Node {
             Entry {
                 resource,
                 scheduled,
+                upstream_scheduled,
             },
         ) in &self.resources
         {
+            let due = resource.upstream_due(self.upstream.pace());
+            assert_eq!(*upstream_scheduled, due, "when to ask the parent for {id}");
             resource.assert_consistent();
             assert!(
                 !resource.is_empty(),
                 "{id} has no holders and is still there"
             );
             assert!(
-                scheduled.is_some(),
+                scheduled.is_some() || upstream_scheduled.is_some() || self.config.has_parent,
                 "{id} has leases that will end, and no timeout"
             );
             assert_eq!(*scheduled, resource.next_timeout(), "the timeout of {id}");
@@ -410,19 +400,18 @@ impl Node {
         let holder_ask = HolderAsk {
             holder,
             sequence,
-            priority: ask.priority,
-            claim: Claim::of_client(ask.wants),
+            demand: Demand::Client {
+                priority: ask.priority,
+                claim: Claim::of_client(ask.wants),
+            },
             has: ask.has,
+            report: None,
+            floor: self.config.refresh_floor,
         };
-        let (floor, limits) = (self.config.refresh_floor, &self.config.limits);
-        let answer = resource.handle_ask(&holder_ask, floor, limits, now);
+        let answer = resource.handle_ask(&holder_ask, &self.config.limits, now);
         self.settle(id);
         let answer = answer?;
-        match answer.kind {
-            AnswerKind::Decided => self.counters.decisions += 1,
-            AnswerKind::TooEarly => self.counters.too_early += 1,
-            AnswerKind::OutOfOrder => self.counters.out_of_order += 1,
-        }
+        self.count(&answer);
         Ok(Lease {
             resource: id.clone(),
             capacity: answer.lease.capacity,
@@ -432,28 +421,39 @@ impl Node {
         })
     }
 
+    fn count(&mut self, answer: &Answer) {
+        match answer.kind {
+            AnswerKind::Decided => self.counters.decisions += 1,
+            AnswerKind::TooEarly => self.counters.too_early += 1,
+            AnswerKind::OutOfOrder => self.counters.out_of_order += 1,
+        }
+    }
+
     fn add_resource(&mut self, id: &ResourceId, now: Time) -> Result<(), RefusalReason> {
-        let template = self
-            .templates
-            .find(id)
-            .cloned()
-            .ok_or(RefusalReason::UnknownResource)?;
+        let template = self.templates.find(id).cloned();
+        let is_known = template.is_some() || self.config.has_parent;
+        if !is_known {
+            return Err(RefusalReason::UnknownResource);
+        }
         if self.resources.len() >= self.config.limits.resources_max {
             return Err(RefusalReason::TooManyResources(self.resources.len()));
         }
-        let glob = template.identifier_glob.clone();
-        let resource = Resource::new(
-            id.clone(),
-            template,
-            self.master_since,
-            self.config.seed,
-            now,
-        );
+        let glob = template
+            .as_ref()
+            .map(|template| template.identifier_glob.clone());
+        let (since, seed) = (self.master_since, self.config.seed);
+        let resource = match template {
+            Some(template) if !self.config.has_parent => {
+                Resource::of_root(id.clone(), template, since, seed, now)
+            }
+            template => Resource::of_parent(id.clone(), template, since, seed),
+        };
         self.resources.insert(
             id.clone(),
             Entry {
                 resource,
                 scheduled: None,
+                upstream_scheduled: None,
             },
         );
         self.tell(Event::ResourceAdded {
@@ -476,6 +476,16 @@ impl Node {
         } else {
             entry.resource.next_timeout()
         };
+        if entry.resource.take_unsettled() {
+            self.children.note_unsettled(id, &entry.resource);
+        }
+        let ask = if gone {
+            None
+        } else {
+            entry.resource.upstream_due(self.upstream.pace())
+        };
+        let ask_before = std::mem::replace(&mut entry.upstream_scheduled, ask);
+        self.upstream.reschedule(id, ask_before, ask);
         let before = std::mem::replace(&mut entry.scheduled, next);
         if next != before {
             if let Some((time, learning)) = before {

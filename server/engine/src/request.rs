@@ -1,6 +1,8 @@
 //! What holders ask and what they are answered, as the engine knows it: parsed, and free of any
 //! wire format.
 
+pub mod server;
+
 use std::time::Duration;
 
 use thiserror::Error;
@@ -88,6 +90,12 @@ pub enum RefusalReason {
     /// The request named the resource before.
     #[error("it stands in the request more than once; only the first counts")]
     Duplicate,
+    /// This server has no lease itself yet.
+    #[error("this server waits for its parent's answer; keep what you have and ask again soon")]
+    NotReady,
+    /// The parent refuses it for a reason of its own.
+    #[error("this server's parent refuses it; see the server's log and status page")]
+    RefusedByParent,
     /// The node serves as many resources as it may.
     #[error("this server serves {0} resources, as many as it may; raise its limit")]
     TooManyResources(usize),

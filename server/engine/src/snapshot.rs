@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::algorithm::Why;
 use crate::id::{HolderId, ResourceId};
+use crate::request::RefusalReason;
 use crate::template::{Algorithm, SafeCapacity};
 use crate::time::Time;
 
@@ -43,12 +44,29 @@ pub struct ResourceSnapshot {
     pub reserved: f64,
     /// Holders with leases.
     pub leases: usize,
+    /// The child servers among them.
+    pub children: usize,
     /// Clients served: holders, each child server counted with its subclients.
     pub clients: f64,
     /// Holders that get less than their share until others have shrunk.
     pub waiting: usize,
     /// How long learning mode still lasts. Absent: it is over.
     pub learning_remaining: Option<Duration>,
+    /// The server's own lease. Absent at the root.
+    pub upstream: Option<UpstreamSnapshot>,
+}
+
+/// A server's own lease on a resource at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpstreamSnapshot {
+    /// When it ends. Absent: there is none.
+    pub expires_in: Option<Duration>,
+    /// What the server should have once others have shrunk.
+    pub share: f64,
+    /// Whether the parent has not answered the newest request yet.
+    pub in_flight: bool,
+    /// Why the parent refuses the resource.
+    pub refused: Option<RefusalReason>,
 }
 
 /// A lease at a moment.
@@ -74,6 +92,23 @@ pub struct LeaseSnapshot {
     pub refresh_interval: Duration,
     /// Why it got that.
     pub why: Why,
+    /// What it says of itself, if it is a child server.
+    pub child: Option<ChildSnapshot>,
+}
+
+/// What a child server said of itself with its last request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChildSnapshot {
+    /// Levels of servers from it down; a leaf is 1.
+    pub height: u32,
+    /// Whether it is in learning mode.
+    pub learning: bool,
+    /// What it may hand out by its own lease.
+    pub has: Option<f64>,
+    /// The most its holders may be using. Absent: it does not say.
+    pub outstanding: Option<f64>,
+    /// Points of the demand curves it sent; 0: it sent counts and sums only.
+    pub curve_points: usize,
 }
 
 /// What happened since the node came to be.

@@ -1,16 +1,35 @@
 //! What there is to share of a resource, and until when.
 
+use std::sync::Arc;
+
 use crate::amount::Amount;
+use crate::template::SafeCapacity;
 use crate::time::Time;
 
 /// The capacity a server may hand out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Supply {
     /// So much in total.
     pub capacity: Amount,
     /// When the server's own lease on it ends; no lease it gives lasts longer. Absent at the root,
     /// whose capacity is its own.
     pub expires_at: Option<Time>,
+    /// What only a parent can tell. Absent at the root, and without a lease.
+    pub told: Option<Arc<Told>>,
+}
+
+/// What a parent tells of the tree as a whole, with the capacity.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    /// What the server should have once others have shrunk; not below the capacity.
+    pub share: Amount,
+    /// PRIORITY_BANDS: how the capacity splits over the bands, by rising priority. Empty: the
+    /// parent does not say.
+    pub bands: Vec<(i64, Amount)>,
+    /// STATIC: capacity per client. PROPORTIONAL_SHARE: the equal share of a client.
+    pub per_client: Option<Amount>,
+    /// What a client in safe mode falls back to.
+    pub safe_capacity: Option<SafeCapacity>,
 }
 
 impl Supply {
@@ -18,6 +37,7 @@ impl Supply {
     pub const NONE: Self = Self {
         capacity: Amount::ZERO,
         expires_at: None,
+        told: None,
     };
 
     /// The root's: what the template says.
@@ -25,6 +45,46 @@ impl Supply {
         Self {
             capacity,
             expires_at: None,
+            told: None,
         }
+    }
+
+    /// What a parent's answer says.
+    pub fn of_parent(capacity: Amount, expires_at: Time, mut told: Told) -> Self {
+        // What bands are guaranteed together is no more than there is.
+        let guaranteed: f64 = told.bands.iter().map(|(_, amount)| amount.get()).sum();
+        if guaranteed > capacity.get() {
+            for (_, amount) in &mut told.bands {
+                *amount = Amount::from_computed(amount.get() * (capacity.get() / guaranteed));
+            }
+        }
+        told.share = told.share.max(capacity);
+        Self {
+            capacity,
+            expires_at: Some(expires_at),
+            told: Some(Arc::new(told)),
+        }
+    }
+
+    /// Whether more is to come once others have shrunk.
+    pub fn expects_more(&self) -> bool {
+        self.told
+            .as_ref()
+            .is_some_and(|told| told.share.get() > self.capacity.get() * (1.0 + 1e-12))
+    }
+
+    /// What a parent says of capacity per client.
+    pub fn per_client(&self) -> Option<f64> {
+        Some(self.told.as_ref()?.per_client?.get())
+    }
+
+    /// What a parent guarantees the band of that priority. None: no parent says anything of bands.
+    pub fn guarantee(&self, priority: i64) -> Option<f64> {
+        let bands = &self.told.as_ref()?.bands;
+        if bands.is_empty() {
+            return None;
+        }
+        let told = bands.iter().find(|(band, _)| *band == priority);
+        Some(told.map_or(0.0, |(_, amount)| amount.get()))
     }
 }

@@ -64,6 +64,11 @@ impl AlgorithmKind {
         }
     }
 
+    /// Whether it looks at priorities.
+    pub const fn has_bands(self) -> bool {
+        matches!(self, Self::PriorityBands)
+    }
+
     /// Whether Σ gets ≤ capacity is promised. NO_ALGORITHM and STATIC promise no total, so there
     /// is nothing to reserve and nothing to learn.
     pub const fn promises_total(self) -> bool {
@@ -113,6 +118,22 @@ pub struct Algorithm {
     pub decay_factor: f64,
     /// Fractions of the capacity guaranteed to priorities (PRIORITY_BANDS), sum at most 1.
     pub min_shares: BTreeMap<i64, f64>,
+}
+
+/// What a server goes by as long as nobody has told it how a resource is divided: priorities are
+/// kept apart, since they may turn out to matter.
+impl Default for Algorithm {
+    fn default() -> Self {
+        Self {
+            kind: AlgorithmKind::PriorityBands,
+            lease_length: Duration::from_secs(60),
+            refresh_interval: Duration::from_secs(5),
+            learning_mode_duration: Duration::from_secs(60),
+            shrink: Shrink::default(),
+            decay_factor: 0.5,
+            min_shares: BTreeMap::new(),
+        }
+    }
 }
 
 /// What operators say about the resources that match a glob.

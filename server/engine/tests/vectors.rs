@@ -15,10 +15,12 @@ use doorward_engine::algorithm::{self, band_of};
 use doorward_engine::amount::Amount;
 use doorward_engine::bands::Bands;
 use doorward_engine::claim::{Claim, Subclients};
+use doorward_engine::demand::Demand;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::{Ask, GetCapacity, Has};
+use doorward_engine::supply::Supply;
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 use serde::Deserialize;
@@ -120,7 +122,7 @@ fn compare(case: &Case, through: &str, got: &BTreeMap<String, f64>) {
 fn by_algorithm(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
     let templates = templates(kind, case);
     let algorithm = &templates.iter().next().unwrap().algorithm;
-    let capacity = Amount::new(case.capacity).unwrap();
+    let supply = Supply::of_root(Amount::new(case.capacity).unwrap());
     let claim = |client: &ClientCase| Claim {
         wants: Amount::new(client.wants).unwrap(),
         subclients: Subclients::new(client.subclients).unwrap(),
@@ -130,9 +132,12 @@ fn by_algorithm(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
         bands.insert(band_of(kind, client.priority), claim(client));
     }
     let share = |client: &ClientCase| {
-        algorithm::share(algorithm, &bands, capacity, client.priority, claim(client))
-            .amount
-            .get()
+        let demand = Demand::Client {
+            priority: client.priority,
+            claim: claim(client),
+        };
+        let rule = algorithm::solve(algorithm, &bands, &supply, &demand);
+        rule.share_of(&demand).amount.get()
     };
     case.clients
         .iter()

@@ -101,6 +101,8 @@ pub fn get_capacity_response(
         let reason = match refused.reason {
             RefusalReason::UnknownResource => wire::refusal::Reason::UnknownResource,
             RefusalReason::Duplicate => wire::refusal::Reason::InvalidRequest,
+            RefusalReason::NotReady => wire::refusal::Reason::NotReady,
+            RefusalReason::RefusedByParent => wire::refusal::Reason::InvalidRequest,
             RefusalReason::TooManyResources(_)
             | RefusalReason::TooManyLeases(_)
             | RefusalReason::TooManyBands(_) => wire::refusal::Reason::TooMany,

@@ -1,17 +1,18 @@
 //! FAIR_SHARE: max-min fairness weighted by subclients, exactly.
 //!
 //! Everyone gets min(q, w*·s) at the water level w*: nobody can gain without somebody losing who
-//! has no more per subclient (Bertsekas & Gallager, *Data Networks*, §6.5).
+//! has no more per subclient (Bertsekas & Gallager, *Data Networks*, §6.5). A child server gets
+//! what its demand curve says at that level; sharing that out among its own holders, it finds the
+//! same level again.
 
-use crate::algorithm::{Reason, Share};
+use crate::algorithm::Rule;
 use crate::amount::Amount;
-use crate::claim::Claim;
 use crate::claim_index::{ClaimIndex, Level};
 
-/// min(q, w*·s) where all claims in `index` together get `capacity`.
-pub fn share(index: &ClaimIndex, capacity: Amount, claim: Claim) -> Share {
+/// The level at which all claims in `index` together get `capacity`.
+pub fn solve(index: &ClaimIndex, capacity: Amount) -> Rule {
     match index.level_for(capacity.get()) {
-        Level::AboveAll => Share::all(claim, Reason::EnoughForAll),
-        at @ Level::At(level) => Share::of(claim, at.share_of(claim), Reason::FairLevel { level }),
+        Level::AboveAll => Rule::EnoughForAll,
+        Level::At(level) => Rule::Level(level),
     }
 }

@@ -1,42 +1,55 @@
 //! PRIORITY_BANDS: higher priorities first, with guaranteed minimums.
 //!
-//! Each band p first gets what it is guaranteed, min(Qₚ, gₚ·C). What is left goes to the bands
-//! from the highest priority number down until their Qₚ. Inside a band, FAIR_SHARE. A guarantee
-//! that its band does not need is not kept idle.
+//! Each band p first gets what it is guaranteed, min(Qₚ, gₚ). What is left goes to the bands from
+//! the highest priority number down until their Qₚ. Inside a band, FAIR_SHARE. A guarantee that
+//! its band does not need is not kept idle.
+//!
+//! At the root, gₚ is the template's `min_share.p` times the capacity. Below it, gₚ is the band's
+//! part of what the parent gave: which band has how much is decided for the whole tree at once.
 
 use std::collections::BTreeMap;
 
-use crate::algorithm::{Reason, Share};
-use crate::amount::Amount;
+use crate::algorithm::Rule;
 use crate::bands::Bands;
-use crate::claim::Claim;
 use crate::claim_index::Level;
+use crate::supply::Supply;
 
-/// The holder's share of what its band gets.
-pub fn share(
+/// What a band gets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BandShare {
+    /// In total.
+    pub capacity: f64,
+    /// Per subclient.
+    pub level: Level,
+}
+
+/// What the given bands get; an unknown band gets nothing. O(bands + log n for each given one).
+pub fn solve(
     bands: &Bands,
     min_shares: &BTreeMap<i64, f64>,
-    capacity: Amount,
-    priority: i64,
-    claim: Claim,
-) -> Share {
-    if bands.are_satisfied_by(capacity) {
-        return Share::all(claim, Reason::EnoughForAll);
+    supply: &Supply,
+    mut asked: impl Iterator<Item = i64>,
+) -> Rule {
+    if bands.are_satisfied_by(supply.capacity) {
+        return Rule::EnoughForAll;
     }
-    let band_capacity = band_capacity(bands, min_shares, capacity, priority);
-    let level = bands
-        .get(priority)
-        .map_or(Level::At(0.0), |band| band.level_for(band_capacity));
-    match level {
-        Level::AboveAll => Share::all(claim, Reason::BandSatisfied),
-        Level::At(per_subclient) => Share::of(
-            claim,
-            level.share_of(claim),
-            Reason::BandLevel {
-                band_capacity,
-                level: per_subclient,
-            },
-        ),
+    let share = |band: i64| {
+        let capacity = band_capacity(bands, min_shares, supply, band);
+        let level = bands
+            .get(band)
+            .map_or(Level::At(0.0), |index| index.level_for(capacity));
+        BandShare { capacity, level }
+    };
+    let Some(first) = asked.next() else {
+        return Rule::Bands(BTreeMap::new());
+    };
+    match asked.next() {
+        // What a client asks for: nothing is allocated.
+        None => Rule::Band(first, share(first)),
+        Some(second) => {
+            let all = [first, second].into_iter().chain(asked);
+            Rule::Bands(all.map(|band| (band, share(band))).collect())
+        }
     }
 }
 
@@ -44,14 +57,16 @@ pub fn share(
 pub fn band_capacity(
     bands: &Bands,
     min_shares: &BTreeMap<i64, f64>,
-    capacity: Amount,
+    supply: &Supply,
     priority: i64,
 ) -> f64 {
-    let capacity = capacity.get();
+    let capacity = supply.capacity.get();
     let guaranteed = |band: i64, wants: f64| {
-        min_shares
-            .get(&band)
-            .map_or(0.0, |share| (share * capacity).min(wants))
+        let of_template = || min_shares.get(&band).map_or(0.0, |share| share * capacity);
+        supply
+            .guarantee(band)
+            .unwrap_or_else(of_template)
+            .min(wants)
     };
     let mut left = capacity;
     for (band, index) in bands.iter() {

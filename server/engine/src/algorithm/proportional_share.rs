@@ -3,33 +3,39 @@
 //!
 //! Who wants much gets more than max-min fairness would give, but never at the cost of anyone's
 //! equal share.
+//!
+//! Two numbers describe the outcome, e and the part of what is wanted beyond it. Below the root, e
+//! is what the parent tells (it depends on the clients of the whole tree), and the part follows
+//! from the capacity. So what is handed out is the capacity, whatever e is.
 
-use crate::algorithm::{Reason, Share};
-use crate::amount::Amount;
-use crate::claim::Claim;
+use crate::algorithm::{Rule, fair_share};
 use crate::claim_index::{ClaimIndex, Level};
+use crate::supply::Supply;
 
 /// min(q, e·s) + max(0, q − e·s) · (C − D(e)) / (Q − D(e)), or q if there is enough for all.
-pub fn share(index: &ClaimIndex, capacity: Amount, claim: Claim) -> Share {
+pub fn solve(index: &ClaimIndex, supply: &Supply) -> Rule {
+    let capacity = supply.capacity.get();
     // What is enough for all is decided in one place.
-    if index.level_for(capacity.get()) == Level::AboveAll {
-        return Share::all(claim, Reason::EnoughForAll);
+    if index.level_for(capacity) == Level::AboveAll {
+        return Rule::EnoughForAll;
     }
-    let equal_share = capacity.get() / index.total_subclients();
+    let of_all = capacity / index.total_subclients();
+    let equal_share = supply.per_client().unwrap_or(of_all);
     let demand = index.demand_at(equal_share);
+    if demand > capacity {
+        // Only below the root: e is from before the capacity shrank or claims came. Nobody gets
+        // more than e, and those who want less than the others are served first, as ever.
+        return fair_share::solve(index, supply.capacity);
+    }
     // Q > C ≥ D(e), so the denominator is above zero but for rounding.
     let wanted_beyond = index.total_wants() - demand;
-    let left = (capacity.get() - demand).max(0.0);
     let top_up = if wanted_beyond > 0.0 {
-        (left / wanted_beyond).min(1.0)
+        ((capacity - demand) / wanted_beyond).min(1.0)
     } else {
         0.0
     };
-    let own_equal_share = (equal_share * claim.subclients.get()).min(claim.wants.get());
-    let beyond = claim.wants.get() - own_equal_share;
-    let reason = Reason::Proportional {
+    Rule::Proportional {
         equal_share,
         top_up,
-    };
-    Share::of(claim, own_equal_share + beyond * top_up, reason)
+    }
 }

@@ -1,16 +1,25 @@
 //! STATIC: everyone gets what it wants, up to the capacity, which is per client. It promises no
 //! total: a thousand clients may get a thousand times the capacity.
+//!
+//! Below the root, what counts is the capacity per client that the parent tells, not what the
+//! server was given for all its clients together. A parent of the old kind does not tell it; then
+//! the level at which the claims together take what was given is the same number.
 
-use crate::algorithm::{Reason, Share};
-use crate::amount::Amount;
-use crate::claim::Claim;
+use crate::algorithm::Rule;
+use crate::bands::Bands;
+use crate::claim_index::Level;
+use crate::supply::Supply;
 
 /// min(q, C·s).
-pub fn share(capacity: Amount, claim: Claim) -> Share {
-    let capacity = capacity.get();
-    Share::of(
-        claim,
-        capacity * claim.subclients.get(),
-        Reason::PerClient { capacity },
-    )
+pub fn solve(bands: &Bands, supply: &Supply) -> Rule {
+    let told = supply.per_client();
+    let given = supply.told.is_some();
+    match told {
+        Some(capacity) => Rule::PerClient(capacity),
+        None if given => match bands.only().level_for(supply.capacity.get()) {
+            Level::AboveAll => Rule::EnoughForAll,
+            Level::At(level) => Rule::PerClient(level),
+        },
+        None => Rule::PerClient(supply.capacity.get()),
+    }
 }

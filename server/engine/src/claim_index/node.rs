@@ -201,6 +201,29 @@ impl Leaf {
         wants + level * (subclients + subclients_after)
     }
 
+    /// The first claim after which no more than `slope` subclients are left, given what stands
+    /// before and after this leaf: its ratio, and D there. It is in this leaf.
+    pub(super) fn vertex(&self, slope: f64, before: f64, after: f64) -> Option<(f64, f64)> {
+        let mut after = after;
+        let mut position = self.len();
+        while position > 0 && after <= slope {
+            position -= 1;
+            let with = after + self.subclients_at(position);
+            if with > slope {
+                let wants: f64 = (0..=position).map(|at| self.wants_at(at)).sum();
+                let level = self.ratio_at(position);
+                return Some((level, before + wants + level * after));
+            }
+            after = with;
+        }
+        None
+    }
+
+    /// The largest ratio.
+    pub(super) fn last_ratio(&self) -> Option<f64> {
+        self.len().checked_sub(1).map(|last| self.ratio_at(last))
+    }
+
     /// The level at which all claims together get `capacity`, which lies in this leaf or at its
     /// edge. None: it is above every claim there is.
     pub(super) fn level_for(
@@ -408,6 +431,21 @@ impl Inner {
             position,
             wants_before: before + wants,
             subclients_after: after + subclients,
+        }
+    }
+
+    /// The child in which the first claim is after which no more than `slope` subclients are left.
+    pub(super) fn find_slope(&self, slope: f64, before: f64, after: f64) -> Found {
+        let mut position = self.len() - 1;
+        let mut after = after;
+        while position > 0 && after + self.subclients[position] <= slope {
+            after += self.subclients[position];
+            position -= 1;
+        }
+        Found {
+            position,
+            wants_before: before + self.wants[..position].iter().sum::<f64>(),
+            subclients_after: after,
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::claim::Claim;
+use crate::amount::Amount;
+use crate::demand::Demand;
 use crate::id::HolderId;
 use crate::lease::Lease;
 use crate::request::Has;
@@ -15,12 +16,40 @@ pub struct HolderAsk<'a> {
     pub holder: &'a HolderId,
     /// See [`crate::request::GetCapacity::sequence`].
     pub sequence: Option<u64>,
-    /// The band, if the algorithm has bands.
-    pub priority: i64,
-    /// Wants, on behalf of how many.
-    pub claim: Claim,
-    /// The most it may be using now.
+    /// What it asks for.
+    pub demand: Demand,
+    /// The most it may be using now, as far as it knows.
     pub has: Option<Has>,
+    /// What it says of itself, if it is a child server.
+    pub report: Option<ServerReport>,
+    /// Asks faster than this get the current lease again.
+    pub floor: Duration,
+}
+
+impl HolderAsk<'_> {
+    /// The most it may be using now, as far as it knows.
+    pub fn word(&self) -> Amount {
+        self.has.map_or(Amount::ZERO, |has| has.capacity)
+    }
+
+    /// Whether its word is all there is. A server in learning mode does not know yet what its
+    /// predecessor gave to others: it acknowledges nothing, and nothing is taken from it.
+    pub fn acknowledges(&self) -> bool {
+        !self.report.as_ref().is_some_and(|report| report.learning)
+    }
+}
+
+/// What a child server says of itself with its demand.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerReport {
+    /// Levels of servers from it down; a leaf is 1.
+    pub height: u32,
+    /// Whether it is in learning mode.
+    pub learning: bool,
+    /// What it may hand out by its own lease.
+    pub has: Option<Amount>,
+    /// The most its holders may be using. Absent: it is of the old kind and does not say.
+    pub outstanding: Option<Amount>,
 }
 
 /// What a holder is told.

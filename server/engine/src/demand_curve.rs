@@ -1,0 +1,348 @@
+//! A demand curve in compressed form: what a child server tells its parent of its demand.
+//!
+//! D(w) = Σ min(q, w·s) over all claims below is concave, non-decreasing and piecewise linear. A
+//! curve keeps some of its corners and joins them by straight lines. A chord of a concave curve
+//! lies below it, so a compressed curve may promise too little and never claims too much.
+//!
+//! **Which corners** (the chord rule for convex functions, as in Rote, *The convergence rate of the
+//! sandwich algorithm*, 1992): start with the first and the last; then, again and again, take the
+//! chord that is farthest below the curve, relative to the curve, and put in the corner that is
+//! farthest above it. That corner is where the curve's slope falls below the chord's, which the
+//! claim index finds in O(log n), so a curve of K points costs O(K log n) and not O(n). A curve
+//! with at most K corners comes out exactly.
+//!
+//! Curves add up by adding up their pieces: each corner is one claim (see
+//! [`DemandCurve::claims`]) in the parent's index, whose own curve is then the sum of all.
+
+use std::collections::BinaryHeap;
+
+use thiserror::Error;
+
+use crate::amount::{Amount, AmountError};
+use crate::claim::{Claim, Subclients};
+use crate::claim_index::{ClaimIndex, Level};
+
+/// Corners in a curve, at most, that a server sends. On random trees of three levels the worst
+/// client is then within 0.3 % of flat max-min (`docs/algorithms.md`); it is 1 KiB a band.
+pub const POINTS_MAX: usize = 64;
+
+/// Corners in a curve, at most, that a server takes from a child.
+pub const POINTS_ACCEPTED_MAX: usize = 1024;
+
+/// Chords closer than this to the curve, relative to it, are the curve.
+const EXACT: f64 = 1e-13;
+
+/// How far, relatively, numbers from outside may be off what they must be: room for the roundings
+/// of whoever computed them.
+const TOLERANCE: f64 = 1e-9;
+
+/// A corner of the curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// So much per subclient.
+    pub level: f64,
+    /// What all together take at that level.
+    pub demand: f64,
+}
+
+/// A concave, non-decreasing curve through the origin that is flat beyond its last point.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DemandCurve {
+    /// Rising in both numbers, all above zero, with slopes that fall.
+    points: Box<[Point]>,
+}
+
+/// Why numbers from outside are no demand curve.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum DemandCurveError {
+    /// The two lists belong together, point by point.
+    #[error("has {levels} levels and {demands} demands; give one demand for each level")]
+    Lengths {
+        /// Of the one.
+        levels: usize,
+        /// Of the other.
+        demands: usize,
+    },
+    /// More than [`POINTS_ACCEPTED_MAX`].
+    #[error("has {0} points; at most {POINTS_ACCEPTED_MAX}")]
+    TooManyPoints(usize),
+    /// A number that is no amount.
+    #[error("point {point}: {problem}")]
+    Number {
+        /// Counted from 0.
+        point: usize,
+        /// What is wrong.
+        problem: AmountError,
+    },
+    /// Not the curve of any claims.
+    #[error("point {0}: levels must rise, demands must not fall, and the slope must not rise")]
+    NotConcave(usize),
+    /// The last demand must be what is wanted in total.
+    #[error("ends at {last}, but {wants} is wanted in total")]
+    NotTheTotal {
+        /// The last demand.
+        last: f64,
+        /// What is wanted.
+        wants: f64,
+    },
+    /// At a low level, everyone takes no more than the level.
+    #[error("takes {demand} at level {level}, more than {clients} clients can")]
+    TooFewClients {
+        /// At the first point.
+        demand: f64,
+        /// Of the first point.
+        level: f64,
+        /// How many there are.
+        clients: f64,
+    },
+}
+
+/// A chord between two corners, and the corner of the true curve that is farthest above it.
+struct Chord {
+    from: Point,
+    to: Point,
+    farthest: Point,
+    /// How far that is above the chord, relative to the curve there.
+    gap: f64,
+}
+
+impl Chord {
+    /// None: nothing of the curve is above the chord.
+    fn between(from: Point, to: Point, index: &ClaimIndex) -> Option<Self> {
+        let width = to.level - from.level;
+        if width <= 0.0 {
+            return None;
+        }
+        let slope = (to.demand - from.demand) / width;
+        let (level, demand) = index.vertex(slope)?;
+        if level <= from.level || level >= to.level || demand <= 0.0 {
+            return None;
+        }
+        let gap = (demand - (from.demand + slope * (level - from.level))) / demand;
+        (gap > EXACT).then_some(Self {
+            from,
+            to,
+            farthest: Point { level, demand },
+            gap,
+        })
+    }
+}
+
+impl PartialEq for Chord {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Chord {}
+
+impl PartialOrd for Chord {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// By gap; of equal ones the lower level is the greater.
+impl Ord for Chord {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let by_gap = self.gap.total_cmp(&other.gap);
+        by_gap.then(other.from.level.total_cmp(&self.from.level))
+    }
+}
+
+impl DemandCurve {
+    /// The curve of all claims in an index, in at most `points_max` points. O(K log n).
+    pub fn of(index: &ClaimIndex, points_max: usize) -> Self {
+        let wants = index.total_wants();
+        let Some(highest) = index.highest_ratio().filter(|_| wants > 0.0) else {
+            return Self::default();
+        };
+        let origin = Point {
+            level: 0.0,
+            demand: 0.0,
+        };
+        let last = Point {
+            level: highest,
+            demand: wants,
+        };
+        let mut points = Vec::with_capacity(points_max);
+        points.push(last);
+        let mut chords = BinaryHeap::with_capacity(2 * points_max);
+        chords.extend(Chord::between(origin, last, index));
+        while points.len() < points_max {
+            let Some(worst) = chords.pop() else { break };
+            points.push(worst.farthest);
+            chords.extend(Chord::between(worst.from, worst.farthest, index));
+            chords.extend(Chord::between(worst.farthest, worst.to, index));
+        }
+        points.sort_by(|a, b| a.level.total_cmp(&b.level));
+        Self::concave(points)
+    }
+
+    /// The curve of equal claims: `wants` in total by `clients` together.
+    pub fn of_equals(wants: Amount, clients: f64) -> Self {
+        if wants.is_zero() || clients <= 0.0 {
+            return Self::default();
+        }
+        Self {
+            points: Box::new([Point {
+                level: wants.get() / clients,
+                demand: wants.get(),
+            }]),
+        }
+    }
+
+    /// Parses a curve from outside, of so many clients that want so much in total.
+    ///
+    /// # Errors
+    ///
+    /// If it is not the curve of any such claims.
+    pub fn parse(
+        levels: &[f64],
+        demands: &[f64],
+        wants: Amount,
+        clients: f64,
+    ) -> Result<Self, DemandCurveError> {
+        if levels.len() != demands.len() {
+            return Err(DemandCurveError::Lengths {
+                levels: levels.len(),
+                demands: demands.len(),
+            });
+        }
+        if levels.len() > POINTS_ACCEPTED_MAX {
+            return Err(DemandCurveError::TooManyPoints(levels.len()));
+        }
+        let mut points: Vec<Point> = Vec::with_capacity(levels.len());
+        let (mut before, mut slope_before) = (
+            Point {
+                level: 0.0,
+                demand: 0.0,
+            },
+            f64::INFINITY,
+        );
+        for (number, (level, demand)) in levels.iter().zip(demands).enumerate() {
+            let problem = |problem| DemandCurveError::Number {
+                point: number,
+                problem,
+            };
+            let point = Point {
+                level: Amount::new(*level).map_err(problem)?.get(),
+                demand: Amount::new(*demand).map_err(problem)?.get(),
+            };
+            let slope = (point.demand - before.demand) / (point.level - before.level);
+            // The slope of a short chord is known only as well as the demands at its ends are.
+            let noise = TOLERANCE * point.demand / (point.level - before.level);
+            let rises = point.level > before.level && point.demand >= before.demand;
+            if !rises || slope > slope_before * (1.0 + TOLERANCE) + noise {
+                return Err(DemandCurveError::NotConcave(number));
+            }
+            (before, slope_before) = (point, slope);
+            points.push(point);
+        }
+        if (before.demand - wants.get()).abs() > TOLERANCE * wants.get() {
+            return Err(DemandCurveError::NotTheTotal {
+                last: before.demand,
+                wants: wants.get(),
+            });
+        }
+        if let Some(first) = points.first()
+            && first.demand > first.level * clients * (1.0 + TOLERANCE)
+        {
+            return Err(DemandCurveError::TooFewClients {
+                demand: first.demand,
+                level: first.level,
+                clients,
+            });
+        }
+        Ok(Self::concave(points))
+    }
+
+    /// Points of which the slopes between them fall but for roundings, without those that do not
+    /// bend the curve downwards.
+    fn concave(points: Vec<Point>) -> Self {
+        let mut kept: Vec<Point> = Vec::with_capacity(points.len());
+        for point in points {
+            while let Some(last) = kept.last() {
+                let before = kept.len().checked_sub(2).and_then(|at| kept.get(at));
+                let (level, demand) = before.map_or((0.0, 0.0), |p| (p.level, p.demand));
+                let slope_in = (last.demand - demand) / (last.level - level);
+                let slope_out = (point.demand - last.demand) / (point.level - last.level);
+                // Also below what is the least part of a client.
+                if slope_in - slope_out > slope_in * 1e-12 {
+                    break;
+                }
+                kept.pop();
+            }
+            kept.push(point);
+        }
+        Self {
+            points: kept.into_boxed_slice(),
+        }
+    }
+
+    /// The corners, by rising level.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// What all together take at a level.
+    pub fn demand_at(&self, level: f64) -> f64 {
+        let position = self.points.partition_point(|point| point.level <= level);
+        let before = position.checked_sub(1).and_then(|at| self.points.get(at));
+        let (from_level, from_demand) = before.map_or((0.0, 0.0), |p| (p.level, p.demand));
+        match self.points.get(position) {
+            Some(to) => {
+                let slope = (to.demand - from_demand) / (to.level - from_level);
+                from_demand + slope * (level - from_level).max(0.0)
+            }
+            None => from_demand,
+        }
+    }
+
+    /// What all together take when the water stands there.
+    pub fn at(&self, level: Level) -> f64 {
+        match level {
+            Level::AboveAll => self.points.last().map_or(0.0, |last| last.demand),
+            Level::At(level) => self.demand_at(level),
+        }
+    }
+
+    /// The claims of which this is the curve, `clients` subclients in total: one for each corner,
+    /// with its level as the ratio and the fall of the slope there as its subclients; and one that
+    /// wants nothing, for the clients that the first slope does not account for.
+    pub fn claims(&self, clients: f64) -> impl Iterator<Item = Claim> {
+        let mut before = Point {
+            level: 0.0,
+            demand: 0.0,
+        };
+        let mut slopes = Vec::with_capacity(self.points.len() + 1);
+        for point in &self.points {
+            slopes.push((point.demand - before.demand) / (point.level - before.level));
+            before = *point;
+        }
+        slopes.push(0.0);
+        let idle = clients - slopes.first().copied().unwrap_or_default();
+        let idle = Subclients::new(idle)
+            .ok()
+            .filter(|idle| idle.get() > clients * 1e-9)
+            .map(|subclients| Claim {
+                wants: Amount::ZERO,
+                subclients,
+            });
+        let corners: Vec<Claim> = self
+            .points
+            .iter()
+            .zip(slopes.iter().zip(slopes.iter().skip(1)))
+            .filter_map(|(point, (slope, after))| {
+                let subclients = Subclients::new(slope - after).ok()?;
+                let wants = Amount::from_computed(point.level * subclients.get());
+                Some(Claim { wants, subclients })
+            })
+            .collect();
+        corners.into_iter().chain(idle)
+    }
+}
+
+#[cfg(test)]
+#[path = "demand_curve/tests.rs"]
+mod tests;

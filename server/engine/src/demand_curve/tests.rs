@@ -1,0 +1,149 @@
+//! Curves against the claims they were made of.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn amount(value: f64) -> Amount {
+    Amount::new(value).unwrap()
+}
+
+fn index_of(claims: &[(f64, f64)]) -> ClaimIndex {
+    let mut index = ClaimIndex::default();
+    for (wants, subclients) in claims {
+        index.insert(Claim {
+            wants: amount(*wants),
+            subclients: Subclients::new(*subclients).unwrap(),
+        });
+    }
+    index
+}
+
+fn rebuilt(curve: &DemandCurve, clients: f64) -> ClaimIndex {
+    let mut index = ClaimIndex::default();
+    curve.claims(clients).for_each(|claim| index.insert(claim));
+    index
+}
+
+fn close(a: f64, b: f64, tolerance: f64) -> bool {
+    (a - b).abs() <= tolerance * a.abs().max(b.abs()) + 1e-12
+}
+
+#[test]
+fn the_worked_example_one_big_and_nine_small() {
+    let mut claims = vec![(1000.0, 1.0)];
+    claims.extend([(1.0, 1.0); 9]);
+    let curve = DemandCurve::of(&index_of(&claims), 64);
+    let points: Vec<_> = curve.points().iter().map(|p| (p.level, p.demand)).collect();
+    assert_eq!(points, [(1.0, 10.0), (1000.0, 1009.0)]);
+    let pieces: Vec<_> = curve
+        .claims(10.0)
+        .map(|claim| (claim.wants.get(), claim.subclients.get()))
+        .collect();
+    assert_eq!(pieces, [(9.0, 9.0), (1000.0, 1.0)]);
+}
+
+#[test]
+fn who_wants_nothing_is_counted_and_takes_nothing() {
+    let curve = DemandCurve::of(&index_of(&[(0.0, 1.0), (0.0, 1.0), (5.0, 1.0)]), 64);
+    assert_eq!(curve.points().len(), 1);
+    assert_eq!(rebuilt(&curve, 3.0).total_subclients(), 3.0);
+    assert_eq!(rebuilt(&curve, 3.0).total_wants(), 5.0);
+    assert_eq!(
+        DemandCurve::of(&ClaimIndex::default(), 64),
+        DemandCurve::default()
+    );
+    assert_eq!(DemandCurve::default().demand_at(7.0), 0.0);
+}
+
+#[test]
+fn what_is_no_demand_curve_is_refused_and_says_why() {
+    type Case<'a> = (&'a [f64], &'a [f64], f64, f64, &'a str);
+    let cases: [Case<'_>; 10] = [
+        (&[1.0], &[], 0.0, 1.0, "1 levels and 0 demands"),
+        (&[f64::NAN], &[1.0], 1.0, 1.0, "not a number"),
+        (&[1.0], &[-1.0], 1.0, 1.0, "negative"),
+        (&[1.0, 1.0], &[1.0, 2.0], 2.0, 9.0, "levels must rise"),
+        (&[1.0, 2.0], &[2.0, 1.0], 1.0, 9.0, "must not fall"),
+        (&[1.0, 2.0], &[1.0, 3.0], 3.0, 9.0, "slope must not rise"),
+        (&[1.0], &[1.0], 2.0, 1.0, "2 is wanted in total"),
+        (&[], &[], 2.0, 1.0, "2 is wanted in total"),
+        (&[1.0], &[5.0], 5.0, 4.0, "more than 4 clients can"),
+        (&[1e300], &[5.0], 5.0, 4.0, "above the largest"),
+    ];
+    for (levels, demands, wants, clients, message) in cases {
+        let error = DemandCurve::parse(levels, demands, amount(wants), clients).unwrap_err();
+        assert!(error.to_string().contains(message), "{error}");
+    }
+    let many: Vec<f64> = (1..=1025).map(f64::from).collect();
+    assert_eq!(
+        DemandCurve::parse(&many, &many, amount(1025.0), 2.0),
+        Err(DemandCurveError::TooManyPoints(1025))
+    );
+}
+
+/// Claims as they may come: equal ones, idle ones, some over nine orders of magnitude.
+fn claims() -> impl Strategy<Value = Vec<(f64, f64)>> {
+    let wants = prop_oneof![
+        Just(0.0),
+        Just(10.0),
+        0.0..100.0,
+        (-4.0..5.0).prop_map(|e: f64| 10f64.powf(e))
+    ];
+    let subclients = prop_oneof![4 => Just(1.0), 1 => 0.01..50.0];
+    prop::collection::vec((wants, subclients), 0..200)
+}
+
+proptest! {
+    #[test]
+    fn a_curve_with_enough_points_is_exact(claims in claims()) {
+        let index = index_of(&claims);
+        let curve = DemandCurve::of(&index, 1000);
+        for (wants, subclients) in &claims {
+            for level in [wants / subclients, wants / subclients * 0.7, wants / subclients * 1.3] {
+                let (told, truth) = (curve.demand_at(level), index.demand_at(level));
+                prop_assert!(close(told, truth, 1e-11), "{told} for {truth} at {level}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_compressed_curve_never_claims_too_much_and_keeps_the_totals(
+        claims in claims(),
+        points in 1..40_usize,
+    ) {
+        let index = index_of(&claims);
+        let curve = DemandCurve::of(&index, points);
+        prop_assert!(curve.points().len() <= points);
+        prop_assert!(close(curve.at(Level::AboveAll), index.total_wants(), 1e-12));
+        for (wants, subclients) in &claims {
+            for level in [wants / subclients, wants / subclients * 0.7, wants / subclients * 1.3] {
+                let (told, truth) = (curve.demand_at(level), index.demand_at(level));
+                prop_assert!(told <= truth * (1.0 + 1e-12), "{told} for {truth} at {level}");
+            }
+        }
+        let clients = index.total_subclients();
+        let again = rebuilt(&curve, clients);
+        prop_assert!(close(again.total_wants(), index.total_wants(), 1e-9));
+        prop_assert!(close(again.total_subclients(), clients, 1e-9));
+    }
+
+    #[test]
+    fn what_is_sent_is_accepted_and_means_the_same(claims in claims()) {
+        let index = index_of(&claims);
+        let curve = DemandCurve::of(&index, POINTS_MAX);
+        let levels: Vec<f64> = curve.points().iter().map(|p| p.level).collect();
+        let demands: Vec<f64> = curve.points().iter().map(|p| p.demand).collect();
+        let wants = Amount::from_computed(index.total_wants());
+        let parsed = DemandCurve::parse(&levels, &demands, wants, index.total_subclients());
+        prop_assert_eq!(parsed, Ok(curve));
+    }
+
+    #[test]
+    fn pieces_add_up_to_the_curve(claims in claims(), level in 0.0..200.0) {
+        let index = index_of(&claims);
+        let curve = DemandCurve::of(&index, 16);
+        let again = rebuilt(&curve, index.total_subclients());
+        prop_assert!(close(again.demand_at(level), curve.demand_at(level), 1e-9));
+    }
+}

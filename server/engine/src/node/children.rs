@@ -1,0 +1,235 @@
+//! A node's child servers: their requests, and what they are told unasked.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::demand::Demand;
+use crate::id::{HolderId, HolderName, ResourceId};
+use crate::node::mastership::Outcome;
+use crate::node::{Entry, Node};
+use crate::request::server::{
+    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
+};
+use crate::request::{Has, Refusal, RefusalReason};
+use crate::resource::Resource;
+use crate::resource::ask::{HolderAsk, ServerReport};
+use crate::snapshot::LeaseSnapshot;
+use crate::time::Time;
+
+/// A child server is an ancestor of this one, or this one itself.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the node {child} cannot be a child of {node}: its capacity would come from itself, by way of \
+     {path}; check --node and --parent of the servers on this way",
+    path = path.join(" → ")
+)]
+pub struct Cycle {
+    /// Who asked.
+    pub child: String,
+    /// Who was asked.
+    pub node: String,
+    /// From the asked node up to the one that asked.
+    pub path: Vec<String>,
+}
+
+/// What is to be told to child servers.
+#[derive(Debug, Default)]
+pub struct Children {
+    /// Those that have a stream open.
+    subscribed: BTreeSet<HolderName>,
+    /// Resources of which they may get something else now.
+    unsettled: BTreeSet<ResourceId>,
+}
+
+/// Resources whose child servers are looked at in one round.
+const RESOURCES_PER_ROUND: usize = 256;
+
+impl Children {
+    pub(super) fn note_unsettled(&mut self, id: &ResourceId, resource: &Resource) {
+        if !self.subscribed.is_empty() && resource.children().next().is_some() {
+            self.unsettled.insert(id.clone());
+        }
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.unsettled.clear();
+    }
+}
+
+impl Node {
+    /// A child server asks for capacity, on behalf of its holders.
+    ///
+    /// # Errors
+    ///
+    /// If the child is an ancestor of this node; nothing is changed then.
+    pub fn handle_get_server_capacity(
+        &mut self,
+        request: &GetServerCapacity,
+        via: Via,
+        now: Time,
+    ) -> Result<Outcome<GetServerCapacityReply>, Cycle> {
+        self.check_cycle(&request.server)?;
+        if !self.mastership.is_master() {
+            self.counters.redirected += 1;
+            return Ok(Outcome::NotMaster(self.mastership.clone()));
+        }
+        let mut reply = self.empty_reply();
+        let mut seen = BTreeSet::new();
+        for ask in &request.asks {
+            let answer = if seen.insert(&ask.resource) {
+                self.handle_server_ask(request, ask, via, now)
+            } else {
+                Err(RefusalReason::Duplicate)
+            };
+            match answer {
+                Ok(lease) => reply.leases.push(lease),
+                Err(reason) => {
+                    self.counters.refused += 1;
+                    reply.refused.push(Refusal {
+                        resource: ask.resource.clone(),
+                        reason,
+                    });
+                }
+            }
+        }
+        Ok(Outcome::Served(reply))
+    }
+
+    /// A child server has a stream open, or has it no more.
+    pub fn handle_subscription(&mut self, server: &HolderName, open: bool) {
+        if open {
+            self.children.subscribed.insert(server.clone());
+        } else {
+            self.children.subscribed.remove(server);
+        }
+    }
+
+    /// Whether [`Node::poll_pushes`] may have something to tell.
+    pub fn has_pushes(&self) -> bool {
+        !self.children.unsettled.is_empty()
+    }
+
+    /// What child servers with a stream get from now on, where that is not what they were told.
+    /// Looks at a bounded number of resources; there may be more.
+    pub fn poll_pushes(&mut self, now: Time) -> Vec<(HolderName, GetServerCapacityReply)> {
+        let mut leases: Vec<(HolderName, ServerLease)> = Vec::new();
+        for _ in 0..RESOURCES_PER_ROUND {
+            let Some(id) = self.children.unsettled.pop_first() else {
+                break;
+            };
+            let Some(Entry { resource, .. }) = self.resources.get_mut(&id) else {
+                continue;
+            };
+            let children: Vec<_> = resource
+                .children()
+                .filter(|(name, _)| self.children.subscribed.contains(*name))
+                .map(|(name, slot)| (name.clone(), slot))
+                .collect();
+            for (name, slot) in children {
+                let floor = self.config.refresh_floor;
+                let lease = resource
+                    .regrant(slot, floor, now)
+                    .and_then(|answer| resource.server_lease(&name, &answer, now));
+                leases.extend(lease.map(|lease| (name, lease)));
+            }
+            self.settle(&id);
+            // What was granted just now is no reason to look again.
+            self.children.unsettled.remove(&id);
+        }
+        leases.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut replies: Vec<(HolderName, GetServerCapacityReply)> = Vec::new();
+        for (name, lease) in leases {
+            if replies.last().is_none_or(|(last, _)| *last != name) {
+                replies.push((name, self.empty_reply()));
+            }
+            if let Some((_, reply)) = replies.last_mut() {
+                reply.leases.push(lease);
+            }
+        }
+        replies
+    }
+
+    /// The child servers that hold something of a resource.
+    pub fn child_snapshots(&self, resource: &ResourceId) -> Vec<LeaseSnapshot> {
+        self.resources
+            .get(resource)
+            .map_or_else(Vec::new, |entry| entry.resource.child_snapshots())
+    }
+
+    fn empty_reply(&self) -> GetServerCapacityReply {
+        let own = std::iter::once(self.config.name.clone());
+        GetServerCapacityReply {
+            ancestors: own.chain(self.ancestors().iter().cloned()).collect(),
+            ..GetServerCapacityReply::default()
+        }
+    }
+
+    fn check_cycle(&self, child: &HolderName) -> Result<(), Cycle> {
+        let node = &self.config.name;
+        let up: Vec<&str> = std::iter::once(node.as_str())
+            .chain(self.ancestors().iter().map(String::as_str))
+            .collect();
+        match up.iter().position(|name| *name == child.as_str()) {
+            None => Ok(()),
+            Some(position) => Err(Cycle {
+                child: child.to_string(),
+                node: node.clone(),
+                path: up
+                    .iter()
+                    .take(position + 1)
+                    .map(|n| (*n).to_owned())
+                    .collect(),
+            }),
+        }
+    }
+
+    fn handle_server_ask(
+        &mut self,
+        request: &GetServerCapacity,
+        ask: &ServerAsk,
+        via: Via,
+        now: Time,
+    ) -> Result<ServerLease, RefusalReason> {
+        let id = &ask.resource;
+        if !self.resources.contains_key(id) {
+            self.add_resource(id, now)?;
+        }
+        let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
+            return Err(RefusalReason::UnknownResource);
+        };
+        let has = ask.has.map(|has| has.capacity);
+        let word = [has, ask.outstanding].into_iter().flatten().max();
+        let holder = HolderId::server(request.server.clone());
+        let holder_ask = HolderAsk {
+            holder: &holder,
+            sequence: request.sequence,
+            demand: Demand::Server(ask.demand.clone()),
+            has: word.map(|capacity| Has {
+                capacity,
+                expires_in: ask.has.and_then(|has| has.expires_in),
+            }),
+            report: Some(ServerReport {
+                height: request.height,
+                learning: ask.learning,
+                has,
+                outstanding: ask.outstanding,
+            }),
+            floor: match via {
+                Via::Poll => self.config.refresh_floor,
+                Via::Stream => Duration::ZERO,
+            },
+        };
+        let answer = resource.handle_ask(&holder_ask, &self.config.limits, now);
+        let lease = answer.and_then(|answer| {
+            let lease = resource.server_lease(&request.server, &answer, now);
+            // It was just found or put in.
+            Ok((answer, lease.ok_or(RefusalReason::NotReady)?))
+        });
+        self.settle(id);
+        let (answer, lease) = lease?;
+        self.count(&answer);
+        Ok(lease)
+    }
+}

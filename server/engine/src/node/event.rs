@@ -1,0 +1,62 @@
+//! What a node has to tell, for logs.
+
+use crate::id::ResourceId;
+use crate::request::RefusalReason;
+
+/// Something worth a line in the log.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A resource got its first holder.
+    ResourceAdded {
+        /// Which.
+        resource: ResourceId,
+        /// The glob of the template it takes its capacity from. Absent: a parent says.
+        template: Option<String>,
+    },
+    /// A resource's last lease ended; nothing is known of it any more.
+    ResourceDropped {
+        /// Which.
+        resource: ResourceId,
+    },
+    /// A resource's learning mode ended.
+    LearningEnded {
+        /// Which.
+        resource: ResourceId,
+    },
+    /// New templates put a resource's capacity below what is out: nothing new is granted until it
+    /// fits.
+    CapacityBelowReserved {
+        /// Which.
+        resource: ResourceId,
+        /// The capacity now.
+        capacity: f64,
+        /// The most that may be in use.
+        reserved: f64,
+    },
+    /// The template of a resource with leases out is gone: they run down.
+    TemplateGone {
+        /// Which.
+        resource: ResourceId,
+    },
+    /// The parent refuses a resource, which it did not before.
+    RefusedByParent {
+        /// Which.
+        resource: ResourceId,
+        /// Why.
+        reason: RefusalReason,
+    },
+    /// The parent's answer makes no sense; what was there before stays in force.
+    ParentTalksNonsense {
+        /// About which resource.
+        resource: ResourceId,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// This node is among its parent's ancestors: nothing the parent says counts.
+    Cycle {
+        /// The nodes from the parent up.
+        ancestors: Vec<String>,
+    },
+    /// The cycle is no more.
+    CycleEnded,
+}

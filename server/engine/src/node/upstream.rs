@@ -1,0 +1,232 @@
+//! A node's way up: which resources the parent is to be asked for and when, and its answers.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::id::{HolderName, ResourceId};
+use crate::node::event::Event;
+use crate::node::{Entry, Node};
+use crate::request::server::{GetServerCapacity, GetServerCapacityReply};
+use crate::request::{Refusal, RefusalReason};
+use crate::resource::Resource;
+use crate::resource::upstream::{Applied, Pace};
+use crate::time::Time;
+
+/// Resources in one request, at most.
+const RESOURCES_PER_REQUEST_MAX: usize = 500;
+
+/// What a node knows of its parent.
+#[derive(Debug)]
+pub struct NodeUpstream {
+    pace: Pace,
+    /// When to ask for which resource.
+    due: BTreeSet<(Time, ResourceId)>,
+    sequence: u64,
+    /// The nodes from the parent up to the root.
+    ancestors: Vec<String>,
+    in_cycle: bool,
+}
+
+impl Default for NodeUpstream {
+    fn default() -> Self {
+        let second = Duration::from_secs(1);
+        Self {
+            pace: Pace {
+                round: second,
+                slow: second,
+            },
+            due: BTreeSet::new(),
+            sequence: 0,
+            ancestors: Vec::new(),
+            in_cycle: false,
+        }
+    }
+}
+
+impl NodeUpstream {
+    /// How soon what changed goes up.
+    pub(super) fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    pub(super) fn reschedule(
+        &mut self,
+        id: &ResourceId,
+        before: Option<Time>,
+        after: Option<Time>,
+    ) {
+        if before != after {
+            if let Some(time) = before {
+                self.due.remove(&(time, id.clone()));
+            }
+            if let Some(time) = after {
+                self.due.insert((time, id.clone()));
+            }
+        }
+    }
+
+    /// Mastership changed: nothing is asked for any more. The sequence goes on.
+    pub(super) fn forget(&mut self) {
+        self.due.clear();
+    }
+}
+
+impl Node {
+    /// When [`Node::poll_upstream_request`] has something to ask. None: not as long as nothing
+    /// changes.
+    pub fn poll_upstream_timeout(&self) -> Option<Time> {
+        self.upstream.due.first().map(|(time, _)| *time)
+    }
+
+    /// What to ask the parent now, if anything is due. There may be more: ask again.
+    ///
+    /// `wall_micros` is the wall clock in microseconds, from which sequences start: they grow over
+    /// restarts, and over the servers of a node.
+    pub fn poll_upstream_request(
+        &mut self,
+        wall_micros: u64,
+        now: Time,
+    ) -> Option<GetServerCapacity> {
+        let first = self.upstream.due.first().map(|(time, _)| *time)?;
+        let server = HolderName::new(&self.config.name).ok()?;
+        if first > now || !self.mastership.is_master() {
+            return None;
+        }
+        // What is due soon goes with what is due now.
+        let soon = now + self.upstream.pace.round / 4;
+        let ids: Vec<ResourceId> = self
+            .upstream
+            .due
+            .iter()
+            .take_while(|(time, _)| *time <= soon)
+            .take(RESOURCES_PER_REQUEST_MAX)
+            .map(|(_, id)| id.clone())
+            .collect();
+        let sequence = wall_micros.max(self.upstream.sequence + 1);
+        self.upstream.sequence = sequence;
+        let mut request = GetServerCapacity {
+            server,
+            sequence: Some(sequence),
+            height: 1,
+            asks: Vec::with_capacity(ids.len()),
+        };
+        for id in ids {
+            if let Some(Entry { resource, .. }) = self.resources.get_mut(&id) {
+                request.height = request.height.max(resource.height());
+                request.asks.extend(resource.ask_upstream(sequence, now));
+            }
+            self.settle(&id);
+        }
+        (!request.asks.is_empty()).then_some(request)
+    }
+
+    /// The parent answered, or told something unasked. Every resource stands on its own: what
+    /// makes no sense changes nothing and is told as an [`Event`].
+    pub fn handle_upstream_reply(&mut self, reply: &GetServerCapacityReply, now: Time) {
+        if reply.ancestors.contains(&self.config.name) {
+            if !std::mem::replace(&mut self.upstream.in_cycle, true) {
+                self.tell(Event::Cycle {
+                    ancestors: reply.ancestors.clone(),
+                });
+            }
+            for lease in &reply.leases {
+                self.handle_upstream_refusal(&lease.resource, RefusalReason::RefusedByParent, now);
+            }
+            for Refusal { resource, reason } in &reply.refused {
+                self.handle_upstream_refusal(resource, *reason, now);
+            }
+            return;
+        }
+        if std::mem::replace(&mut self.upstream.in_cycle, false) {
+            self.tell(Event::CycleEnded);
+        }
+        self.upstream.ancestors.clone_from(&reply.ancestors);
+        for lease in &reply.leases {
+            let Some(Entry { resource, .. }) = self.resources.get_mut(&lease.resource) else {
+                continue;
+            };
+            let over_before = resource.overcommitted().is_some();
+            let applied = resource.handle_upstream_lease(lease, now);
+            let over = resource.overcommitted().filter(|_| !over_before);
+            match applied {
+                Ok(Applied::Behind(sequence)) => {
+                    self.upstream.sequence = self.upstream.sequence.max(sequence);
+                }
+                Ok(Applied::InForce | Applied::Stale) => {}
+                Err(problem) => self.handle_upstream_nonsense(&lease.resource, problem, now),
+            }
+            if let Some((capacity, reserved)) = over {
+                self.tell(Event::CapacityBelowReserved {
+                    resource: lease.resource.clone(),
+                    capacity,
+                    reserved,
+                });
+            }
+            self.settle(&lease.resource);
+        }
+        for Refusal { resource, reason } in &reply.refused {
+            self.handle_upstream_refusal(resource, *reason, now);
+        }
+    }
+
+    /// The parent's answer about a resource makes no sense; why, for the log.
+    pub fn handle_upstream_nonsense(&mut self, id: &ResourceId, problem: String, now: Time) {
+        let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
+            return;
+        };
+        if resource.handle_upstream_nonsense(now) {
+            self.tell(Event::ParentTalksNonsense {
+                resource: id.clone(),
+                problem,
+            });
+        }
+        self.settle(id);
+    }
+
+    /// Whatever was asked and not answered is lost: the connection broke, or time is over.
+    pub fn handle_upstream_lost(&mut self, now: Time) {
+        self.for_each_resource(|resource| resource.handle_upstream_lost(now));
+    }
+
+    /// How soon what changes goes up from now on.
+    pub fn handle_upstream_pace(&mut self, pace: Pace) {
+        if self.upstream.pace != pace {
+            self.upstream.pace = pace;
+            self.for_each_resource(|_| {});
+        }
+    }
+
+    /// The nodes from the parent up to the root, as far as the parent has told.
+    pub fn ancestors(&self) -> &[String] {
+        &self.upstream.ancestors
+    }
+
+    /// Whether this node is among its parent's ancestors.
+    pub fn is_in_cycle(&self) -> bool {
+        self.upstream.in_cycle
+    }
+
+    fn handle_upstream_refusal(&mut self, id: &ResourceId, reason: RefusalReason, now: Time) {
+        let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
+            return;
+        };
+        if resource.handle_upstream_refusal(reason, now) {
+            self.tell(Event::RefusedByParent {
+                resource: id.clone(),
+                reason,
+            });
+        }
+        self.settle(id);
+    }
+
+    /// Changes every resource. O(resources): for what happens to the connection as a whole.
+    fn for_each_resource(&mut self, mut change: impl FnMut(&mut Resource)) {
+        let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
+        for id in ids {
+            if let Some(Entry { resource, .. }) = self.resources.get_mut(&id) {
+                change(resource);
+            }
+            self.settle(&id);
+        }
+    }
+}

@@ -1,0 +1,590 @@
+//! How a request becomes a lease.
+//!
+//! The algorithm says what a holder *should* have. What it gets *now* is bounded by what others may
+//! still be using: gets = min(share, C − Σ reserved of the others). Since Σ reserved is kept
+//! exactly, Σ reserved ≤ C holds to the last bit, and is asserted after every decision
+//! (`docs/algorithms.md`, "What is reserved").
+//!
+//! **When the capacity is lowered** below what is out, nothing can be taken back; everyone shrinks
+//! at its next refresh. By the bound alone the first to come would be cut to nothing, only to grow
+//! again when the others have shrunk. So a holder may keep what it had reserved, up to its share
+//! of the lowered capacity by the claims of that moment. These shares add up to the capacity, so
+//! once everyone has refreshed, it fits; and who has no more than its share loses nothing.
+//!
+//! **Below the root**, a resource without a lease of its own cannot decide anything. Its holders
+//! are told to keep what they have and to ask again; what they say they have is remembered, and
+//! goes up to the parent, which in learning mode gives it back.
+
+use std::time::Duration;
+
+use crate::algorithm::{self, Bound, Reason, Rule, Share, Why};
+use crate::amount::Amount;
+use crate::id::HolderKind;
+use crate::lease::{Lease, Leases};
+use crate::lease_table::{Holding, Slot};
+use crate::node::Limits;
+use crate::refresh;
+use crate::request::RefusalReason;
+use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
+use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
+use crate::template::Shrink;
+use crate::time::Time;
+
+/// A shortfall below this part of the share, or of the capacity, is rounding, not waiting.
+const ROUNDING: f64 = 1e-12;
+
+/// How long the claim of a holder counts that was told to ask again.
+const PENDING_LENGTH: Duration = Duration::from_secs(20);
+
+/// A lowering of the capacity below what was out.
+#[derive(Clone, Debug)]
+pub struct Lowering {
+    /// Counts them.
+    number: u32,
+    /// How the lowered capacity is divided among the claims of that moment.
+    rule: Rule,
+}
+
+impl Default for Lowering {
+    fn default() -> Self {
+        Self {
+            number: 0,
+            rule: Rule::EnoughForAll,
+        }
+    }
+}
+
+impl Lowering {
+    /// One more.
+    pub fn next(&self, rule: Rule) -> Self {
+        Self {
+            number: self.number.wrapping_add(1),
+            rule,
+        }
+    }
+
+    /// What a holder may keep that has not asked since.
+    fn kept(&self, holding: &Holding) -> Amount {
+        let share = self.rule.share_of(&holding.demand).amount;
+        // Rounded down by more than all roundings that follow, so that what is kept fits.
+        Amount::from_computed(share.get() * (1.0 - 1e-13)).min(holding.reserved())
+    }
+}
+
+/// A decision, before it becomes a lease.
+#[derive(Clone, Copy, Debug)]
+struct Grant {
+    share: Share,
+    gets: Amount,
+    /// The most it could have got.
+    room: Amount,
+    /// It gets less than its share because of what others hold.
+    waits: bool,
+    why: Why,
+}
+
+impl Resource {
+    /// A request of a holder.
+    ///
+    /// # Errors
+    ///
+    /// If the template is gone, the parent refuses the resource, or a limit is reached: nothing is
+    /// changed then. [`RefusalReason::NotReady`] if this server has no lease itself yet.
+    pub fn handle_ask(
+        &mut self,
+        ask: &HolderAsk<'_>,
+        limits: &Limits,
+        now: Time,
+    ) -> Result<Answer, RefusalReason> {
+        if !self.has_source() {
+            return Err(RefusalReason::UnknownResource);
+        }
+        if let Some(reason) = self.upstream.as_ref().and_then(|up| up.refused(now)) {
+            return Err(reason);
+        }
+        self.expire(EXPIRIES_PER_REQUEST, now);
+        let slot = self.table.find(ask.holder.kind, ask.holder.name.as_str());
+        let known = slot.and_then(|slot| Some((slot, self.table.get(slot)?)));
+        if let Some((slot, holding)) = known {
+            if holding.has_seen(ask.sequence) {
+                return Ok(self.current(slot, ask.floor, AnswerKind::OutOfOrder, now));
+            }
+            let since = now.since(holding.decided_at);
+            // Others wait for what an acknowledgement frees. One comes for each shrink, no more.
+            let newest = holding.newest().capacity;
+            let acknowledges =
+                ask.acknowledges() && ask.word() <= newest && newest < holding.reserved();
+            if since < ask.floor && !acknowledges && holding.pending.is_none() {
+                return Ok(self.answer_too_early(slot, ask, ask.floor - since, now));
+            }
+        }
+        self.check_limits(slot, ask, limits)?;
+        if self.must_wait_for_parent(slot, ask, now) {
+            self.note_pending(slot, ask, now);
+            return Err(RefusalReason::NotReady);
+        }
+        let was_overcommitted = self.overcommitted().is_some();
+        let wanted_before = known.map(|(_, holding)| holding.demand.wants());
+        let slot = match slot {
+            Some(slot) => self.decide_for_known(slot, ask, now),
+            None => self.decide_for_new(ask, now),
+        };
+        debug_assert!(
+            was_overcommitted || self.overcommitted().is_none(),
+            "{}: a grant took Σ reserved above the capacity",
+            self.id
+        );
+        let grew = wanted_before.is_none_or(|before| ask.demand.wants() > before);
+        let refresh_in = self.plan_refresh(slot, grew, ask.floor, now);
+        let lowering = self.lowering.number;
+        self.table.note(slot, |holding| {
+            holding.sequence = ask.sequence.unwrap_or(holding.sequence);
+            holding.pending = None;
+            holding.decided_at = now;
+            holding.refresh_at = now + refresh_in;
+            holding.lowering = lowering;
+            holding.report = ask.report.clone().map(Box::new);
+        });
+        self.unsettled = true;
+        Ok(self.current(slot, refresh_in, AnswerKind::Decided, now))
+    }
+
+    /// Decides anew for a child server that did not ask, by what it last asked. None: it would
+    /// get and be told just what it has.
+    pub fn regrant(&mut self, slot: Slot, floor: Duration, now: Time) -> Option<Answer> {
+        let holding = self.table.get(slot)?;
+        if holding.pending.is_some()
+            || self.learning_remaining(now).is_some()
+            || !self.has_lease(now)
+        {
+            return None;
+        }
+        let (held, newest) = (holding.reserved(), holding.newest());
+        let kept = if holding.lowering == self.lowering.number {
+            newest.capacity
+        } else {
+            self.lowering.kept(holding)
+        };
+        let (share_before, keeps) = (
+            holding.share,
+            holding.report.as_ref().is_some_and(|r| r.learning),
+        );
+        let demand = holding.demand.clone();
+        let share =
+            algorithm::solve(&self.algorithm, &self.bands, &self.supply, &demand).share_of(&demand);
+        let grant = self.grant_share(share, held, kept, keeps.then_some(newest.capacity));
+        let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * ROUNDING;
+        if same(grant.gets, newest.capacity) && same(grant.share.amount, share_before) {
+            return None;
+        }
+        let lowering = self.lowering.number;
+        self.give(slot, &grant, now);
+        let refresh_in = self.plan_refresh(slot, false, floor, now);
+        self.table.note(slot, |holding| {
+            holding.refresh_at = now + refresh_in;
+            holding.lowering = lowering;
+        });
+        debug_assert!(
+            self.overcommitted().is_none() || grant.gets <= held,
+            "{}: a grant took Σ reserved above the capacity",
+            self.id
+        );
+        Some(self.current(slot, refresh_in, AnswerKind::Decided, now))
+    }
+
+    /// Whether there is anything to share: at the root always, below it while a lease lasts.
+    pub(super) fn has_lease(&self, now: Time) -> bool {
+        self.upstream.is_none() || self.supply.expires_at.is_some_and(|end| end > now)
+    }
+
+    /// Whether a holder can only be told to keep what it has: there is no lease yet, or a lease
+    /// that does not cover what the holder says it has, which the parent was not told of yet.
+    fn must_wait_for_parent(&self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) -> bool {
+        let Some(upstream) = &self.upstream else {
+            return false;
+        };
+        if !self.has_lease(now) {
+            return true;
+        }
+        if self.learning_remaining(now).is_none() {
+            return false;
+        }
+        let holding = slot.and_then(|slot| self.table.get(slot));
+        let unheard = holding.is_none_or(|holding| match holding.pending {
+            Some(number) => !upstream.was_answered(number),
+            None => ask.word() > holding.reserved(),
+        });
+        let mut others = *self.table.reserved();
+        others.subtract(holding.map_or(Amount::ZERO, Holding::reserved));
+        let room = others.left_of(self.supply.capacity);
+        unheard && ask.word().min(ask.demand.wants()) > room
+    }
+
+    /// Remembers what a holder asks and what it says it has, without a decision.
+    fn note_pending(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
+        let nothing = Lease {
+            capacity: Amount::ZERO,
+            expires_at: now + PENDING_LENGTH,
+        };
+        let slot = match slot {
+            Some(slot) => {
+                self.change_demand(slot, ask);
+                let word = ask.has.filter(|_| self.is_learning());
+                let lasts = self.word_lasts(word.and_then(|has| has.expires_in));
+                self.table.change_leases(slot, |leases| {
+                    if ask.acknowledges() {
+                        leases.acknowledge(ask.word());
+                    }
+                    if let Some(has) = word.filter(|has| has.capacity > leases.reserved()) {
+                        leases.grant(Lease {
+                            capacity: has.capacity,
+                            expires_at: now + lasts,
+                        });
+                    }
+                    leases.grant(nothing);
+                });
+                slot
+            }
+            None => {
+                let mut leases = Leases::new(nothing);
+                if let (Some(has), true) = (ask.has, self.is_learning()) {
+                    leases = Leases::new(Lease {
+                        capacity: has.capacity,
+                        expires_at: now + self.word_lasts(has.expires_in),
+                    });
+                    leases.grant(nothing);
+                }
+                self.insert_claims(&ask.demand);
+                self.insert(ask, leases, Share::LEARNED_NOTHING, now)
+            }
+        };
+        let number = self.upstream.as_mut().map(|upstream| upstream.count_word());
+        self.table.note(slot, |holding| {
+            holding.sequence = ask.sequence.unwrap_or(holding.sequence);
+            holding.pending = Some(holding.pending.or(number).unwrap_or_default());
+            holding.report = ask.report.clone().map(Box::new);
+        });
+    }
+
+    /// How long a lease by the holder's own word counts.
+    fn word_lasts(&self, expires_in: Option<Duration>) -> Duration {
+        let length = self.algorithm.lease_length;
+        match &self.upstream {
+            // How long leases are is not known yet.
+            Some(upstream) if !upstream.knows_algorithm => expires_in.unwrap_or(length),
+            _ => expires_in.unwrap_or(length).min(length),
+        }
+    }
+
+    fn check_limits(
+        &self,
+        slot: Option<Slot>,
+        ask: &HolderAsk<'_>,
+        limits: &Limits,
+    ) -> Result<(), RefusalReason> {
+        if slot.is_none() && self.table.len() >= limits.leases_per_resource_max {
+            return Err(RefusalReason::TooManyLeases(self.table.len()));
+        }
+        let new = ask
+            .demand
+            .bands(self.algorithm.kind)
+            .filter(|band| self.bands.get(*band).is_none())
+            .count();
+        if new > 0 && self.bands.len() + new > limits.bands_per_resource_max {
+            return Err(RefusalReason::TooManyBands(self.bands.len()));
+        }
+        Ok(())
+    }
+
+    /// A request that came faster than the floor gets the current lease, and is told when its new
+    /// wishes will be heard.
+    fn answer_too_early(
+        &mut self,
+        slot: Slot,
+        ask: &HolderAsk<'_>,
+        floor_left: Duration,
+        now: Time,
+    ) -> Answer {
+        let mut refresh_in = floor_left;
+        self.table.note(slot, |holding| {
+            holding.sequence = ask.sequence.unwrap_or(holding.sequence);
+            if holding.demand == ask.demand {
+                refresh_in = refresh_in.max(holding.refresh_at.since(now));
+            }
+        });
+        self.current(slot, refresh_in, AnswerKind::TooEarly, now)
+    }
+
+    /// The holder's newest lease as an answer.
+    fn current(&self, slot: Slot, refresh_in: Duration, kind: AnswerKind, now: Time) -> Answer {
+        let lease = self.table.get(slot).map_or(
+            // Callers have just found the holder there.
+            Lease {
+                capacity: Amount::ZERO,
+                expires_at: now,
+            },
+            Holding::newest,
+        );
+        let refresh_in = match (kind, self.table.get(slot)) {
+            // Not before it was planned: whoever numbers its requests wrongly must not be told to
+            // come back at once, for ever.
+            (AnswerKind::OutOfOrder, Some(holding)) => {
+                refresh_in.max(holding.refresh_at.since(now))
+            }
+            _ => refresh_in,
+        };
+        Answer {
+            lease,
+            refresh_in: refresh::within_lease(refresh_in, lease.expires_at.since(now)),
+            safe_capacity: self.safe_capacity(),
+            kind,
+        }
+    }
+
+    fn change_demand(&mut self, slot: Slot, ask: &HolderAsk<'_>) {
+        let Some(holding) = self.table.get(slot) else {
+            return;
+        };
+        if holding.demand != ask.demand {
+            let before = holding.demand.clone();
+            self.remove_claims(&before);
+            self.insert_claims(&ask.demand);
+            self.table.change_demand(slot, ask.demand.clone());
+        }
+    }
+
+    fn decide_for_known(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> Slot {
+        let Some(holding) = self.table.get(slot) else {
+            return slot;
+        };
+        // By the claim it had when the capacity was lowered, so before that changes.
+        let kept_if_lowered =
+            (holding.lowering != self.lowering.number).then(|| self.lowering.kept(holding));
+        self.change_demand(slot, ask);
+        if ask.acknowledges() {
+            self.table
+                .change_leases(slot, |leases| leases.acknowledge(ask.word()));
+        }
+        let (held, newest) = self
+            .table
+            .get(slot)
+            .map_or((Amount::ZERO, Amount::ZERO), |holding| {
+                (holding.reserved(), holding.newest().capacity)
+            });
+        let kept = kept_if_lowered.map_or(newest, |kept| kept.min(held));
+        let grant = self.grant(ask, held, kept, newest, now);
+        if grant.why.bound == Bound::LearningLeft {
+            // It claimed more than there is: its word counts no further.
+            self.table
+                .change_leases(slot, |leases| leases.acknowledge(grant.room));
+        }
+        self.give(slot, &grant, now);
+        slot
+    }
+
+    /// Makes a decision a lease.
+    fn give(&mut self, slot: Slot, grant: &Grant, now: Time) {
+        let lease = Lease {
+            capacity: grant.gets,
+            expires_at: self.expiry_from(now),
+        };
+        let immediate = self.algorithm.shrink == Shrink::Immediate;
+        self.table.change_leases(slot, |leases| {
+            leases.grant(lease);
+            if immediate {
+                leases.forget_older();
+            }
+        });
+        self.table.change_waits(slot, grant.waits);
+        self.table.note(slot, |holding| {
+            holding.share = grant.share.amount;
+            holding.why = grant.why;
+        });
+    }
+
+    fn decide_for_new(&mut self, ask: &HolderAsk<'_>, now: Time) -> Slot {
+        self.insert_claims(&ask.demand);
+        let grant = self.grant(ask, Amount::ZERO, Amount::ZERO, Amount::ZERO, now);
+        let lease = Lease {
+            capacity: grant.gets,
+            expires_at: self.expiry_from(now),
+        };
+        let mut leases = Leases::new(lease);
+        if let (Some(has), true) = (ask.has, self.learning_remaining(now).is_some()) {
+            // It wants less than it has: until it says that it has shrunk, what it has counts.
+            leases = Leases::new(Lease {
+                capacity: has.capacity.min(grant.room),
+                expires_at: now + self.word_lasts(has.expires_in),
+            });
+            leases.grant(lease);
+        }
+        let slot = self.insert(ask, leases, grant.share, now);
+        self.table.change_waits(slot, grant.waits);
+        self.table.note(slot, |holding| holding.why = grant.why);
+        slot
+    }
+
+    /// Puts in a holder that is not there yet, but whose claims are.
+    fn insert(&mut self, ask: &HolderAsk<'_>, leases: Leases, share: Share, now: Time) -> Slot {
+        let why = Why {
+            reason: share.reason,
+            bound: Bound::Share,
+        };
+        let mut holding = Holding::new(ask.holder.clone(), ask.demand.clone(), leases, why, now);
+        holding.share = share.amount;
+        let slot = self.table.insert(holding);
+        if ask.holder.kind == HolderKind::Server {
+            self.children.insert(ask.holder.name.clone(), slot);
+        }
+        slot
+    }
+
+    /// What a holder gets, whose claim is in the index, who has `held` reserved and `newest` as its
+    /// newest lease, and who may keep `kept` should the capacity be lowered below what is out.
+    fn grant(
+        &self,
+        ask: &HolderAsk<'_>,
+        held: Amount,
+        kept: Amount,
+        newest: Amount,
+        now: Time,
+    ) -> Grant {
+        if self.learning_remaining(now).is_some() {
+            return self.confirm(ask, held, kept, newest);
+        }
+        let share = algorithm::solve(&self.algorithm, &self.bands, &self.supply, &ask.demand)
+            .share_of(&ask.demand);
+        self.grant_share(share, held, kept, (!ask.acknowledges()).then_some(newest))
+    }
+
+    /// The most that can be given to a holder that has so much reserved.
+    fn room(&self, held: Amount, kept: Amount) -> Amount {
+        let mut others = *self.table.reserved();
+        others.subtract(held);
+        let free = others.left_of(self.supply.capacity);
+        if self.overcommitted().is_some() {
+            free.max(kept)
+        } else {
+            free
+        }
+    }
+
+    /// In learning mode: what the holder says it has.
+    fn confirm(&self, ask: &HolderAsk<'_>, held: Amount, kept: Amount, newest: Amount) -> Grant {
+        let room = self.room(held, kept);
+        let mut confirmed = ask.word().min(ask.demand.wants());
+        if !ask.acknowledges() {
+            confirmed = ask.word().max(newest);
+        }
+        let gets = confirmed.min(room);
+        let bound = if gets < confirmed {
+            Bound::LearningLeft
+        } else {
+            Bound::SaysItHas
+        };
+        let reason = Reason::Learning;
+        Grant {
+            share: Share {
+                amount: confirmed,
+                reason,
+            },
+            gets,
+            room,
+            waits: false,
+            why: Why { reason, bound },
+        }
+    }
+
+    /// A share, bounded by what others hold, and not below `keeps`: what a child server in
+    /// learning mode has, whose demand looks smaller than it is.
+    fn grant_share(
+        &self,
+        mut share: Share,
+        held: Amount,
+        kept: Amount,
+        keeps: Option<Amount>,
+    ) -> Grant {
+        let lowered = self.overcommitted().is_some();
+        let room = self.room(held, kept);
+        if let Some(keeps) = keeps.filter(|keeps| *keeps > share.amount) {
+            share = Share {
+                amount: keeps,
+                reason: Reason::ChildLearns,
+            };
+        }
+        let gets = if self.algorithm.kind.promises_total() {
+            share.amount.min(room)
+        } else {
+            share.amount
+        };
+        let short = share.amount.get() - gets.get();
+        let rounding = ROUNDING * share.amount.get() + 0.1 * ROUNDING * self.supply.capacity.get();
+        let waits = short > rounding;
+        let bound = match (waits, lowered) {
+            (false, _) => Bound::Share,
+            (true, true) => Bound::CapacityLowered,
+            (true, false) => Bound::OthersHold,
+        };
+        Grant {
+            share,
+            gets,
+            room,
+            waits,
+            why: Why {
+                reason: share.reason,
+                bound,
+            },
+        }
+    }
+
+    fn expiry_from(&self, now: Time) -> Time {
+        let expiry = now + self.algorithm.lease_length;
+        self.supply.expires_at.map_or(expiry, |end| expiry.min(end))
+    }
+
+    /// When a holder that was just decided for should come back. `grew`: it wants more than it did.
+    fn plan_refresh(&mut self, slot: Slot, grew: bool, floor: Duration, now: Time) -> Duration {
+        let Some(holding) = self.table.get(slot) else {
+            return self.algorithm.refresh_interval;
+        };
+        let interval = match &holding.report {
+            None => self.algorithm.refresh_interval,
+            // Servers are few, and what they learn late, all below them learn late.
+            Some(report) => {
+                let decay = self
+                    .algorithm
+                    .decay_factor
+                    .powi(i32::try_from(report.height.min(HEIGHT_MAX)).unwrap_or_default());
+                let interval = self.algorithm.refresh_interval.mul_f64(decay);
+                interval.clamp(INTERVAL_MIN.max(floor + floor / 16), INTERVAL_MAX)
+            }
+        };
+        let newest = holding.newest();
+        let wanting = newest.capacity < holding.demand.wants();
+        let others_want = self.table.waiting() > 0 || self.table.wants() > self.table.granted();
+        let awaited = others_want && holding.reserved() > newest.capacity;
+        // What it wants goes up to the parent now, or what it is to get is on its way down.
+        let more_comes = self.upstream.is_some() && (grew || self.supply.expects_more());
+        let refresh_in = match self.learning_remaining(now) {
+            Some(remaining) if wanting => {
+                self.invitations.after_learning(interval, floor, remaining)
+            }
+            None if holding.waits || wanting && more_comes => {
+                self.invitations.soon(interval, floor, now)
+            }
+            // The floor is not for acknowledgements.
+            None if awaited => self.invitations.soon(interval, floor / 8, now),
+            _ => interval,
+        };
+        refresh::within_lease(refresh_in, newest.expires_at.since(now))
+    }
+}
+
+/// The highest tree that refresh intervals are computed for.
+const HEIGHT_MAX: u32 = 32;
+
+/// The shortest refresh interval of a child server.
+const INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// The longest, should an operator have it grow with the height.
+const INTERVAL_MAX: Duration = Duration::from_secs(3600);

@@ -1,0 +1,382 @@
+//! A resource's own lease, below the root: what the parent is asked and when, and what its answers
+//! do.
+//!
+//! At most one request is on its way: a request says what the server has, which is a promise not to
+//! work to any answer to an earlier one (`docs/protocol.md`, "Leases"). So an answer counts only if
+//! it is to the newest request; a parent may send several, one after the other, as its grants
+//! change.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::algorithm;
+use crate::amount::Amount;
+use crate::demand::{BandDemand, Demand, ServerDemand};
+use crate::demand_curve::{DemandCurve, POINTS_MAX};
+use crate::id::HolderName;
+use crate::lease_table::Slot;
+use crate::refresh;
+use crate::request::server::{ServerAsk, ServerLease};
+use crate::request::{Has, RefusalReason};
+use crate::resource::Resource;
+use crate::resource::ask::Answer;
+use crate::snapshot::UpstreamSnapshot;
+use crate::supply::{Supply, Told};
+use crate::time::Time;
+
+/// How soon what changed goes up to the parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// After the last request, what matters: other leases depend on it.
+    pub round: Duration,
+    /// After the last request, what may change little for anybody.
+    pub slow: Duration,
+}
+
+/// A change of the total demand by less than this part of it waits for the slow round.
+const MATTERS: f64 = 1e-3;
+
+/// How long a resource that the parent refused is not asked for again.
+const REFUSED_LENGTH: Duration = Duration::from_secs(5);
+
+/// How long after an answer that made no sense the parent is asked again.
+const NONSENSE_LENGTH: Duration = Duration::from_secs(1);
+
+/// What is known of the server's own lease besides the supply it gives.
+#[derive(Debug, Default)]
+pub struct Upstream {
+    /// How to divide is known: the parent has answered.
+    pub knows_algorithm: bool,
+    /// And the parent said so, instead of leaving it to our own templates.
+    pub parent_tells_algorithm: bool,
+    asked: Option<Asked>,
+    in_flight: bool,
+    refresh_at: Time,
+    /// The parent has no lease itself yet.
+    parent_not_ready: bool,
+    refused: Option<(RefusalReason, Time)>,
+    /// Requests that had to wait for the parent, counted; as told to the parent; as answered.
+    words: u64,
+    words_told: u64,
+    words_answered: u64,
+    /// What was left over was given back.
+    given_back: bool,
+    /// The last answer made no sense.
+    nonsense: bool,
+}
+
+/// The newest request.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    sequence: u64,
+    sent_at: Time,
+    demand_version: u64,
+    wants: f64,
+    /// The larger of what the server has and what its holders may be using.
+    holding: Amount,
+    learning: bool,
+}
+
+/// What an answer of the parent did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// It is in force.
+    InForce,
+    /// It is to an older request, and nothing was changed.
+    Stale,
+    /// The parent has seen a request of this node with a higher sequence.
+    Behind(u64),
+}
+
+impl Upstream {
+    /// Why holders are refused, if the parent refuses the resource.
+    pub fn refused(&self, now: Time) -> Option<RefusalReason> {
+        self.refused
+            .filter(|(_, until)| *until > now)
+            .map(|(reason, _)| reason)
+    }
+
+    /// Until when a refusal is remembered.
+    pub fn refused_until(&self) -> Option<Time> {
+        self.refused.map(|(_, until)| until)
+    }
+
+    /// Forgets a refusal that is over, when nobody is left to whom it matters.
+    pub fn forget_refusal(&mut self, now: Time) {
+        self.refused = self.refused.filter(|(_, until)| *until > now);
+    }
+
+    /// Whether there is nothing more to tell the parent once nobody holds anything.
+    pub fn is_idle(&self, supply: &Supply) -> bool {
+        let nothing_left = supply.capacity.is_zero() && !self.in_flight && self.refused.is_none();
+        self.given_back || nothing_left
+    }
+
+    /// A request has to wait for the parent; its number.
+    pub fn count_word(&mut self) -> u64 {
+        self.words += 1;
+        self.words
+    }
+
+    /// Whether the parent has answered a request that took that one into account.
+    pub fn was_answered(&self, number: u64) -> bool {
+        number <= self.words_answered
+    }
+
+    /// What is known of it now.
+    pub fn snapshot(&self, supply: &Supply, now: Time) -> UpstreamSnapshot {
+        UpstreamSnapshot {
+            expires_in: supply.expires_at.map(|end| end.since(now)),
+            share: supply.told.as_ref().map_or(0.0, |told| told.share.get()),
+            in_flight: self.in_flight,
+            refused: self.refused(now),
+        }
+    }
+}
+
+impl Resource {
+    /// When the parent is to be asked. None: not as long as nothing changes.
+    pub fn upstream_due(&self, pace: Pace) -> Option<Time> {
+        let upstream = self.upstream.as_ref()?;
+        if upstream.in_flight || upstream.given_back {
+            return None;
+        }
+        let nobody = self.table.is_empty();
+        if let Some((_, until)) = upstream.refused {
+            return Some(until).filter(|_| !nobody);
+        }
+        let Some(asked) = upstream.asked else {
+            return Some(Time::ZERO).filter(|_| !nobody);
+        };
+        if nobody && !self.is_learning() {
+            // What is left over is given back.
+            return Some(asked.sent_at + pace.round).filter(|_| !self.supply.capacity.is_zero());
+        }
+        if upstream.parent_not_ready {
+            return Some(asked.sent_at + 2 * pace.round);
+        }
+        let wants = self.table.wants().rounded_down();
+        let changed = asked.demand_version != self.demand_version;
+        let matters = (wants - asked.wants).abs() > MATTERS * asked.wants.max(wants)
+            || self.holding() < asked.holding
+            || asked.learning != self.is_learning()
+            || upstream.words > upstream.words_told;
+        let due = if matters {
+            upstream.refresh_at.min(asked.sent_at + pace.round)
+        } else if changed {
+            upstream.refresh_at.min(asked.sent_at + pace.slow)
+        } else {
+            upstream.refresh_at
+        };
+        Some(due)
+    }
+
+    /// What to ask the parent, in the request of that sequence.
+    pub fn ask_upstream(&mut self, sequence: u64, now: Time) -> Option<ServerAsk> {
+        let learning = self.is_learning();
+        if self.table.is_empty() && !learning {
+            // Nothing will be handed out by what is left over, whatever is answered.
+            self.set_supply(Supply::NONE);
+            self.upstream.as_mut()?.given_back = true;
+        }
+        let holding = self.holding();
+        let has = self.supply.expires_at.filter(|end| *end > now);
+        let ask = ServerAsk {
+            resource: self.id.clone(),
+            demand: Arc::new(self.aggregate()),
+            has: has.map(|end| Has {
+                capacity: self.supply.capacity,
+                expires_in: Some(end.since(now)),
+            }),
+            outstanding: Some(self.table.reserved().rounded_up()),
+            learning,
+        };
+        let asked = Asked {
+            sequence,
+            sent_at: now,
+            demand_version: self.demand_version,
+            wants: self.table.wants().rounded_down(),
+            holding,
+            learning,
+        };
+        let upstream = self.upstream.as_mut()?;
+        upstream.asked = Some(asked);
+        upstream.in_flight = true;
+        upstream.words_told = upstream.words;
+        Some(ask)
+    }
+
+    /// The parent's answer.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, if it makes no sense; nothing is changed then.
+    pub fn handle_upstream_lease(
+        &mut self,
+        lease: &ServerLease,
+        now: Time,
+    ) -> Result<Applied, String> {
+        let Some(upstream) = &mut self.upstream else {
+            return Ok(Applied::Stale);
+        };
+        let Some(asked) = upstream.asked else {
+            return Err("it was not asked for".to_owned());
+        };
+        match lease.sequence {
+            Some(sequence) if sequence < asked.sequence => return Ok(Applied::Stale),
+            Some(sequence) if sequence > asked.sequence => {
+                upstream.in_flight = false;
+                upstream.refresh_at = now;
+                return Ok(Applied::Behind(sequence));
+            }
+            _ => {}
+        }
+        // The granter counts from when it answered, which was later.
+        let expires_at = asked.sent_at + lease.expires_in;
+        if expires_at <= now {
+            return Err(format!(
+                "the lease is over already: it lasts {:?}, and {:?} ago it was asked for",
+                lease.expires_in,
+                now.since(asked.sent_at)
+            ));
+        }
+        upstream.in_flight = false;
+        upstream.parent_not_ready = false;
+        upstream.nonsense = false;
+        upstream.refused = None;
+        upstream.words_answered = upstream.words_told;
+        upstream.refresh_at = now + refresh::within_lease(lease.refresh_in, expires_at.since(now));
+        let first = !std::mem::replace(&mut upstream.knows_algorithm, true);
+        upstream.parent_tells_algorithm = lease.algorithm.is_some();
+        let own = || self.template.as_ref().map(|template| &template.algorithm);
+        let algorithm = lease.algorithm.as_ref().or_else(own).cloned();
+        if let Some(algorithm) = algorithm.filter(|given| first || *given != self.algorithm) {
+            self.set_algorithm(algorithm, now);
+        }
+        if first {
+            // Until now, how long to learn was not known.
+            self.learn(now);
+        }
+        self.set_supply(Supply::of_parent(
+            lease.capacity,
+            expires_at,
+            lease.told.clone(),
+        ));
+        Ok(Applied::InForce)
+    }
+
+    /// The parent's answer makes no sense: it is asked again later. Returns whether this is news.
+    pub fn handle_upstream_nonsense(&mut self, now: Time) -> bool {
+        let Some(upstream) = &mut self.upstream else {
+            return false;
+        };
+        upstream.in_flight = false;
+        upstream.refresh_at = now + NONSENSE_LENGTH;
+        !std::mem::replace(&mut upstream.nonsense, true)
+    }
+
+    /// The parent refuses the resource. What is out goes on until it expires. Returns whether this
+    /// is news.
+    pub fn handle_upstream_refusal(&mut self, reason: RefusalReason, now: Time) -> bool {
+        let Some(upstream) = &mut self.upstream else {
+            return false;
+        };
+        upstream.in_flight = false;
+        if reason == RefusalReason::NotReady {
+            upstream.parent_not_ready = true;
+            return false;
+        }
+        let is_news = upstream.refused.is_none();
+        let reason = match reason {
+            RefusalReason::UnknownResource => reason,
+            _ => RefusalReason::RefusedByParent,
+        };
+        upstream.refused = Some((reason, now + REFUSED_LENGTH));
+        is_news
+    }
+
+    /// The newest request, or the answer to it, is lost: it is to be made again.
+    pub fn handle_upstream_lost(&mut self, now: Time) {
+        if let Some(upstream) = self.upstream.as_mut().filter(|upstream| upstream.in_flight) {
+            upstream.in_flight = false;
+            upstream.refresh_at = now;
+        }
+    }
+
+    /// Everything that a child server is told with its newest lease.
+    pub fn server_lease(
+        &self,
+        name: &HolderName,
+        answer: &Answer,
+        now: Time,
+    ) -> Option<ServerLease> {
+        let holding = self.table.get(*self.children.get(name)?)?;
+        let Demand::Server(demand) = &holding.demand else {
+            return None;
+        };
+        let rule = algorithm::solve(&self.algorithm, &self.bands, &self.supply, &holding.demand);
+        let bands = if self.algorithm.kind.has_bands() {
+            let split: Vec<_> = rule.split(demand).collect();
+            let total: f64 = split.iter().map(|(_, amount)| amount).sum();
+            let part = answer.lease.capacity.get() / total.max(f64::MIN_POSITIVE);
+            split
+                .into_iter()
+                .filter(|_| total > 0.0)
+                .map(|(band, amount)| (band, Amount::from_computed(amount * part)))
+                .collect()
+        } else {
+            Vec::new()
+        };
+        Some(ServerLease {
+            resource: self.id.clone(),
+            capacity: answer.lease.capacity,
+            expires_in: answer.lease.expires_at.since(now),
+            refresh_in: answer.refresh_in,
+            algorithm: Some(self.algorithm.clone()),
+            told: Told {
+                share: holding.share,
+                bands,
+                per_client: rule.per_client(),
+                safe_capacity: Some(answer.safe_capacity),
+            },
+            sequence: Some(holding.sequence).filter(|sequence| *sequence > 0),
+        })
+    }
+
+    /// The child servers that hold something.
+    pub fn children(&self) -> impl Iterator<Item = (&HolderName, Slot)> {
+        self.children.iter().map(|(name, slot)| (name, *slot))
+    }
+
+    /// The most that may be handed out or in use by this server's own lease.
+    fn holding(&self) -> Amount {
+        self.supply.capacity.max(self.table.reserved().rounded_up())
+    }
+
+    /// Whether this server may not know all that is out: it is in learning mode, or does not know
+    /// yet for how long it has to be.
+    pub(super) fn is_learning(&self) -> bool {
+        let unknown = self
+            .upstream
+            .as_ref()
+            .is_some_and(|upstream| !upstream.knows_algorithm);
+        unknown || self.learning_until.is_some()
+    }
+
+    /// The demand of all holders together, band by band.
+    fn aggregate(&self) -> ServerDemand {
+        let only = self.bands.len() == 1;
+        let bands = self.bands.iter().map(|(priority, index)| BandDemand {
+            priority,
+            clients: index.total_subclients(),
+            wants: if only {
+                // To the bit, so that a capacity that is enough for all is seen to be.
+                self.table.wants().rounded_up()
+            } else {
+                Amount::from_computed(index.total_wants())
+            },
+            curve: DemandCurve::of(index, POINTS_MAX),
+        });
+        ServerDemand::new(bands.collect())
+    }
+}
