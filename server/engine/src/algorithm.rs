@@ -95,6 +95,42 @@ impl Rule {
         }
     }
 
+    /// A rule that gives nobody more than either of the two.
+    pub fn stricter(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::EnoughForAll | Self::NoAlgorithm, rule)
+            | (rule, Self::EnoughForAll | Self::NoAlgorithm) => rule.clone(),
+            (Self::Bands(shares), Self::Bands(others)) => {
+                let both = shares.iter().filter_map(|(band, share)| {
+                    let other = others.get(band)?;
+                    Some((*band, share.stricter(*other)))
+                });
+                Self::Bands(both.collect())
+            }
+            _ => match (self.equal_and_top_up(), other.equal_and_top_up()) {
+                // Both numbers only ever add to a share.
+                (Some((equal, top_up)), Some((other_equal, other_top_up))) => Self::Proportional {
+                    equal_share: equal.min(other_equal),
+                    top_up: top_up.min(other_top_up),
+                },
+                // Of two algorithms that cannot be compared: nobody keeps anything by both.
+                _ => Self::Level(0.0),
+            },
+        }
+    }
+
+    /// The rule as an equal share per client and a part of what is wanted beyond it.
+    fn equal_and_top_up(&self) -> Option<(f64, f64)> {
+        match *self {
+            Self::PerClient(level) | Self::Level(level) => Some((level, 0.0)),
+            Self::Proportional {
+                equal_share,
+                top_up,
+            } => Some((equal_share, top_up)),
+            _ => None,
+        }
+    }
+
     fn share_of_bands(&self, demand: &Demand) -> (f64, Reason) {
         match demand {
             Demand::Client { priority, claim } => {

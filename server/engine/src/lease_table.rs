@@ -49,9 +49,8 @@ pub struct Holding {
     pub waits: bool,
     /// The latest lowering of the capacity its grant has taken into account.
     pub lowering: u32,
-    /// Its newest request is not answered yet, because this server has no lease itself; and how
-    /// many such requests there were before it.
-    pub pending: Option<u64>,
+    /// Its newest request is not answered yet: this server waits for its own parent.
+    pub pending: bool,
     leases: Leases,
     /// The time of its entry in the heap.
     scheduled: Time,
@@ -72,7 +71,7 @@ impl Holding {
             refresh_at: now,
             waits: false,
             lowering: 0,
-            pending: None,
+            pending: false,
             leases,
             scheduled,
         }
@@ -86,7 +85,7 @@ impl Holding {
     /// Whether a request of that number is not newer than the newest seen. A pending request may
     /// be made again.
     pub fn has_seen(&self, sequence: Option<u64>) -> bool {
-        let again = self.pending.is_some() && sequence == Some(self.sequence);
+        let again = self.pending && sequence == Some(self.sequence);
         !again && sequence.is_some_and(|sequence| sequence <= self.sequence && self.sequence > 0)
     }
 

@@ -5,6 +5,7 @@
 
 pub mod ask;
 pub mod decision;
+pub mod lowering;
 pub mod upstream;
 
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use crate::id::{HolderId, HolderKind, HolderName, ResourceId};
 use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
 use crate::refresh::Invitations;
 use crate::resource::ask::Released;
-use crate::resource::decision::Lowering;
+use crate::resource::lowering::Lowerings;
 use crate::resource::upstream::Upstream;
 use crate::snapshot::{ChildSnapshot, LeaseSnapshot, ResourceSnapshot};
 use crate::supply::Supply;
@@ -48,7 +49,7 @@ pub struct Resource {
     children: BTreeMap<HolderName, Slot>,
     master_since: Time,
     learning_until: Option<Time>,
-    lowering: Lowering,
+    lowering: Lowerings,
     invitations: Invitations,
     expired: u64,
     /// Grows whenever a claim comes, goes or changes.
@@ -108,7 +109,7 @@ impl Resource {
             children: BTreeMap::new(),
             master_since,
             learning_until: None,
-            lowering: Lowering::default(),
+            lowering: Lowerings::default(),
             invitations: Invitations::new(seed),
             expired: 0,
             demand_version: 0,
@@ -373,7 +374,7 @@ impl Resource {
         // As long as an earlier lowering comes down, only a further one changes who may keep what.
         if self.overcommitted().is_some() && (lowered || !was_overcommitted) {
             let rule = algorithm::solve_for_all(&self.algorithm, &self.bands, &self.supply);
-            self.lowering = self.lowering.next(rule);
+            self.lowering.add(&rule, !was_overcommitted);
         }
     }
 

@@ -28,6 +28,8 @@ pub struct Told {
     pub bands: Vec<(i64, Amount)>,
     /// STATIC: capacity per client. PROPORTIONAL_SHARE: the equal share of a client.
     pub per_client: Option<Amount>,
+    /// The parent is in learning mode, and does not know yet how the whole is divided.
+    pub learning: bool,
     /// What a client in safe mode falls back to.
     pub safe_capacity: Option<SafeCapacity>,
 }

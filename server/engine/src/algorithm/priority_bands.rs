@@ -23,6 +23,19 @@ pub struct BandShare {
     pub level: Level,
 }
 
+impl BandShare {
+    /// No more than either of the two.
+    pub fn stricter(self, other: Self) -> Self {
+        Self {
+            capacity: self.capacity.min(other.capacity),
+            level: match (self.level, other.level) {
+                (Level::AboveAll, level) | (level, Level::AboveAll) => level,
+                (Level::At(level), Level::At(other)) => Level::At(level.min(other)),
+            },
+        }
+    }
+}
+
 /// What the given bands get; an unknown band gets nothing. O(bands + log n for each given one).
 pub fn solve(
     bands: &Bands,

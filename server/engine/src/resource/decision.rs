@@ -7,9 +7,10 @@
 //!
 //! **When the capacity is lowered** below what is out, nothing can be taken back; everyone shrinks
 //! at its next refresh. By the bound alone the first to come would be cut to nothing, only to grow
-//! again when the others have shrunk. So a holder may keep what it had reserved, up to its share
-//! of the lowered capacity by the claims of that moment. These shares add up to the capacity, so
-//! once everyone has refreshed, it fits; and who has no more than its share loses nothing.
+//! again when the others have shrunk. So a holder may keep its newest lease, up to its share
+//! of the lowered capacity by the claims of that moment ([`lowering`](super::lowering)). These
+//! shares add up to the capacity, so once everyone has refreshed, it fits; and who has no more than
+//! its share loses nothing.
 //!
 //! **Below the root**, a resource without a lease of its own cannot decide anything. Its holders
 //! are told to keep what they have and to ask again; what they say they have is remembered, and
@@ -17,8 +18,9 @@
 
 use std::time::Duration;
 
-use crate::algorithm::{self, Bound, Reason, Rule, Share, Why};
+use crate::algorithm::{self, Bound, Reason, Share, Why};
 use crate::amount::Amount;
+use crate::demand::Demand;
 use crate::id::HolderKind;
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Holding, Slot};
@@ -27,6 +29,7 @@ use crate::refresh;
 use crate::request::RefusalReason;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
+use crate::supply::Supply;
 use crate::template::Shrink;
 use crate::time::Time;
 
@@ -35,41 +38,6 @@ const ROUNDING: f64 = 1e-12;
 
 /// How long the claim of a holder counts that was told to ask again.
 const PENDING_LENGTH: Duration = Duration::from_secs(20);
-
-/// A lowering of the capacity below what was out.
-#[derive(Clone, Debug)]
-pub struct Lowering {
-    /// Counts them.
-    number: u32,
-    /// How the lowered capacity is divided among the claims of that moment.
-    rule: Rule,
-}
-
-impl Default for Lowering {
-    fn default() -> Self {
-        Self {
-            number: 0,
-            rule: Rule::EnoughForAll,
-        }
-    }
-}
-
-impl Lowering {
-    /// One more.
-    pub fn next(&self, rule: Rule) -> Self {
-        Self {
-            number: self.number.wrapping_add(1),
-            rule,
-        }
-    }
-
-    /// What a holder may keep that has not asked since.
-    fn kept(&self, holding: &Holding) -> Amount {
-        let share = self.rule.share_of(&holding.demand).amount;
-        // Rounded down by more than all roundings that follow, so that what is kept fits.
-        Amount::from_computed(share.get() * (1.0 - 1e-13)).min(holding.reserved())
-    }
-}
 
 /// A decision, before it becomes a lease.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +82,7 @@ impl Resource {
             let newest = holding.newest().capacity;
             let acknowledges =
                 ask.acknowledges() && ask.word() <= newest && newest < holding.reserved();
-            if since < ask.floor && !acknowledges && holding.pending.is_none() {
+            if since < ask.floor && !acknowledges && !holding.pending {
                 return Ok(self.answer_too_early(slot, ask, ask.floor - since, now));
             }
         }
@@ -136,10 +104,10 @@ impl Resource {
         );
         let grew = wanted_before.is_none_or(|before| ask.demand.wants() > before);
         let refresh_in = self.plan_refresh(slot, grew, ask.floor, now);
-        let lowering = self.lowering.number;
+        let lowering = self.lowering.number();
         self.table.note(slot, |holding| {
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
-            holding.pending = None;
+            holding.pending = false;
             holding.decided_at = now;
             holding.refresh_at = now + refresh_in;
             holding.lowering = lowering;
@@ -153,18 +121,11 @@ impl Resource {
     /// get and be told just what it has.
     pub fn regrant(&mut self, slot: Slot, floor: Duration, now: Time) -> Option<Answer> {
         let holding = self.table.get(slot)?;
-        if holding.pending.is_some()
-            || self.learning_remaining(now).is_some()
-            || !self.has_lease(now)
-        {
+        if holding.pending || self.learning_remaining(now).is_some() || !self.has_lease(now) {
             return None;
         }
         let (held, newest) = (holding.reserved(), holding.newest());
-        let kept = if holding.lowering == self.lowering.number {
-            newest.capacity
-        } else {
-            self.lowering.kept(holding)
-        };
+        let kept = self.lowering.kept(holding).unwrap_or(newest.capacity);
         let (share_before, keeps) = (
             holding.share,
             holding.report.as_ref().is_some_and(|r| r.learning),
@@ -177,7 +138,7 @@ impl Resource {
         if same(grant.gets, newest.capacity) && same(grant.share.amount, share_before) {
             return None;
         }
-        let lowering = self.lowering.number;
+        let lowering = self.lowering.number();
         self.give(slot, &grant, now);
         let refresh_in = self.plan_refresh(slot, false, floor, now);
         self.table.note(slot, |holding| {
@@ -210,12 +171,10 @@ impl Resource {
             return false;
         }
         let holding = slot.and_then(|slot| self.table.get(slot));
-        let unheard = holding.is_none_or(|holding| match holding.pending {
-            Some(number) => !upstream.was_answered(number),
-            None => ask.word() > holding.reserved(),
-        });
+        let held = holding.map_or(Amount::ZERO, Holding::reserved);
+        let unheard = !upstream.has_heard_all() || ask.word() > held;
         let mut others = *self.table.reserved();
-        others.subtract(holding.map_or(Amount::ZERO, Holding::reserved));
+        others.subtract(held);
         let room = others.left_of(self.supply.capacity);
         unheard && ask.word().min(ask.demand.wants()) > room
     }
@@ -226,6 +185,10 @@ impl Resource {
             capacity: Amount::ZERO,
             expires_at: now + PENDING_LENGTH,
         };
+        let held = slot
+            .and_then(|slot| self.table.get(slot))
+            .map(Holding::reserved);
+        let held = held.unwrap_or(Amount::ZERO);
         let slot = match slot {
             Some(slot) => {
                 self.change_demand(slot, ask);
@@ -258,10 +221,17 @@ impl Resource {
                 self.insert(ask, leases, Share::LEARNED_NOTHING, now)
             }
         };
-        let number = self.upstream.as_mut().map(|upstream| upstream.count_word());
+        if self
+            .table
+            .get(slot)
+            .is_some_and(|holding| holding.reserved() > held)
+            && let Some(upstream) = &mut self.upstream
+        {
+            upstream.count_word();
+        }
         self.table.note(slot, |holding| {
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
-            holding.pending = Some(holding.pending.or(number).unwrap_or_default());
+            holding.pending = true;
             holding.report = ask.report.clone().map(Box::new);
         });
     }
@@ -341,11 +311,15 @@ impl Resource {
         }
     }
 
+    /// A child server in learning mode has not heard of all its holders yet: as long as it asks on
+    /// behalf of fewer clients than before, what it asked for before counts, here and towards our
+    /// own parent.
     fn change_demand(&mut self, slot: Slot, ask: &HolderAsk<'_>) {
         let Some(holding) = self.table.get(slot) else {
             return;
         };
-        if holding.demand != ask.demand {
+        let looks_small = !ask.acknowledges() && ask.demand.clients() < holding.demand.clients();
+        if holding.demand != ask.demand && !looks_small {
             let before = holding.demand.clone();
             self.remove_claims(&before);
             self.insert_claims(&ask.demand);
@@ -357,9 +331,9 @@ impl Resource {
         let Some(holding) = self.table.get(slot) else {
             return slot;
         };
+        let by_word = holding.pending;
         // By the claim it had when the capacity was lowered, so before that changes.
-        let kept_if_lowered =
-            (holding.lowering != self.lowering.number).then(|| self.lowering.kept(holding));
+        let kept_if_lowered = self.lowering.kept(holding);
         self.change_demand(slot, ask);
         if ask.acknowledges() {
             self.table
@@ -372,9 +346,14 @@ impl Resource {
                 (holding.reserved(), holding.newest().capacity)
             });
         let kept = kept_if_lowered.map_or(newest, |kept| kept.min(held));
-        let grant = self.grant(ask, held, kept, newest, now);
-        if grant.why.bound == Bound::LearningLeft {
-            // It claimed more than there is: its word counts no further.
+        let grant = match self.table.get(slot) {
+            Some(holding) => self.grant(ask, &holding.demand, held, kept, newest, now),
+            None => return slot,
+        };
+        if grant.why.bound == Bound::LearningLeft && by_word {
+            // It claimed more than there is: its word counts no further. While we learn, nothing
+            // is given to anyone that somebody did not have before, and our parent reserves what
+            // our predecessor had; so this frees nothing that may be in use.
             self.table
                 .change_leases(slot, |leases| leases.acknowledge(grant.room));
         }
@@ -396,15 +375,50 @@ impl Resource {
             }
         });
         self.table.change_waits(slot, grant.waits);
+        let demand = self.table.get(slot).map(|holding| &holding.demand);
+        let prospect = demand.map_or(Amount::ZERO, |demand| self.prospect(demand, grant));
         self.table.note(slot, |holding| {
-            holding.share = grant.share.amount;
+            holding.share = prospect;
             holding.why = grant.why;
         });
     }
 
+    /// What a holder should have once others have shrunk: its share; of a child server, its share
+    /// of what we should have ourselves, so that those below it know, too, that more is to come.
+    fn prospect(&self, demand: &Demand, grant: &Grant) -> Amount {
+        let (Demand::Server(_), Some(told), true) =
+            (demand, &self.supply.told, self.supply.expects_more())
+        else {
+            return grant.share.amount;
+        };
+        if self.algorithm.kind.has_bands() {
+            // How what is to come splits over the bands is not known: as what there is, say.
+            let wants = demand.wants();
+            if self.supply.capacity.is_zero() {
+                return wants;
+            }
+            let part = told.share.get() / self.supply.capacity.get();
+            let expected = Amount::from_computed(grant.share.amount.get() * part);
+            return expected.min(wants).max(grant.share.amount);
+        }
+        let expected = Supply {
+            capacity: told.share,
+            ..self.supply.clone()
+        };
+        let rule = algorithm::solve(&self.algorithm, &self.bands, &expected, demand);
+        rule.share_of(demand).amount.max(grant.share.amount)
+    }
+
     fn decide_for_new(&mut self, ask: &HolderAsk<'_>, now: Time) -> Slot {
         self.insert_claims(&ask.demand);
-        let grant = self.grant(ask, Amount::ZERO, Amount::ZERO, Amount::ZERO, now);
+        let grant = self.grant(
+            ask,
+            &ask.demand,
+            Amount::ZERO,
+            Amount::ZERO,
+            Amount::ZERO,
+            now,
+        );
         let lease = Lease {
             capacity: grant.gets,
             expires_at: self.expiry_from(now),
@@ -420,7 +434,11 @@ impl Resource {
         }
         let slot = self.insert(ask, leases, grant.share, now);
         self.table.change_waits(slot, grant.waits);
-        self.table.note(slot, |holding| holding.why = grant.why);
+        let prospect = self.prospect(&ask.demand, &grant);
+        self.table.note(slot, |holding| {
+            holding.share = prospect;
+            holding.why = grant.why;
+        });
         slot
     }
 
@@ -432,6 +450,8 @@ impl Resource {
         };
         let mut holding = Holding::new(ask.holder.clone(), ask.demand.clone(), leases, why, now);
         holding.share = share.amount;
+        // Earlier lowerings divided the capacity among others.
+        holding.lowering = self.lowering.number();
         let slot = self.table.insert(holding);
         if ask.holder.kind == HolderKind::Server {
             self.children.insert(ask.holder.name.clone(), slot);
@@ -439,11 +459,12 @@ impl Resource {
         slot
     }
 
-    /// What a holder gets, whose claim is in the index, who has `held` reserved and `newest` as its
+    /// What a holder gets, whose claims are in the index, who has `held` reserved and `newest` as its
     /// newest lease, and who may keep `kept` should the capacity be lowered below what is out.
     fn grant(
         &self,
         ask: &HolderAsk<'_>,
+        demand: &Demand,
         held: Amount,
         kept: Amount,
         newest: Amount,
@@ -452,8 +473,8 @@ impl Resource {
         if self.learning_remaining(now).is_some() {
             return self.confirm(ask, held, kept, newest);
         }
-        let share = algorithm::solve(&self.algorithm, &self.bands, &self.supply, &ask.demand)
-            .share_of(&ask.demand);
+        let share =
+            algorithm::solve(&self.algorithm, &self.bands, &self.supply, demand).share_of(demand);
         self.grant_share(share, held, kept, (!ask.acknowledges()).then_some(newest))
     }
 

@@ -55,7 +55,8 @@ pub struct Upstream {
     /// The parent has no lease itself yet.
     parent_not_ready: bool,
     refused: Option<(RefusalReason, Time)>,
-    /// Requests that had to wait for the parent, counted; as told to the parent; as answered.
+    /// How often holders said that they have more than was known; as told to the parent; as
+    /// answered.
     words: u64,
     words_told: u64,
     words_answered: u64,
@@ -112,15 +113,15 @@ impl Upstream {
         self.given_back || nothing_left
     }
 
-    /// A request has to wait for the parent; its number.
-    pub fn count_word(&mut self) -> u64 {
+    /// A holder says that it has more than this server knew of.
+    pub fn count_word(&mut self) {
         self.words += 1;
-        self.words
     }
 
-    /// Whether the parent has answered a request that took that one into account.
-    pub fn was_answered(&self, number: u64) -> bool {
-        number <= self.words_answered
+    /// Whether the parent has answered a request that took everything into account that holders
+    /// said they have.
+    pub fn has_heard_all(&self) -> bool {
+        self.words_answered == self.words
     }
 
     /// What is known of it now.
@@ -257,11 +258,17 @@ impl Resource {
             // Until now, how long to learn was not known.
             self.learn(now);
         }
-        self.set_supply(Supply::of_parent(
-            lease.capacity,
-            expires_at,
-            lease.told.clone(),
-        ));
+        let mut told = lease.told.clone();
+        if told.learning {
+            if let Some(before) = &self.supply.told {
+                told.bands.clone_from(&before.bands);
+                told.per_client = before.per_client;
+            }
+            // Whoever learns goes on until its parent knows how the whole is divided.
+            let next = now + 2 * lease.refresh_in;
+            self.learning_until = self.learning_until.map(|until| until.max(next));
+        }
+        self.set_supply(Supply::of_parent(lease.capacity, expires_at, told));
         Ok(Applied::InForce)
     }
 
@@ -315,7 +322,10 @@ impl Resource {
             return None;
         };
         let rule = algorithm::solve(&self.algorithm, &self.bands, &self.supply, &holding.demand);
-        let bands = if self.algorithm.kind.has_bands() {
+        // In learning mode nothing is shared out, so how is not known either; nor if our parent is.
+        let parent_learns = self.supply.told.as_ref().is_some_and(|told| told.learning);
+        let is_known = self.learning_remaining(now).is_none() && !parent_learns;
+        let bands = if self.algorithm.kind.has_bands() && is_known {
             let split: Vec<_> = rule.split(demand).collect();
             let total: f64 = split.iter().map(|(_, amount)| amount).sum();
             let part = answer.lease.capacity.get() / total.max(f64::MIN_POSITIVE);
@@ -336,7 +346,8 @@ impl Resource {
             told: Told {
                 share: holding.share,
                 bands,
-                per_client: rule.per_client(),
+                per_client: rule.per_client().filter(|_| is_known),
+                learning: !is_known,
                 safe_capacity: Some(answer.safe_capacity),
             },
             sequence: Some(holding.sequence).filter(|sequence| *sequence > 0),
