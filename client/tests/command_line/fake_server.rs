@@ -40,6 +40,10 @@ pub(crate) struct Play {
     /// (those that begin with "no") are left out.
     pub(crate) old: bool,
     pub(crate) resources: Vec<admin::ResourceStatus>,
+    /// Absent: it is the root.
+    pub(crate) parent: Option<admin::ParentStatus>,
+    /// From the parent up to the root.
+    pub(crate) ancestors: Vec<String>,
 }
 
 impl Default for Play {
@@ -53,6 +57,8 @@ impl Default for Play {
             silent: false,
             old: false,
             resources: Vec::new(),
+            parent: None,
+            ancestors: Vec::new(),
         }
     }
 }
@@ -301,7 +307,9 @@ impl Admin for Actor {
             templates_source: "templates.yaml".to_owned(),
             templates: 1,
             resource,
-            templates_problem: String::new(),
+            parent: self.play.parent.clone(),
+            ancestor: self.play.ancestors.clone(),
+            ..admin::GetStatusResponse::default()
         }))
     }
 }

@@ -36,6 +36,7 @@ fn busy() -> Play {
         refresh_interval_ms: 5_000,
         lease: vec![lease("a", "client", 50.0), lease("leaf", "server", 20.5)],
         clients_count: 3,
+        ..ResourceStatus::default()
     };
     Play {
         resources: vec![resource],
