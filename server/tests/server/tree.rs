@@ -1,5 +1,8 @@
 //! What a server tells of its place in the tree: as JSON, by gRPC, on pages and as metrics.
 
+use std::sync::Arc;
+
+use doorward_server::metrics::Metrics;
 use doorward_server::rpc::convert;
 use doorward_server::status::ParentLink;
 use doorward_server::status::tree::ChildStatus;
@@ -174,4 +177,96 @@ async fn the_root_has_children_and_neither_a_parent_nor_a_lease_of_its_own() {
     assert_eq!(resource["children_count"], 1);
     assert_eq!(resource["children"][0]["child"], "eu");
     assert_eq!(resource["clients_count"], 4.0);
+}
+
+fn metrics(family: &Family) -> String {
+    Metrics::new(&Arc::clone(&family.eu)).render().unwrap()
+}
+
+#[track_caller]
+fn check_lines(text: &str, lines: &[&str]) {
+    for line in lines {
+        let found = text.lines().any(|l| l == *line);
+        assert!(found, "no line {line:?} in\n{text}");
+    }
+}
+
+#[test]
+fn the_metrics_tell_of_the_parent_and_of_every_child() {
+    let family = busy();
+    family.client_asks("c", "nowhere", 1.0);
+    let text = metrics(&family);
+    check_lines(
+        &text,
+        &[
+            "doorward_parent_connected{link=\"poll\"} 0.0",
+            "doorward_parent_connected{link=\"stream\"} 1.0",
+            "doorward_is_in_cycle 0.0",
+            "doorward_parent_resources_refused 0.0",
+            "doorward_parent_lease_remaining_seconds{resource=\"nowhere\"} 0.0",
+            "doorward_children 2.0",
+            "doorward_children_not_listed 0.0",
+            "doorward_child_wants{resource=\"fair/x\",child=\"leaf-a\"} 40.0",
+            "doorward_child_granted{resource=\"fair/x\",child=\"leaf-a\"} 40.0",
+            "doorward_child_reserved{resource=\"fair/x\",child=\"leaf-a\"} 40.0",
+            "doorward_child_outstanding{resource=\"fair/x\",child=\"leaf-a\"} 0.0",
+            "doorward_child_clients{resource=\"fair/x\",child=\"leaf-a\"} 4.0",
+            "doorward_child_learning{resource=\"fair/x\",child=\"leaf-a\"} 0.0",
+            "doorward_child_learning{resource=\"fair/x\",child=\"leaf-b\"} 1.0",
+        ],
+    );
+    let series = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
+    assert_eq!(
+        series("doorward_child_outstanding{"),
+        1,
+        "leaf-b does not say"
+    );
+    assert_eq!(series("doorward_parent_share{resource=\"fair/x\"}"), 1);
+}
+
+#[test]
+fn the_metrics_tell_that_the_parent_is_out_of_reach_or_refuses() {
+    let mut family = busy();
+    family.client_asks("c", "nowhere", 1.0);
+    family.ask_up();
+    family.post(ParentLink::Down, Some("connection refused"));
+    check_lines(
+        &metrics(&family),
+        &[
+            "doorward_parent_connected{link=\"poll\"} 0.0",
+            "doorward_parent_connected{link=\"stream\"} 0.0",
+            "doorward_parent_resources_refused 1.0",
+        ],
+    );
+}
+
+#[test]
+fn no_more_children_than_the_limit_have_time_series() {
+    let mut family = Family::new();
+    for resource in ["fair/x", "fair/y"] {
+        for number in 0..600 {
+            family.child_asks(&format!("leaf-{number}"), resource, WORD);
+        }
+    }
+    let text = metrics(&family);
+    let series = text
+        .lines()
+        .filter(|line| line.starts_with("doorward_child_wants{"))
+        .count();
+    assert_eq!(series, 1_000);
+    check_lines(
+        &text,
+        &[
+            "doorward_children 1200.0",
+            "doorward_children_not_listed 200.0",
+        ],
+    );
+}
+
+#[tokio::test]
+async fn the_root_has_no_metrics_of_a_parent() {
+    let server = start().await;
+    let (_, _, text) = page(&server, "/metrics").await;
+    assert!(!text.contains("doorward_parent"), "{text}");
+    check_lines(&text, &["doorward_children 0.0"]);
 }
