@@ -20,3 +20,4 @@ mod shutdown;
 mod template_file;
 mod templates;
 mod tree;
+mod tree_pages;
