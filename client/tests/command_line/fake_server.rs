@@ -44,6 +44,7 @@ pub(crate) struct Play {
     pub(crate) parent: Option<admin::ParentStatus>,
     /// From the parent up to the root.
     pub(crate) ancestors: Vec<String>,
+    pub(crate) is_in_cycle: bool,
 }
 
 impl Default for Play {
@@ -59,6 +60,7 @@ impl Default for Play {
             resources: Vec::new(),
             parent: None,
             ancestors: Vec::new(),
+            is_in_cycle: false,
         }
     }
 }
@@ -309,7 +311,8 @@ impl Admin for Actor {
             resource,
             parent: self.play.parent.clone(),
             ancestor: self.play.ancestors.clone(),
-            ..admin::GetStatusResponse::default()
+            is_in_cycle: self.play.is_in_cycle,
+            templates_problem: String::new(),
         }))
     }
 }
