@@ -5,6 +5,8 @@
 //! order of their ids) are counted in `doorward_resources_not_listed` and left out, and calls of
 //! methods that do not exist share the method `other`.
 
+pub mod tree;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -223,6 +225,7 @@ impl Collector for NodeCollector {
             .resources
             .get(..RESOURCES_MAX)
             .unwrap_or(&snapshot.resources);
+        tree::encode(&self.0, &snapshot.resources, listed, &mut encoder)?;
         if listed.is_empty() {
             return Ok(());
         }

@@ -2,8 +2,10 @@
 //! the admin service.
 //!
 //! A [`Status`] is plain data. Taking one locks the node for O(resources), and once more for the
-//! leases of each resource that are asked for, so that requests get in between. The JSON of
-//! `/status` is this structure: its field names are an interface.
+//! leases of each resource that are asked for or belong to child servers, so that requests get in
+//! between. The JSON of `/status` is this structure: its field names are an interface.
+
+pub mod tree;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,9 +19,11 @@ use serde::Serialize;
 
 use crate::clock;
 use crate::node_handle::NodeHandle;
+use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
 
-/// Leases listed in one status at most, over all resources. With those and some ten thousand
-/// resources, a status stays within what a gRPC client takes by default (4 MiB).
+/// Leases listed in one status at most, over all resources; those of child servers count once as
+/// children and once as leases. With those and some ten thousand resources, a status stays within
+/// what a gRPC client takes by default (4 MiB).
 pub const LEASES_LISTED_MAX: usize = 10_000;
 
 /// What is known in the process, for whoever asks.
@@ -180,19 +184,23 @@ impl Board {
     /// The state of everything now.
     pub fn status(&self, only: Option<&ResourceId>, leases_max: usize) -> Status {
         let news = self.templates_news();
-        let (mastership, templates, resources, uptime) = self.node.read(|node, now| {
-            let resources = match only {
-                Some(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
-                None => node.snapshot(now).resources,
-            };
-            let uptime = now.since(Time::ZERO);
-            (
-                node.mastership().clone(),
-                node.templates().len(),
-                resources,
-                uptime,
-            )
-        });
+        let parent = self.parent_news().map(ParentStatus::of);
+        let (mastership, templates, resources, uptime, ancestors, is_in_cycle) =
+            self.node.read(|node, now| {
+                let resources = match only {
+                    Some(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
+                    None => node.snapshot(now).resources,
+                };
+                let uptime = now.since(Time::ZERO);
+                (
+                    node.mastership().clone(),
+                    node.templates().len(),
+                    resources,
+                    uptime,
+                    node.ancestors().to_vec(),
+                    node.is_in_cycle(),
+                )
+            });
         let mut listable = LEASES_LISTED_MAX;
         let resources = resources
             .into_iter()
@@ -216,6 +224,9 @@ impl Board {
             templates_source: news.source,
             templates,
             templates_problem: news.problem,
+            parent,
+            ancestors,
+            is_in_cycle,
             resources,
         }
     }
@@ -226,20 +237,19 @@ impl Board {
         leases_max: usize,
         listable: &mut usize,
     ) -> ResourceStatus {
-        let max = leases_max.min(*listable);
-        let leases: Vec<LeaseStatus> = if max == 0 {
-            Vec::new()
-        } else {
-            let (leases, now) = self
-                .node
-                .read(|node, now| (node.lease_snapshots(&snapshot.resource, max), now));
-            leases
-                .into_iter()
-                .map(|lease| LeaseStatus::of(&lease, now))
-                .collect()
-        };
-        *listable = listable.saturating_sub(leases.len());
+        let children: Vec<ChildStatus> = self.leases(
+            &snapshot.resource,
+            snapshot.children,
+            listable,
+            ChildStatus::of,
+        );
+        let leases: Vec<LeaseStatus> =
+            self.leases(&snapshot.resource, leases_max, listable, |lease, now| {
+                Some(LeaseStatus::of(lease, now))
+            });
         ResourceStatus {
+            // Before the snapshot is taken apart.
+            own_lease: OwnLeaseStatus::of(&snapshot),
             resource_id: snapshot.resource.to_string(),
             template: snapshot.template,
             description: snapshot.description,
@@ -255,8 +265,33 @@ impl Board {
             learning_remaining_ms: snapshot.learning_remaining.map_or(0, millis),
             lease_length_ms: millis(snapshot.algorithm.lease_length),
             refresh_interval_ms: millis(snapshot.algorithm.refresh_interval),
+            children_count: snapshot.children,
+            children,
             leases,
         }
+    }
+
+    /// Up to `max` leases of a resource, those of child servers first, as far as they are listable.
+    fn leases<T>(
+        &self,
+        resource: &ResourceId,
+        max: usize,
+        listable: &mut usize,
+        render: impl Fn(&LeaseSnapshot, Time) -> Option<T>,
+    ) -> Vec<T> {
+        let max = max.min(*listable);
+        if max == 0 {
+            return Vec::new();
+        }
+        let (leases, now) = self
+            .node
+            .read(|node, now| (node.lease_snapshots(resource, max), now));
+        let rendered: Vec<T> = leases
+            .iter()
+            .filter_map(|lease| render(lease, now))
+            .collect();
+        *listable = listable.saturating_sub(rendered.len());
+        rendered
     }
 }
 
@@ -293,6 +328,13 @@ pub struct Status {
     pub templates: usize,
     /// Why the newest version of the templates was refused. Absent: it was not.
     pub templates_problem: Option<String>,
+    /// Absent: this is the root.
+    pub parent: Option<ParentStatus>,
+    /// The names of the nodes from the parent up to the root. Empty at the root, and as long as the
+    /// parent has not told.
+    pub ancestors: Vec<String>,
+    /// Whether the node is its own ancestor: its parent, or a parent of that, leases from it.
+    pub is_in_cycle: bool,
     /// Sorted by id.
     pub resources: Vec<ResourceStatus>,
 }
@@ -302,7 +344,8 @@ pub struct Status {
 pub struct ResourceStatus {
     /// Its id.
     pub resource_id: String,
-    /// The glob of its template. Absent: the template is gone.
+    /// The glob of its template. Absent: the template is gone, or, below the root, only the root has
+    /// one.
     pub template: Option<String>,
     /// For people.
     pub description: String,
@@ -330,7 +373,14 @@ pub struct ResourceStatus {
     pub lease_length_ms: u64,
     /// How long a client waits between two requests.
     pub refresh_interval_ms: u64,
-    /// As many as were asked for, sorted by holder.
+    /// The server's own lease. Absent at the root.
+    pub own_lease: Option<OwnLeaseStatus>,
+    /// How many child servers have leases.
+    pub children_count: usize,
+    /// The child servers, sorted by name, however many leases were asked for; fewer than there are
+    /// once [`LEASES_LISTED_MAX`] are listed.
+    pub children: Vec<ChildStatus>,
+    /// As many as were asked for, sorted by holder; those of child servers among them.
     pub leases: Vec<LeaseStatus>,
 }
 

@@ -40,6 +40,11 @@ pub(crate) struct Play {
     /// (those that begin with "no") are left out.
     pub(crate) old: bool,
     pub(crate) resources: Vec<admin::ResourceStatus>,
+    /// Absent: it is the root.
+    pub(crate) parent: Option<admin::ParentStatus>,
+    /// From the parent up to the root.
+    pub(crate) ancestors: Vec<String>,
+    pub(crate) is_in_cycle: bool,
 }
 
 impl Default for Play {
@@ -53,6 +58,9 @@ impl Default for Play {
             silent: false,
             old: false,
             resources: Vec::new(),
+            parent: None,
+            ancestors: Vec::new(),
+            is_in_cycle: false,
         }
     }
 }
@@ -301,6 +309,9 @@ impl Admin for Actor {
             templates_source: "templates.yaml".to_owned(),
             templates: 1,
             resource,
+            parent: self.play.parent.clone(),
+            ancestor: self.play.ancestors.clone(),
+            is_in_cycle: self.play.is_in_cycle,
             templates_problem: String::new(),
         }))
     }

@@ -13,6 +13,7 @@ mod fake_server;
 mod leases;
 mod shell;
 mod status;
+mod tree;
 
 use std::process::Output;
 use std::time::Duration;

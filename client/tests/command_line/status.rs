@@ -36,6 +36,7 @@ fn busy() -> Play {
         refresh_interval_ms: 5_000,
         lease: vec![lease("a", "client", 50.0), lease("leaf", "server", 20.5)],
         clients_count: 3,
+        ..ResourceStatus::default()
     };
     Play {
         resources: vec![resource],
@@ -51,6 +52,7 @@ fn status_shows_the_server_and_a_row_for_every_resource() {
     assert_eq!(
         stdout(&output),
         "fake 1.2.3: master, epoch 7, up for 1m 5s\n\
+         no parent: this is the root\n\
          1 template from templates.yaml\n\
          \n\
          resource  algorithm   capacity  wants  granted  reserved  clients  waiting  state\n\
@@ -65,7 +67,7 @@ fn status_of_a_resource_lists_its_leases_and_why_they_are_what_they_are() {
     let output = run(&server.address, &["status", "db/reads"]);
     check_exit(&output, 0);
     let text = stdout(&output);
-    let listed: Vec<&str> = text.lines().skip(6).collect();
+    let listed: Vec<&str> = text.lines().skip(7).collect();
     assert_eq!(
         listed,
         [
@@ -102,13 +104,13 @@ fn status_for_programs_has_a_stable_shape() {
     let expected = serde_json::json!({
         "node": "fake", "version": "1.2.3", "is_master": true, "master_address": server.address,
         "epoch": 7, "uptime_ms": 65_000, "templates_source": "templates.yaml", "templates": 1,
-        "templates_problem": null,
+        "templates_problem": null, "parent": null, "ancestors": [], "is_in_cycle": false,
         "resources": [{
             "resource_id": "db/reads", "template": "db/*", "description": "Reads a second.",
             "algorithm": "FAIR_SHARE", "capacity": 100.0, "safe_capacity": -1.0, "wants": 160.0,
             "granted": 70.5, "reserved": 100.0, "leases_count": 2, "clients_count": 3,
             "waiting_count": 1, "learning_remaining_ms": 12_000, "lease_length_ms": 60_000,
-            "refresh_interval_ms": 5_000,
+            "refresh_interval_ms": 5_000, "own_lease": null, "children_count": 0, "children": [],
             "leases": [lease("a", "client", 50.0), lease("leaf", "server", 20.5)],
         }],
     });

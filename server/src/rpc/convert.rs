@@ -8,6 +8,8 @@
 //! An empty id is refused; wanting 0 is fine. In `has`, an `expiry_time` of 0 is taken as not
 //! given, since no lease that matters ended in 1970.
 
+mod status;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -21,7 +23,9 @@ use doorward_proto::admin::v1 as admin;
 use doorward_proto::doorman as wire;
 use tonic::Status as RpcStatus;
 
-use crate::status::{LeaseStatus, ResourceStatus, Status, safe_capacity_number};
+use crate::status::safe_capacity_number;
+
+pub use status::status_response;
 
 /// The most resources in one request. What it decides, it decides under the node's lock.
 pub const RESOURCES_PER_REQUEST_MAX: usize = 1_000;
@@ -169,68 +173,6 @@ pub fn status_resource(request: &admin::GetStatusRequest) -> Result<Option<Resou
     ResourceId::new(&request.resource_id)
         .map(Some)
         .map_err(|error| RpcStatus::invalid_argument(format!("resource_id {error}")))
-}
-
-/// A status for the admin service.
-pub fn status_response(status: Status) -> admin::GetStatusResponse {
-    admin::GetStatusResponse {
-        node: status.node,
-        version: status.version.to_owned(),
-        is_master: status.is_master,
-        master_address: status.master_address.unwrap_or_default(),
-        epoch: status.epoch.unwrap_or_default(),
-        uptime_ms: status.uptime_ms,
-        templates_source: status.templates_source,
-        templates: u32::try_from(status.templates).unwrap_or(u32::MAX),
-        resource: status.resources.into_iter().map(resource_status).collect(),
-        templates_problem: status.templates_problem.unwrap_or_default(),
-    }
-}
-
-fn resource_status(resource: ResourceStatus) -> admin::ResourceStatus {
-    admin::ResourceStatus {
-        resource_id: resource.resource_id,
-        template: resource.template.unwrap_or_default(),
-        description: resource.description,
-        algorithm: resource.algorithm.to_owned(),
-        capacity: resource.capacity,
-        safe_capacity: resource.safe_capacity.unwrap_or_default(),
-        wants: resource.wants,
-        granted: resource.granted,
-        reserved: resource.reserved,
-        leases_count: count(resource.leases_count),
-        waiting_count: count(resource.waiting_count),
-        learning_remaining_ms: resource.learning_remaining_ms,
-        lease_length_ms: resource.lease_length_ms,
-        refresh_interval_ms: resource.refresh_interval_ms,
-        lease: resource.leases.into_iter().map(lease_status).collect(),
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a number of clients: whole, not negative, and `as` saturates"
-        )]
-        clients_count: resource.clients_count as u64,
-    }
-}
-
-fn lease_status(lease: LeaseStatus) -> admin::LeaseStatus {
-    admin::LeaseStatus {
-        holder: lease.holder,
-        kind: lease.kind.to_owned(),
-        priority: lease.priority,
-        subclients: lease.subclients,
-        wants: lease.wants,
-        share: lease.share,
-        granted: lease.granted,
-        reserved: lease.reserved,
-        expires_in_ms: lease.expires_in_ms,
-        refresh_interval_ms: lease.refresh_interval_ms,
-        why: lease.why,
-    }
-}
-
-fn count(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 fn client_id(text: &str) -> Result<HolderName, RpcStatus> {

@@ -2,10 +2,16 @@
 //!
 //! askama escapes every text; ids in links are percent-encoded by the template.
 
+pub mod tree;
+
 use askama::Template;
 
 use crate::status::{LeaseStatus, ResourceStatus, Status};
 use crate::web::figures::{amount, count, percent, span};
+use crate::web::pages::tree::{Children, OwnLease, Parent};
+
+/// Child servers of one resource on the front page.
+const CHILDREN_SHOWN: usize = 5;
 
 /// What stands at the top of every page.
 #[derive(Debug)]
@@ -28,6 +34,10 @@ pub struct Head {
     pub templates: String,
     /// Why the newest templates were refused.
     pub templates_problem: Option<String>,
+    /// Absent at the root.
+    pub parent: Option<Parent>,
+    /// The node is its own ancestor.
+    pub is_in_cycle: bool,
 }
 
 impl Head {
@@ -55,6 +65,8 @@ impl Head {
                 status.templates_source
             ),
             templates_problem: status.templates_problem.clone(),
+            parent: Parent::of(status),
+            is_in_cycle: status.is_in_cycle,
         }
     }
 }
@@ -73,25 +85,26 @@ pub struct Bar {
 }
 
 impl Bar {
-    fn new(resource: &ResourceStatus) -> Self {
+    /// So much of a resource's capacity, for the resource as a whole or for one child server.
+    fn new(resource: &ResourceStatus, granted: f64, reserved: f64) -> Self {
         // Without a promised total the capacity is no measure of the sum.
         let total = match resource.algorithm {
             "NO_ALGORITHM" | "STATIC" => 0.0,
             _ => resource.capacity,
         };
-        let granted = percent(resource.granted, total);
-        let reserved = percent(resource.reserved, total);
+        let percent_granted = percent(granted, total);
+        let percent_reserved = percent(reserved, total);
         Self {
-            granted,
-            held: (reserved - granted).max(0.0),
+            granted: percent_granted,
+            held: (percent_reserved - percent_granted).max(0.0),
             title: format!(
                 "granted {} and reserved {} of {}",
-                amount(resource.granted),
-                amount(resource.reserved),
+                amount(granted),
+                amount(reserved),
                 amount(resource.capacity)
             ),
             label: if total > 0.0 {
-                format!("{granted:.0} %")
+                format!("{percent_granted:.0} %")
             } else {
                 String::new()
             },
@@ -106,9 +119,9 @@ pub struct Row {
     pub id: String,
     /// For people.
     pub description: String,
-    /// As templates spell it.
-    pub algorithm: &'static str,
-    /// The template's glob, unless it is gone.
+    /// By which algorithm, as templates spell it, and whether the parent says so.
+    pub divided: String,
+    /// The template's glob, unless it is gone or only the root has one.
     pub template: Option<String>,
     /// What there is to share.
     pub capacity: String,
@@ -138,18 +151,26 @@ pub struct Row {
     pub refresh_interval: String,
     /// How full it is.
     pub bar: Bar,
+    /// Why there is no bar.
+    pub no_bar: String,
+    /// It had a template, which is gone.
+    pub template_gone: bool,
+    /// Absent at the root.
+    pub own_lease: Option<OwnLease>,
+    /// Its child servers, or the first of them.
+    pub children: Children,
 }
 
 impl Row {
-    fn new(resource: &ResourceStatus) -> Self {
-        let bar = Bar::new(resource);
+    fn new(resource: &ResourceStatus, children_max: usize) -> Self {
+        let bar = Bar::new(resource, resource.granted, resource.reserved);
         // What rounding alone can do is not worth a warning.
         let above = |sum: f64| sum > resource.capacity * (1.0 + 1e-9);
         let has_total = !bar.label.is_empty() || resource.capacity <= 0.0;
         Self {
             id: resource.resource_id.clone(),
             description: resource.description.clone(),
-            algorithm: resource.algorithm,
+            divided: divided(resource),
             template: resource.template.clone(),
             capacity: amount(resource.capacity),
             wants: amount(resource.wants),
@@ -173,7 +194,25 @@ impl Row {
             lease_length: span(resource.lease_length_ms),
             refresh_interval: span(resource.refresh_interval_ms),
             bar,
+            no_bar: match &resource.own_lease {
+                Some(lease) if lease.expires_in_ms.is_none() => "no lease".to_owned(),
+                _ => format!("{}, no total", resource.algorithm),
+            },
+            template_gone: resource.template.is_none() && resource.own_lease.is_none(),
+            own_lease: resource.own_lease.as_ref().map(OwnLease::new),
+            children: Children::new(resource, children_max),
         }
+    }
+}
+
+/// By which algorithm a resource is divided. Without a lease or a template, nobody has said so yet.
+fn divided(resource: &ResourceStatus) -> String {
+    match (&resource.own_lease, &resource.template) {
+        (None, _) | (_, Some(_)) => resource.algorithm.to_owned(),
+        (Some(lease), None) if lease.expires_in_ms.is_some() => {
+            format!("{} as the parent says", resource.algorithm)
+        }
+        (Some(_), None) => "no lease from the parent".to_owned(),
     }
 }
 
@@ -181,17 +220,13 @@ fn shown_unless_zero(value: usize, text: String) -> String {
     if value == 0 { String::new() } else { text }
 }
 
-/// A lease in a table.
+/// A client's lease in a table.
 #[derive(Debug)]
 pub struct Lease {
     /// Whose.
     pub holder: String,
-    /// Whether it is a child server.
-    pub is_server: bool,
     /// Its priority.
     pub priority: i64,
-    /// How many clients it stands for.
-    pub subclients: String,
     /// What it wants.
     pub wants: String,
     /// What it should have.
@@ -218,9 +253,7 @@ impl Lease {
     fn new(lease: &LeaseStatus) -> Self {
         Self {
             holder: lease.holder.clone(),
-            is_server: lease.kind == "server",
             priority: lease.priority,
-            subclients: amount(lease.subclients),
             wants: amount(lease.wants),
             share: amount(lease.share),
             granted: amount(lease.granted),
@@ -257,9 +290,16 @@ impl Index {
     pub fn new(status: &Status, shown: usize) -> Self {
         let resources = &status.resources;
         let left_out = resources.len().saturating_sub(shown);
+        // Children take rows as well: with many of them, later resources show none.
+        let mut children_left = shown;
+        let row = |resource| {
+            let row = Row::new(resource, CHILDREN_SHOWN.min(children_left));
+            children_left = children_left.saturating_sub(row.children.shown.len());
+            row
+        };
         Self {
             head: Head::new(status),
-            rows: resources.iter().take(shown).map(Row::new).collect(),
+            rows: resources.iter().take(shown).map(row).collect(),
             resources: count(resources.len()),
             left_out: shown_unless_zero(left_out, count(left_out)),
             leases: count(resources.iter().map(|r| r.leases_count).sum()),
@@ -275,22 +315,26 @@ impl Index {
 pub struct Resource {
     head: Head,
     row: Row,
+    /// Those of clients; child servers have a table of their own.
     leases: Vec<Lease>,
     has_priorities: bool,
-    has_servers: bool,
     left_out: String,
 }
 
 impl Resource {
     /// A resource of a status, with the leases listed there.
     pub fn new(status: &Status, resource: &ResourceStatus) -> Self {
-        let left_out = resource.leases_count.saturating_sub(resource.leases.len());
+        let clients = resource.leases.iter().filter(|l| l.kind == "client");
+        let leases: Vec<Lease> = clients.map(Lease::new).collect();
+        let left_out = resource
+            .leases_count
+            .saturating_sub(resource.children_count)
+            .saturating_sub(leases.len());
         Self {
             head: Head::new(status),
-            row: Row::new(resource),
-            leases: resource.leases.iter().map(Lease::new).collect(),
+            row: Row::new(resource, usize::MAX),
+            leases,
             has_priorities: resource.algorithm == "PRIORITY_BANDS",
-            has_servers: resource.leases.iter().any(|lease| lease.kind == "server"),
             left_out: shown_unless_zero(left_out, count(left_out)),
         }
     }

@@ -11,6 +11,7 @@
 mod admin;
 mod bad_input;
 mod capacity;
+mod family;
 mod mastership;
 mod pages;
 mod process;
@@ -18,3 +19,5 @@ mod running;
 mod shutdown;
 mod template_file;
 mod templates;
+mod tree;
+mod tree_pages;

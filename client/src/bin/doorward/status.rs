@@ -1,5 +1,8 @@
 //! `doorward status`: what the server holds, and why.
 
+mod tree;
+
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -12,6 +15,9 @@ use crate::failure::Failure;
 use crate::flags::{Common, Output, StatusFlags};
 use crate::numbers::{number, span};
 use crate::palette::{Palette, Tone, tone_of};
+use crate::status::tree::{
+    ChildStatus, OwnLeaseStatus, ParentStatus, children_table, write_parent,
+};
 use crate::table::Table;
 
 /// Leases that are listed of a resource that was named.
@@ -29,13 +35,18 @@ struct Status {
     templates_source: String,
     templates: u32,
     templates_problem: Option<String>,
+    /// Absent: this is the root.
+    parent: Option<ParentStatus>,
+    /// From the parent up to the root.
+    ancestors: Vec<String>,
+    is_in_cycle: bool,
     resources: Vec<ResourceStatus>,
 }
 
 #[derive(Serialize)]
 struct ResourceStatus {
     resource_id: String,
-    /// Absent: the template is gone, and the leases run down.
+    /// Absent: the template is gone, and the leases run down; below the root, only the root has one.
     template: Option<String>,
     description: String,
     algorithm: String,
@@ -51,6 +62,10 @@ struct ResourceStatus {
     learning_remaining_ms: u64,
     lease_length_ms: u64,
     refresh_interval_ms: u64,
+    /// Absent at the root.
+    own_lease: Option<OwnLeaseStatus>,
+    children_count: u64,
+    children: Vec<ChildStatus>,
     leases: Vec<LeaseStatus>,
 }
 
@@ -86,7 +101,9 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
         serde_json::to_writer(&mut out, &status).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
-        write_text(&mut out, &status, Palette::of_stdout(common.color))?;
+        let in_detail = flags.resource.is_some() || leases_max > 0;
+        let palette = Palette::of_stdout(common.color);
+        write_text(&mut out, &status, in_detail, palette)?;
     }
     match &flags.resource {
         Some(resource) if status.resources.is_empty() => {
@@ -102,7 +119,12 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
     }
 }
 
-fn write_text(out: &mut impl Write, status: &Status, palette: Palette) -> io::Result<()> {
+fn write_text(
+    out: &mut impl Write,
+    status: &Status,
+    in_detail: bool,
+    palette: Palette,
+) -> io::Result<()> {
     let mastership = match (&status.master_address, status.is_master) {
         (_, true) => palette.paint(Tone::Good, "master"),
         (Some(address), false) => {
@@ -121,6 +143,13 @@ fn write_text(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
         "{node} {}: {mastership}{epoch}, up for {up}",
         status.version
     )?;
+    write_parent(
+        out,
+        status.parent.as_ref(),
+        &status.ancestors,
+        status.is_in_cycle,
+        palette,
+    )?;
     let (count, source) = (status.templates, &status.templates_source);
     let plural = if count == 1 { "" } else { "s" };
     writeln!(out, "{count} template{plural} from {source}")?;
@@ -136,23 +165,44 @@ fn write_text(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
         return writeln!(out, "no leases are out");
     }
     resources_table(&status.resources, palette).write(out)?;
-    for resource in &status.resources {
-        if resource.leases.is_empty() {
-            continue;
+    if in_detail {
+        for resource in &status.resources {
+            write_resource(out, resource, palette)?;
         }
-        let id = palette.paint(Tone::Strong, &resource.resource_id);
-        let about = match resource.description.as_str() {
-            "" => String::new(),
-            description => format!(": {description}"),
-        };
-        writeln!(out, "\n{id}{about}")?;
-        leases_table(&resource.leases, palette).write(out)?;
-        let left = resource
-            .leases_count
-            .saturating_sub(resource.leases.len() as u64);
-        if left > 0 {
-            writeln!(out, "and {left} more; --leases lists more")?;
-        }
+    }
+    Ok(())
+}
+
+/// Everything that is known of a resource, and of those who hold it.
+fn write_resource(
+    out: &mut impl Write,
+    resource: &ResourceStatus,
+    palette: Palette,
+) -> io::Result<()> {
+    let id = palette.paint(Tone::Strong, &resource.resource_id);
+    let about = match resource.description.as_str() {
+        "" => String::new(),
+        description => format!(": {description}"),
+    };
+    writeln!(out, "\n{id}{about}")?;
+    if let Some(lease) = &resource.own_lease {
+        lease.write(out, palette)?;
+    }
+    if !resource.children.is_empty() {
+        children_table(&resource.children, palette).write(out)?;
+    }
+    // Those of child servers have been told, and more of them.
+    let children: BTreeSet<&str> = resource.children.iter().map(|c| c.child.as_str()).collect();
+    let told =
+        |lease: &&LeaseStatus| lease.kind == "server" && children.contains(lease.holder.as_str());
+    let leases: Vec<&LeaseStatus> = resource.leases.iter().filter(|l| !told(l)).collect();
+    if !leases.is_empty() {
+        leases_table(&leases, palette).write(out)?;
+    }
+    let listed = (resource.children.len() + leases.len()) as u64;
+    let left = resource.leases_count.saturating_sub(listed);
+    if left > 0 {
+        writeln!(out, "and {left} more; --leases lists more")?;
     }
     Ok(())
 }
@@ -172,12 +222,15 @@ fn resources_table(resources: &[ResourceStatus], palette: Palette) -> Table {
     let mut table = Table::new(header, 2..8, palette);
     for resource in resources {
         let learning = Duration::from_millis(resource.learning_remaining_ms);
-        let state = match (&resource.template, learning) {
-            (None, _) => palette.cell(Tone::Bad, "template gone"),
-            (Some(_), Duration::ZERO) => Cell::new(""),
-            (Some(_), learning) => {
-                palette.cell(Tone::Partial, format!("learning for {}", span(learning)))
-            }
+        let own_lease = resource.own_lease.as_ref();
+        let state = if let Some((tone, state)) = own_lease.and_then(OwnLeaseStatus::state) {
+            palette.cell(tone, state)
+        } else if resource.template.is_none() && own_lease.is_none() {
+            palette.cell(Tone::Bad, "template gone")
+        } else if learning.is_zero() {
+            Cell::new("")
+        } else {
+            palette.cell(Tone::Partial, format!("learning for {}", span(learning)))
         };
         let waiting = match resource.waiting_count {
             0 => Cell::new(0),
@@ -197,11 +250,14 @@ fn resources_table(resources: &[ResourceStatus], palette: Palette) -> Table {
             waiting,
             state,
         ]);
+        for child in &resource.children {
+            table.add(child.row(palette));
+        }
     }
     table
 }
 
-fn leases_table(leases: &[LeaseStatus], palette: Palette) -> Table {
+fn leases_table(leases: &[&LeaseStatus], palette: Palette) -> Table {
     let header = [
         "holder",
         "priority",
@@ -232,9 +288,13 @@ fn leases_table(leases: &[LeaseStatus], palette: Palette) -> Table {
     table
 }
 
+/// On the wire a text that is absent is empty.
+fn some(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
 impl From<admin::GetStatusResponse> for Status {
     fn from(status: admin::GetStatusResponse) -> Self {
-        let some = |text: String| (!text.is_empty()).then_some(text);
         Self {
             node: status.node,
             version: status.version,
@@ -245,6 +305,9 @@ impl From<admin::GetStatusResponse> for Status {
             templates_source: status.templates_source,
             templates: status.templates,
             templates_problem: some(status.templates_problem),
+            parent: status.parent.map(ParentStatus::from),
+            ancestors: status.ancestor,
+            is_in_cycle: status.is_in_cycle,
             resources: status
                 .resource
                 .into_iter()
@@ -258,7 +321,7 @@ impl From<admin::ResourceStatus> for ResourceStatus {
     fn from(resource: admin::ResourceStatus) -> Self {
         Self {
             resource_id: resource.resource_id,
-            template: (!resource.template.is_empty()).then_some(resource.template),
+            template: some(resource.template),
             description: resource.description,
             algorithm: resource.algorithm,
             capacity: resource.capacity,
@@ -272,6 +335,9 @@ impl From<admin::ResourceStatus> for ResourceStatus {
             learning_remaining_ms: resource.learning_remaining_ms,
             lease_length_ms: resource.lease_length_ms,
             refresh_interval_ms: resource.refresh_interval_ms,
+            own_lease: resource.own_lease.map(OwnLeaseStatus::from),
+            children_count: resource.children_count,
+            children: resource.child.into_iter().map(ChildStatus::from).collect(),
             leases: resource.lease.into_iter().map(LeaseStatus::from).collect(),
         }
     }

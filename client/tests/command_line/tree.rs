@@ -1,0 +1,219 @@
+//! `status` of a server in a tree: its parent, its own leases, its child servers.
+
+use doorward_proto::admin::v1::{
+    ChildStatus, LeaseStatus, OwnLeaseStatus, ParentStatus, ResourceStatus,
+};
+
+use crate::fake_server::{FakeServer, Play};
+use crate::{check_exit, json, run, stdout};
+
+fn child(name: &str) -> ChildStatus {
+    ChildStatus {
+        child: name.to_owned(),
+        clients: 12.0,
+        wants: 80.0,
+        share: 50.0,
+        granted: 45.0,
+        reserved: 50.0,
+        has: Some(45.0),
+        outstanding: Some(40.5),
+        is_learning: false,
+        height: 1,
+        curve_points: 7,
+        expires_in_ms: 59_900,
+        refresh_interval_ms: 5_000,
+        why: "fair share".to_owned(),
+    }
+}
+
+fn lease(holder: &str, kind: &str) -> LeaseStatus {
+    LeaseStatus {
+        holder: holder.to_owned(),
+        kind: kind.to_owned(),
+        wants: 5.0,
+        share: 5.0,
+        granted: 5.0,
+        reserved: 5.0,
+        expires_in_ms: 59_900,
+        why: "there is enough".to_owned(),
+        ..LeaseStatus::default()
+    }
+}
+
+/// A server in the middle: below `world` and the root, above two leaves.
+fn middle() -> Play {
+    let old = ChildStatus {
+        outstanding: None,
+        has: None,
+        curve_points: 0,
+        is_learning: true,
+        ..child("leaf-b")
+    };
+    let resource = ResourceStatus {
+        resource_id: "db/reads".to_owned(),
+        algorithm: "FAIR_SHARE".to_owned(),
+        capacity: 100.0,
+        wants: 165.0,
+        granted: 95.0,
+        reserved: 100.0,
+        leases_count: 4,
+        clients_count: 25,
+        own_lease: Some(OwnLeaseStatus {
+            capacity: 100.0,
+            share: 110.0,
+            outstanding: 100.0,
+            expires_in_ms: Some(59_900),
+            is_in_flight: true,
+            refused: String::new(),
+        }),
+        children_count: 2,
+        child: vec![child("leaf-a"), old],
+        lease: vec![
+            lease("leaf-a", "server"),
+            lease("leaf-b", "server"),
+            lease("web", "client"),
+        ],
+        ..ResourceStatus::default()
+    };
+    let refused = ResourceStatus {
+        resource_id: "nowhere".to_owned(),
+        algorithm: "FAIR_SHARE".to_owned(),
+        own_lease: Some(OwnLeaseStatus {
+            refused: "no template of the root matches it".to_owned(),
+            ..OwnLeaseStatus::default()
+        }),
+        ..ResourceStatus::default()
+    };
+    Play {
+        resources: vec![resource, refused],
+        parent: Some(ParentStatus {
+            configured_address: vec!["eu-0:6970".to_owned(), "eu-1:6970".to_owned()],
+            address: "eu-0:6970".to_owned(),
+            link: "stream".to_owned(),
+            link_age_ms: 720_000,
+            problem: String::new(),
+        }),
+        ancestors: ["europe", "world", "root"].map(str::to_owned).to_vec(),
+        ..Play::default()
+    }
+}
+
+#[test]
+fn status_shows_the_parent_and_children_under_their_resource() {
+    let server = FakeServer::start(middle());
+    let output = run(&server.address, &["status"]);
+    check_exit(&output, 0);
+    let text = stdout(&output);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "fake 1.2.3: master, epoch 7, up for 1m 5s",
+            "parent: europe at eu-0:6970, stream for 12m; above it: world, root",
+            "1 template from templates.yaml",
+            "",
+            "resource  algorithm   capacity  wants  granted  reserved  clients  waiting  state",
+            "db/reads  FAIR_SHARE       100    165       95       100       25        0",
+            "  leaf-a                           80       45        50       12",
+            "  leaf-b                           80       45        50       12           learning, counts only",
+            "nowhere   FAIR_SHARE         0      0        0         0        0        0  refused by the parent",
+        ],
+        "{text}"
+    );
+}
+
+#[test]
+fn status_of_a_resource_tells_its_own_lease_and_all_of_its_children() {
+    let server = FakeServer::start(middle());
+    let output = run(&server.address, &["status", "db/reads"]);
+    check_exit(&output, 0);
+    let text = stdout(&output);
+    let lines: Vec<&str> = text.lines().skip(8).collect();
+    assert_eq!(
+        lines,
+        [
+            "",
+            "db/reads",
+            "own lease: 100 of a share of 110, for 59.9s more, 100 outstanding; the parent is asked and has not answered yet",
+            "child server  levels  clients  wants  share  granted  reserved  outstanding  expires in  state                  why",
+            "leaf-a             1       12     80     50       45        50         40.5       59.9s                         fair share",
+            "leaf-b             1       12     80     50       45        50            ?       59.9s  learning, counts only  fair share",
+            "holder  priority  wants  share  granted  reserved  expires in  why",
+            "web            0      5      5        5         5       59.9s  there is enough",
+            "and 1 more; --leases lists more",
+        ],
+        "{text}"
+    );
+    let output = run(&server.address, &["status", "nowhere"]);
+    let refused = "own lease: REFUSED by the parent: no template of the root matches it; none";
+    assert!(stdout(&output).contains(refused), "{}", stdout(&output));
+}
+
+#[test]
+fn a_parent_out_of_reach_and_a_cycle_stand_out() {
+    let mut play = middle();
+    play.ancestors.clear();
+    play.is_in_cycle = true;
+    if let Some(parent) = &mut play.parent {
+        "down".clone_into(&mut parent.link);
+        "connection refused".clone_into(&mut parent.problem);
+    }
+    let server = FakeServer::start(play);
+    let output = run(&server.address, &["status"]);
+    check_exit(&output, 0);
+    let text = stdout(&output);
+    let lines: Vec<&str> = text.lines().skip(1).take(3).collect();
+    assert_eq!(
+        lines,
+        [
+            "parent: eu-0:6970, OUT OF REACH for 12m",
+            "  connection refused",
+            "this node is its OWN ANCESTOR, and leases nothing: check --node and --parent of the servers above it",
+        ]
+    );
+}
+
+#[test]
+fn the_tree_has_a_stable_shape_for_programs() {
+    let server = FakeServer::start(middle());
+    let output = run(&server.address, &["status", "--output", "json"]);
+    let status = json(&output);
+    assert_eq!(
+        status["parent"],
+        serde_json::json!({
+            "addresses": ["eu-0:6970", "eu-1:6970"], "address": "eu-0:6970", "link": "stream",
+            "link_age_ms": 720_000, "problem": null,
+        })
+    );
+    assert_eq!(
+        status["ancestors"],
+        serde_json::json!(["europe", "world", "root"])
+    );
+    assert_eq!(status["is_in_cycle"], false);
+    let resource = &status["resources"][0];
+    assert_eq!(
+        resource["own_lease"],
+        serde_json::json!({
+            "capacity": 100.0, "share": 110.0, "outstanding": 100.0, "expires_in_ms": 59_900,
+            "is_in_flight": true, "refused": null,
+        })
+    );
+    assert_eq!(resource["children_count"], 2);
+    assert_eq!(
+        resource["children"],
+        serde_json::json!([
+            {
+                "child": "leaf-a", "clients": 12.0, "wants": 80.0, "share": 50.0, "granted": 45.0,
+                "reserved": 50.0, "has": 45.0, "outstanding": 40.5, "is_learning": false,
+                "height": 1, "curve_points": 7, "expires_in_ms": 59_900,
+                "refresh_interval_ms": 5_000, "why": "fair share",
+            },
+            {
+                "child": "leaf-b", "clients": 12.0, "wants": 80.0, "share": 50.0, "granted": 45.0,
+                "reserved": 50.0, "has": null, "outstanding": null, "is_learning": true,
+                "height": 1, "curve_points": 0, "expires_in_ms": 59_900,
+                "refresh_interval_ms": 5_000, "why": "fair share",
+            },
+        ])
+    );
+}

@@ -1,0 +1,197 @@
+//! Metrics of a server's place in the tree: the link to its parent and its own leases, which only a
+//! server below the root has, and what each child server has.
+//!
+//! Bounded as those of resources: of the resources with time series of their own, child servers
+//! beyond [`CHILDREN_MAX`] (in the order of resources, then names) are left out.
+
+use std::fmt;
+
+use doorward_engine::snapshot::{LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use crate::metrics::float;
+use crate::status::{Board, ParentLink};
+
+/// Child servers with time series of their own; one counts once for each resource.
+pub const CHILDREN_MAX: usize = 1_000;
+
+/// Writes all of them, given every resource and those that have time series of their own.
+pub(super) fn encode(
+    board: &Board,
+    all: &[ResourceSnapshot],
+    listed: &[ResourceSnapshot],
+    encoder: &mut DescriptorEncoder,
+) -> Result<(), fmt::Error> {
+    encode_parent(board, all, listed, encoder)?;
+    encode_children(board, all, listed, encoder)
+}
+
+fn encode_parent(
+    board: &Board,
+    all: &[ResourceSnapshot],
+    listed: &[ResourceSnapshot],
+    encoder: &mut DescriptorEncoder,
+) -> Result<(), fmt::Error> {
+    let Some(parent) = board.parent_news() else {
+        return Ok(());
+    };
+    let help = "1 for the link by which the parent is reached now; it is not if all are 0";
+    let mut family =
+        encoder.encode_descriptor("parent_connected", help, None, MetricType::Gauge)?;
+    for link in [ParentLink::Poll, ParentLink::Stream] {
+        let gauge = ConstGauge::new(flag(parent.link == link));
+        gauge.encode(family.encode_family(&[("link", link.as_str())])?)?;
+    }
+    let in_cycle = board.node().read(|node, _| node.is_in_cycle());
+    let refused = |resource: &&ResourceSnapshot| {
+        resource
+            .upstream
+            .as_ref()
+            .is_some_and(|lease| lease.refused.is_some())
+    };
+    for (name, help, value) in [
+        (
+            "is_in_cycle",
+            "1 if this node is its own ancestor, by which nothing can be leased",
+            flag(in_cycle),
+        ),
+        (
+            "parent_resources_refused",
+            "Resources that the parent refuses",
+            float(all.iter().filter(refused).count()),
+        ),
+    ] {
+        let gauge = ConstGauge::new(value);
+        gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+    }
+    for (name, help, value_of) in OWN_LEASE_GAUGES {
+        if listed.iter().all(|resource| resource.upstream.is_none()) {
+            break;
+        }
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for resource in listed {
+            if let Some(lease) = &resource.upstream {
+                let labels = [("resource", resource.resource.as_str())];
+                let gauge = ConstGauge::new(value_of(lease));
+                gauge.encode(family.encode_family(&labels)?)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn encode_children(
+    board: &Board,
+    all: &[ResourceSnapshot],
+    listed: &[ResourceSnapshot],
+    encoder: &mut DescriptorEncoder,
+) -> Result<(), fmt::Error> {
+    let mut children: Vec<(&str, LeaseSnapshot)> = Vec::new();
+    for resource in listed {
+        let max = resource.children.min(CHILDREN_MAX - children.len());
+        if max > 0 {
+            let leases = board
+                .node()
+                .read(|node, _| node.lease_snapshots(&resource.resource, max));
+            // Children come first, unless some have gone since they were counted.
+            let leases = leases.into_iter().filter(|lease| lease.child.is_some());
+            children.extend(leases.map(|lease| (resource.resource.as_str(), lease)));
+        }
+    }
+    let total: usize = all.iter().map(|resource| resource.children).sum();
+    for (name, help, value) in [
+        (
+            "children",
+            "Leases of child servers; a child counts once for each resource",
+            float(total),
+        ),
+        (
+            "children_not_listed",
+            "Leases of child servers without time series of their own, since there are too many",
+            float(total.saturating_sub(children.len())),
+        ),
+    ] {
+        let gauge = ConstGauge::new(value);
+        gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+    }
+    for (name, help, value_of) in CHILD_GAUGES {
+        // A family without a time series would be no more than its help.
+        if children.iter().all(|(_, lease)| value_of(lease).is_none()) {
+            continue;
+        }
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (resource, lease) in &children {
+            if let Some(value) = value_of(lease) {
+                let labels = [
+                    ("resource", *resource),
+                    ("child", lease.holder.name.as_str()),
+                ];
+                ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A gauge of the server's own lease on every resource: its name, what it means, how to read it.
+type OwnLeaseGauge = (&'static str, &'static str, fn(&UpstreamSnapshot) -> f64);
+
+const OWN_LEASE_GAUGES: [OwnLeaseGauge; 2] = [
+    (
+        "parent_lease_remaining_seconds",
+        "How long the server's own lease still lasts; 0: there is none",
+        |lease| lease.expires_in.map_or(0.0, |left| left.as_secs_f64()),
+    ),
+    (
+        "parent_share",
+        "What the server should have by its own lease once others have shrunk, in the resource's \
+         own unit",
+        |lease| lease.share,
+    ),
+];
+
+/// A gauge of every child server on every resource: its name, what it means, how to read it. None:
+/// the child does not say.
+type ChildGauge = (
+    &'static str,
+    &'static str,
+    fn(&LeaseSnapshot) -> Option<f64>,
+);
+
+const CHILD_GAUGES: [ChildGauge; 6] = [
+    (
+        "child_wants",
+        "Sum of what the clients below a child server want, in the resource's own unit",
+        |lease| Some(lease.wants),
+    ),
+    (
+        "child_granted",
+        "What the newest lease of a child server says, in the resource's own unit",
+        |lease| Some(lease.granted),
+    ),
+    (
+        "child_reserved",
+        "The most that a child server may be using, in the resource's own unit",
+        |lease| Some(lease.reserved),
+    ),
+    (
+        "child_outstanding",
+        "The most that may be in use below a child server by its own word, in the resource's own \
+         unit; absent: it is of the old kind and does not say",
+        |lease| lease.child.as_ref()?.outstanding,
+    ),
+    ("child_clients", "Clients below a child server", |lease| {
+        Some(lease.subclients)
+    }),
+    (
+        "child_learning",
+        "1 if a child server is in learning mode itself",
+        |lease| lease.child.as_ref().map(|child| flag(child.learning)),
+    ),
+];
+
+fn flag(value: bool) -> f64 {
+    f64::from(u8::from(value))
+}

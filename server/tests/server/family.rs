@@ -1,0 +1,173 @@
+//! A server in the middle of a tree, without sockets: what its parent and its children say is handed
+//! to its node by direct calls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::demand::{BandDemand, ServerDemand};
+use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::{Config, Node};
+use doorward_engine::request::server::{GetServerCapacity, ServerAsk, Via};
+use doorward_engine::request::{Ask, GetCapacity, RefusalReason};
+use doorward_engine::template::Templates;
+use doorward_engine::time::Time;
+use doorward_server::clock::{self, Clock};
+use doorward_server::node_handle::NodeHandle;
+use doorward_server::status::{Board, ParentLink, ParentNews};
+
+use crate::running::templates_with;
+
+/// The server `eu`, whose parent is `root`.
+pub(crate) struct Family {
+    pub(crate) eu: Arc<Board>,
+    root: Node,
+}
+
+/// What a child server says of a resource.
+#[derive(Clone, Copy)]
+pub(crate) struct Word {
+    pub(crate) wants: f64,
+    pub(crate) clients: f64,
+    pub(crate) outstanding: Option<f64>,
+    pub(crate) learning: bool,
+    /// It sends a demand curve, and not counts and sums only.
+    pub(crate) curve: bool,
+}
+
+/// A server of the newest kind.
+pub(crate) const WORD: Word = Word {
+    wants: 40.0,
+    clients: 4.0,
+    outstanding: Some(0.0),
+    learning: false,
+    curve: true,
+};
+
+fn amount(value: f64) -> Amount {
+    Amount::new(value).unwrap()
+}
+
+pub(crate) fn request(child: &str, resource: &str, word: Word) -> GetServerCapacity {
+    let demand = ServerDemand::new(vec![BandDemand {
+        priority: 0,
+        clients: word.clients,
+        wants: amount(word.wants),
+        curve: if word.curve {
+            DemandCurve::of_equals(amount(word.wants), word.clients)
+        } else {
+            DemandCurve::default()
+        },
+    }]);
+    GetServerCapacity {
+        server: HolderName::new(child).unwrap(),
+        sequence: None,
+        height: 1,
+        asks: vec![ServerAsk {
+            resource: ResourceId::new(resource).unwrap(),
+            demand: Arc::new(demand),
+            has: None,
+            outstanding: word.outstanding.map(amount),
+            learning: word.learning,
+        }],
+    }
+}
+
+impl Family {
+    /// The root has 100 of everything under `fair/`.
+    pub(crate) fn new() -> Self {
+        let config = |name: &str, has_parent| Config {
+            name: name.to_owned(),
+            has_parent,
+            refresh_floor: Duration::ZERO,
+            ..Config::default()
+        };
+        let mut root = Node::new(config("root", false), templates_with(100.0));
+        root.handle_mastership(Mastership::Master { epoch: 1 }, Time::ZERO);
+        let eu = Arc::new(NodeHandle::new(
+            config("eu", true),
+            Templates::default(),
+            Clock::start(),
+        ));
+        eu.change(|node, now| node.handle_mastership(Mastership::Master { epoch: 2 }, now));
+        let eu = Board::new(
+            "eu".to_owned(),
+            "eu:6970".to_owned(),
+            "nowhere".to_owned(),
+            eu,
+        );
+        let family = Self {
+            eu: Arc::new(eu),
+            root,
+        };
+        family.post(ParentLink::Stream, None);
+        family
+    }
+
+    /// The link to the parent is like that.
+    pub(crate) fn post(&self, link: ParentLink, problem: Option<&str>) {
+        self.eu.post_parent(ParentNews {
+            addresses: vec!["root-0:6970".to_owned(), "root-1:6970".to_owned()],
+            address: "root-0:6970".to_owned(),
+            link,
+            since: clock::wall(),
+            problem: problem.map(str::to_owned),
+        });
+    }
+
+    /// `eu` asks its parent for whatever is due.
+    pub(crate) fn ask_up(&mut self) {
+        let asked = |node: &mut Node, now| node.poll_upstream_request(1, now);
+        while let Some(request) = self.eu.node().change(asked) {
+            let now = self.eu.node().clock().now();
+            let answer = self
+                .root
+                .handle_get_server_capacity(&request, Via::Stream, now);
+            let Ok(Outcome::Served(reply)) = answer else {
+                panic!("the root is the master of its node");
+            };
+            self.eu
+                .node()
+                .change(|node, now| node.handle_upstream_reply(&reply, now));
+        }
+    }
+
+    /// A child server asks `eu`, and `eu` its parent until the child is answered.
+    pub(crate) fn child_asks(&mut self, child: &str, resource: &str, word: Word) {
+        let request = request(child, resource, word);
+        for _ in 0..3 {
+            let asks =
+                |node: &mut Node, now| node.handle_get_server_capacity(&request, Via::Stream, now);
+            let Ok(Outcome::Served(reply)) = self.eu.node().change(asks) else {
+                panic!("eu is the master of its node");
+            };
+            if !reply
+                .refused
+                .iter()
+                .any(|r| r.reason == RefusalReason::NotReady)
+            {
+                return;
+            }
+            self.ask_up();
+        }
+        panic!("{child} is not answered");
+    }
+
+    /// A client asks `eu` once, whatever it is answered.
+    pub(crate) fn client_asks(&self, client: &str, resource: &str, wants: f64) {
+        let request = GetCapacity {
+            client: HolderName::new(client).unwrap(),
+            sequence: None,
+            asks: vec![Ask {
+                resource: ResourceId::new(resource).unwrap(),
+                priority: 0,
+                wants: amount(wants),
+                has: None,
+            }],
+        };
+        let asks = |node: &mut Node, now| node.handle_get_capacity(&request, now);
+        assert!(matches!(self.eu.node().change(asks), Outcome::Served(_)));
+    }
+}
