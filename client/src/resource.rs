@@ -154,7 +154,7 @@ impl Resource {
     pub async fn wait_for_lease(&self, timeout: Duration) -> Result<Capacity, ResourceError> {
         let mut views = self.handle.slot.view.subscribe();
         let decided = |view: &View| {
-            view.closed || view.trouble.is_some() || view.allowance.source == Source::Lease
+            view.closed || view.is_refused() || view.allowance.source == Source::Lease
         };
         let wait = tokio::time::timeout(timeout, views.wait_for(decided));
         match wait.await {
@@ -164,11 +164,7 @@ impl Resource {
                 None => Err(ResourceError::Closed),
             },
             Ok(Err(_)) => Err(ResourceError::Closed),
-            Err(_) => {
-                let failure = self.handle.shared.book().failure.clone();
-                let nothing = || format!("no lease within {timeout:?}");
-                Err(ResourceError::NotConnected(failure.unwrap_or_else(nothing)))
-            }
+            Err(_) => Err(self.not_in_time(&format!("no lease within {timeout:?}"))),
         }
     }
 
@@ -183,15 +179,12 @@ impl Resource {
         timeout: Duration,
     ) -> Result<Capacity, ResourceError> {
         let mut views = self.handle.slot.view.subscribe();
-        let decided =
-            |view: &View| view.closed || view.trouble.is_some() || view.answered == Some(wants);
+        let decided = |view: &View| view.closed || view.is_refused() || view.is_answer_to(wants);
         match tokio::time::timeout(timeout, views.wait_for(decided)).await {
             Ok(Ok(_)) => {}
             Ok(Err(_)) => return Err(ResourceError::Closed),
             Err(_) => {
-                let failure = self.handle.shared.book().failure.clone();
-                let nothing = || format!("no answer within {timeout:?}");
-                return Err(ResourceError::NotConnected(failure.unwrap_or_else(nothing)));
+                return Err(self.not_in_time(&format!("no answer within {timeout:?}")));
             }
         }
         match self.problem() {
@@ -225,10 +218,19 @@ impl Resource {
         let resource = self.id().to_owned();
         match trouble {
             Trouble::UnknownResource(message) => ResourceError::Unknown { resource, message },
-            Trouble::Refused(message) | Trouble::Malformed(message) => {
-                ResourceError::Refused { resource, message }
-            }
+            Trouble::NotReady(message)
+            | Trouble::Refused(message)
+            | Trouble::Malformed(message) => ResourceError::Refused { resource, message },
         }
+    }
+
+    /// The best reason there is why nothing came in time.
+    fn not_in_time(&self, otherwise: &str) -> ResourceError {
+        let failure = self.handle.shared.book().failure.clone();
+        let trouble = self.handle.slot.view.borrow().trouble.clone();
+        let of_server = trouble.map(|trouble| trouble.message().to_owned());
+        let reason = failure.or(of_server);
+        ResourceError::NotConnected(reason.unwrap_or_else(|| otherwise.to_owned()))
     }
 }
 

@@ -23,6 +23,20 @@ pub(crate) struct View {
     pub(crate) closed: bool,
 }
 
+impl View {
+    /// Whether the answer is no, and waiting would not help.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.trouble
+            .as_ref()
+            .is_some_and(|trouble| !trouble.passes())
+    }
+
+    /// Whether a request that wanted so much was answered by a lease.
+    pub(crate) fn is_answer_to(&self, wants: f64) -> bool {
+        self.answered == Some(wants) && self.trouble.is_none()
+    }
+}
+
 /// An open resource.
 pub(crate) struct Slot {
     pub(crate) id: String,

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use backoff::{Backoff, BackoffConfig};
-pub use message::{Ask, Granted, Has, Refused, Request, Response};
+pub use message::{Ask, Granted, Has, RefusalKind, Refused, Request, Response};
 pub use resource::{Lease, Mode, ResourceState, Trouble};
 
 use crate::capacity::Allowance;
@@ -245,10 +245,10 @@ impl ClientState {
             }
             if let Some(state) = self.resources.get_mut(&refused.resource) {
                 let message = refused.message.clone();
-                let trouble = if refused.unknown {
-                    Trouble::UnknownResource(message)
-                } else {
-                    Trouble::Refused(message)
+                let trouble = match refused.kind {
+                    RefusalKind::Unknown => Trouble::UnknownResource(message),
+                    RefusalKind::NotReady => Trouble::NotReady(message),
+                    RefusalKind::Other => Trouble::Refused(message),
                 };
                 state.refuse(trouble, now);
             }

@@ -28,8 +28,10 @@ use crate::election::Election;
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
 use crate::rpc::meter::MeterLayer;
+use crate::rpc::stream::Pushes;
 use crate::rpc::{self, Health};
 use crate::status::{Board, Readiness};
+use crate::upstream::{self, Upstream};
 use crate::web;
 
 /// How a server is set up.
@@ -49,6 +51,10 @@ pub struct Config {
     pub templates_source: String,
     /// The node's own settings.
     pub node: node::Config,
+    /// Where capacity is leased from. Absent: this is the root.
+    pub parent: Option<upstream::Config>,
+    /// How long changes are gathered before child servers are told.
+    pub push_round: Duration,
     /// How the master is found.
     pub election: Election,
     /// How long a shutdown waits for what is in flight.
@@ -70,6 +76,8 @@ impl Default for Config {
                 seed: clock::seed(),
                 ..node::Config::default()
             },
+            parent: None,
+            push_round: Duration::from_millis(50),
             election: Election::default(),
             shutdown_grace: Duration::from_secs(10),
         }
@@ -177,7 +185,12 @@ impl Server {
             warn!(address = %grpc_address, "clients are told an address that means any; give --advertise");
         }
         let clock = Clock::start();
-        let node = Arc::new(NodeHandle::new(config.node, config.templates, clock));
+        let node_config = node::Config {
+            name: config.node_name.clone(),
+            has_parent: config.parent.is_some(),
+            ..config.node
+        };
+        let node = Arc::new(NodeHandle::new(node_config, config.templates, clock));
         let board = Arc::new(Board::new(
             config.node_name,
             config.advertise.unwrap_or_else(|| grpc_address.to_string()),
@@ -186,7 +199,13 @@ impl Server {
         ));
         let metrics = Arc::new(Metrics::new(&board));
         metrics.count_template_load(true, clock::wall());
-        let (routes, health) = rpc::routes(&board, &metrics)?;
+        let upstream = config
+            .parent
+            .map(|parent| Upstream::new(parent, Arc::clone(&board)));
+        let stop_grpc = CancellationToken::new();
+        let stop_http = CancellationToken::new();
+        let pushes = Arc::new(Pushes::default());
+        let (routes, health) = rpc::routes(&board, &metrics, &pushes, &stop_grpc)?;
 
         let mut mastership = config.election.start();
         let first = mastership.borrow_and_update().clone();
@@ -196,9 +215,12 @@ impl Server {
         background.spawn(Arc::clone(&node).run_timer());
         background.spawn(follow(mastership, Arc::clone(&board), health.clone()));
 
+        background.spawn(pushes.run(Arc::clone(&node), config.push_round));
+        if let Some(upstream) = upstream {
+            background.spawn(upstream.run());
+        }
+
         let mut serving = JoinSet::new();
-        let stop_grpc = CancellationToken::new();
-        let stop_http = CancellationToken::new();
         let grpc = tonic::transport::Server::builder()
             .timeout(rpc::CALL_TIMEOUT)
             .max_concurrent_streams(rpc::STREAMS_PER_CONNECTION_MAX)

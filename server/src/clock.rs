@@ -60,6 +60,11 @@ pub fn seed() -> u64 {
     rand::random()
 }
 
+/// A part of a span by chance, at least a tenth: so that those who wait do not all come at once.
+pub fn some_of(span: Duration) -> Duration {
+    span.mul_f64(rand::random_range(0.1..1.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -26,6 +26,9 @@ Examples:
       --templates /etc/doorward/templates.yaml --log-format json
       A root for others to reach. It reloads the file when it changes and on SIGHUP; if the new
       version is not in order, it says why and keeps the one in force.
+  doorward-server --node eu --parent quota.example.com:6970 --listen 0.0.0.0:6970
+      A server of a region, or a leaf: it leases from its parent what its clients and child
+      servers ask for.
 
 Every flag can be given as an environment variable, named beside it; a flag wins over its variable.
 
@@ -94,9 +97,34 @@ pub struct ServeFlags {
     #[arg(long, help_heading = "Addresses", value_name = "HOST:PORT", env = "DOORWARD_ADVERTISE", hide_env_values = true, value_parser = advertised)]
     pub advertise: Option<String>,
 
-    /// The name of the node this server belongs to; unique in the tree.
+    /// Lease capacity from the node of these servers, instead of being the root: the addresses of
+    /// one parent, separated by commas.
+    ///
+    /// Templates are the root's: what a resource has and how it is divided comes from the parent.
     #[arg(
-        long, help_heading = "Addresses",
+        long, help_heading = "Tree",
+        value_name = "HOST:PORT",
+        env = "DOORWARD_PARENT", hide_env_values = true,
+        value_delimiter = ',',
+        requires = "node",
+        value_parser = advertised
+    )]
+    pub parent: Vec<String>,
+
+    /// How long changes are gathered before parent and child servers are told, in one message.
+    #[arg(
+        long, help_heading = "Tree",
+        value_name = "DURATION",
+        env = "DOORWARD_PUSH_ROUND", hide_env_values = true,
+        default_value = "50ms",
+        value_parser = push_round
+    )]
+    pub push_round: Duration,
+
+    /// The name of the node this server belongs to; unique in the tree, and the same after a
+    /// restart. Needed with --parent.
+    #[arg(
+        long, help_heading = "Tree",
         value_name = "NAME",
         env = "DOORWARD_NODE", hide_env_values = true,
         default_value = "root",
@@ -220,6 +248,16 @@ impl FromStr for HttpListen {
     }
 }
 
+fn push_round(text: &str) -> Result<Duration, String> {
+    let round = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let range = Duration::from_millis(1)..=Duration::from_secs(10);
+    if range.contains(&round) {
+        Ok(round)
+    } else {
+        Err("give a duration from 1ms to 10s".to_owned())
+    }
+}
+
 fn node_name(text: &str) -> Result<String, IdError> {
     HolderName::new(text).map(|name| name.to_string())
 }
@@ -291,6 +329,10 @@ mod tests {
             ["--advertise", "host:0"],
             ["--node", ""],
             ["--refresh-floor", "soon"],
+            ["--push-round", "0s"],
+            ["--push-round", "1h"],
+            // A parent, but no name to be known by.
+            ["--parent", "127.0.0.1:6970"],
             ["--log-format", "xml"],
         ] {
             let arguments = ["doorward-server", bad[0], bad[1]];

@@ -6,6 +6,7 @@
 //!
 //! - [`node_handle`] holds the node behind a lock that is taken for pure calls only;
 //! - [`rpc`] serves gRPC, and [`rpc::convert`] alone knows both wire and engine types;
+//! - [`upstream`] asks the parent, below the root;
 //! - [`election`] says who the master of the node is;
 //! - [`status`] is what a server tells about itself, which [`web`], [`metrics`] and the admin
 //!   service render;
@@ -25,4 +26,5 @@ pub mod node_handle;
 pub mod rpc;
 pub mod status;
 pub mod template_file;
+pub mod upstream;
 pub mod web;

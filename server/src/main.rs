@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
@@ -13,7 +14,7 @@ use doorward_server::demo::{self, DemoFlags};
 use doorward_server::flags::{Command, Flags, ServeFlags};
 use doorward_server::logs::LogFormat;
 use doorward_server::template_file::{self, TemplateFile, TemplateFileError};
-use doorward_server::{clock, logs};
+use doorward_server::{clock, logs, upstream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
@@ -101,6 +102,7 @@ async fn run(flags: ServeFlags) -> anyhow::Result<()> {
             let (file, templates) = TemplateFile::open(path).await?;
             (templates, path.display().to_string(), Some(file))
         }
+        None if !flags.parent.is_empty() => (Templates::default(), "the parent".to_owned(), None),
         None => (
             doorward_documents::built_in()?,
             "built-in examples".to_owned(),
@@ -175,6 +177,14 @@ fn config(flags: &ServeFlags, templates: Templates, templates_source: String) ->
         listen: flags.listen,
         http_listen: flags.http_listen.0,
         advertise: flags.advertise.clone(),
+        parent: (!flags.parent.is_empty()).then(|| upstream::Config {
+            addresses: flags.parent.clone(),
+            round: flags.push_round,
+            // A little above the floor: a call that comes too early changes nothing.
+            slow_round: (flags.refresh_floor + flags.refresh_floor / 16)
+                .max(Duration::from_millis(100)),
+        }),
+        push_round: flags.push_round,
         templates,
         templates_source,
         node: node::Config {

@@ -34,11 +34,12 @@ pub const RESOURCES_MAX: usize = 1_000;
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The methods that are counted by name, as they stand in a call's path.
-const METHODS: [&str; 9] = [
+const METHODS: [&str; 10] = [
     "/doorman.Capacity/Discovery",
     "/doorman.Capacity/GetCapacity",
     "/doorman.Capacity/GetServerCapacity",
     "/doorman.Capacity/ReleaseCapacity",
+    "/doorward.v1.CapacityStream/StreamServerCapacity",
     "/doorward.admin.v1.Admin/GetStatus",
     "/grpc.health.v1.Health/Check",
     "/grpc.health.v1.Health/Watch",

@@ -15,7 +15,7 @@ use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::{Config, Node};
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tracing::{debug, error, info, warn};
 
 use crate::clock::Clock;
@@ -28,6 +28,12 @@ pub struct NodeHandle {
     clock: Clock,
     /// The next timeout has become earlier than the timer knows.
     timeout_moved: Notify,
+    /// When to ask the parent has become earlier than whoever asks knows.
+    upstream_moved: Notify,
+    /// Child servers may get something else now.
+    unsettled: Notify,
+    /// Counts the parent's answers.
+    answered: watch::Sender<u64>,
 }
 
 impl NodeHandle {
@@ -38,6 +44,9 @@ impl NodeHandle {
             config,
             clock,
             timeout_moved: Notify::new(),
+            upstream_moved: Notify::new(),
+            unsettled: Notify::new(),
+            answered: watch::Sender::new(0),
         }
     }
 
@@ -55,28 +64,52 @@ impl NodeHandle {
     /// Changes the node, and drains what it has to tell.
     pub fn change<T>(&self, change: impl FnOnce(&mut Node, Time) -> T) -> T {
         let mut events = Vec::new();
-        let (answer, moved) = {
+        let (answer, moved, upstream_moved, unsettled) = {
             let mut node = self.lock();
             let before = node.poll_timeout().map(|timeout| timeout.at);
+            let upstream_before = node.poll_upstream_timeout();
             let answer = change(&mut node, self.clock.now());
             let after = node.poll_timeout().map(|timeout| timeout.at);
             while let Some(event) = node.poll_event() {
                 events.push(event);
             }
-            let moved = match (before, after) {
-                (Some(before), Some(after)) => after < before,
-                (None, after) => after.is_some(),
-                (Some(_), None) => false,
-            };
-            (answer, moved)
+            let moved = is_earlier(after, before);
+            let upstream_moved = is_earlier(node.poll_upstream_timeout(), upstream_before);
+            (answer, moved, upstream_moved, node.has_pushes())
         };
         if moved {
             self.timeout_moved.notify_one();
+        }
+        if upstream_moved {
+            self.upstream_moved.notify_one();
+        }
+        if unsettled {
+            self.unsettled.notify_one();
         }
         for event in events {
             log(&event);
         }
         answer
+    }
+
+    /// Waits until the parent may have to be asked earlier than before. Cancel safe.
+    pub async fn upstream_moved(&self) {
+        self.upstream_moved.notified().await;
+    }
+
+    /// Waits until child servers may get something else. Cancel safe.
+    pub async fn unsettled(&self) {
+        self.unsettled.notified().await;
+    }
+
+    /// The parent has answered: whoever waited for it may ask again.
+    pub fn note_answered(&self) {
+        self.answered.send_modify(|count| *count += 1);
+    }
+
+    /// Tells of the parent's answers from now on.
+    pub fn answers(&self) -> watch::Receiver<u64> {
+        self.answered.subscribe()
     }
 
     /// Calls the node whenever one of its timeouts is due. Runs for ever: spawn it.
@@ -117,6 +150,14 @@ impl NodeHandle {
         node.handle_mastership(mastership, self.clock.now());
         self.node.clear_poison();
         node
+    }
+}
+
+fn is_earlier(after: Option<Time>, before: Option<Time>) -> bool {
+    match (before, after) {
+        (Some(before), Some(after)) => after < before,
+        (None, after) => after.is_some(),
+        (Some(_), None) => false,
     }
 }
 

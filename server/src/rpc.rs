@@ -1,20 +1,28 @@
 //! The gRPC services: Doorman's `Capacity`, our `Admin`, health and reflection.
 //!
 //! A call is decoded by tonic, parsed by [`convert`], decided by the node, and answered. Nothing
-//! is awaited in between, so a call that was accepted is always finished. [`meter`] counts and
+//! is awaited in between but, for a moment, the parent's first answer about a resource, so a call
+//! that was accepted is always finished. [`stream`] serves child servers; [`meter`] counts and
 //! times every call.
 
 pub mod convert;
 pub mod meter;
+pub mod stream;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_engine::id::ResourceId;
 use doorward_engine::node::mastership::Outcome;
+use doorward_engine::request::server::Via;
+use doorward_engine::request::{GetCapacity, GetCapacityReply, Refusal, RefusalReason};
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::admin_server::{Admin, AdminServer};
 use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
+use doorward_proto::doorward::v1::capacity_stream_server::CapacityStreamServer;
+use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status as RpcStatus};
 use tonic_health::ServingStatus;
@@ -22,6 +30,7 @@ use tonic_health::server::HealthReporter;
 
 use crate::clock;
 use crate::metrics::Metrics;
+use crate::rpc::stream::{CapacityStreamService, Pushes};
 use crate::status::Board;
 
 /// The largest message accepted. A thousand resources take a tenth of it.
@@ -33,9 +42,12 @@ pub const STREAMS_PER_CONNECTION_MAX: u32 = 1_000;
 /// The largest size of a call's headers.
 pub const HEADER_BYTES_MAX: u32 = 16 * 1024;
 
-/// A call that takes longer is cancelled: no call waits for anything, so only one whose request
-/// never arrives in full does.
+/// A call that takes longer is cancelled: no call waits for long, so only one whose request never
+/// arrives in full does.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a client's call waits for the parent, should this server have no lease yet.
+pub const PARENT_WAIT: Duration = Duration::from_secs(1);
 
 /// A silent connection is pinged this often,
 pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
@@ -48,6 +60,52 @@ pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 pub struct CapacityService {
     board: Arc<Board>,
     metrics: Arc<Metrics>,
+}
+
+impl CapacityService {
+    /// Decides, and waits a little for the parent should this server have no lease yet: whoever
+    /// asks first for a resource would else have to come back.
+    async fn decide(&self, request: &GetCapacity) -> Outcome<GetCapacityReply> {
+        let node = self.board.node();
+        let mut answers = node.answers();
+        let mut outcome = node.change(|node, now| node.handle_get_capacity(request, now));
+        let deadline = tokio::time::Instant::now() + PARENT_WAIT;
+        loop {
+            let Outcome::Served(reply) = &mut outcome else {
+                return outcome;
+            };
+            let is_waiting = |refused: &Refusal| refused.reason == RefusalReason::NotReady;
+            let parent = self.board.parent_news();
+            let is_down = parent.is_some_and(|news| news.problem.is_some());
+            if is_down || !reply.refused.iter().any(is_waiting) {
+                return outcome;
+            }
+            match tokio::time::timeout_at(deadline, answers.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return outcome,
+            }
+            let waiting: BTreeSet<ResourceId> = reply
+                .refused
+                .extract_if(.., |refused| is_waiting(refused))
+                .map(|refused| refused.resource)
+                .collect();
+            let asks = request
+                .asks
+                .iter()
+                .filter(|ask| waiting.contains(&ask.resource));
+            let again = GetCapacity {
+                asks: asks.cloned().collect(),
+                ..request.clone()
+            };
+            match node.change(|node, now| node.handle_get_capacity(&again, now)) {
+                Outcome::Served(more) => {
+                    reply.leases.extend(more.leases);
+                    reply.refused.extend(more.refused);
+                }
+                not_master @ Outcome::NotMaster(_) => return not_master,
+            }
+        }
+    }
 }
 
 #[tonic::async_trait]
@@ -69,10 +127,7 @@ impl Capacity for CapacityService {
     ) -> Result<Response<wire::GetCapacityResponse>, RpcStatus> {
         let (request, refused) = convert::get_capacity(request.into_inner(), clock::wall())?;
         self.metrics.count_malformed(refused.len());
-        let outcome = self
-            .board
-            .node()
-            .change(|node, now| node.handle_get_capacity(&request, now));
+        let outcome = self.decide(&request).await;
         Ok(Response::new(match outcome {
             Outcome::Served(reply) => convert::get_capacity_response(reply, refused, clock::wall()),
             Outcome::NotMaster(mastership) => wire::GetCapacityResponse {
@@ -84,12 +139,10 @@ impl Capacity for CapacityService {
 
     async fn get_server_capacity(
         &self,
-        _: Request<wire::GetServerCapacityRequest>,
+        request: Request<wire::GetServerCapacityRequest>,
     ) -> Result<Response<wire::GetServerCapacityResponse>, RpcStatus> {
-        Err(RpcStatus::unimplemented(
-            "this version of doorward-server serves clients only, not child servers yet; clients \
-             of a child server can ask here themselves",
-        ))
+        let request = request.get_ref();
+        stream::answer(&self.board, &self.metrics, request, Via::Poll).map(Response::new)
     }
 
     async fn release_capacity(
@@ -172,6 +225,8 @@ impl Health {
 pub fn routes(
     board: &Arc<Board>,
     metrics: &Arc<Metrics>,
+    pushes: &Arc<Pushes>,
+    stopping: &CancellationToken,
 ) -> Result<(Routes, Health), tonic_reflection::server::Error> {
     let (reporter, health_server) = tonic_health::server::health_reporter();
     let reflection = || {
@@ -184,11 +239,19 @@ pub fn routes(
         metrics: Arc::clone(metrics),
     })
     .max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let streams = CapacityStreamService::new(
+        Arc::clone(board),
+        Arc::clone(metrics),
+        Arc::clone(pushes),
+        stopping.clone(),
+    );
+    let streams = CapacityStreamServer::new(streams).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let admin = AdminServer::new(AdminService {
         board: Arc::clone(board),
     })
     .max_decoding_message_size(MESSAGE_BYTES_MAX);
     let routes = Routes::new(capacity)
+        .add_service(streams)
         .add_service(admin)
         .add_service(health_server)
         .add_service(reflection().build_v1()?)

@@ -82,8 +82,19 @@ impl Granted {
 pub struct Refused {
     /// Which.
     pub resource: String,
-    /// Whether no template matches it.
-    pub unknown: bool,
+    /// What kind of refusal it is.
+    pub kind: RefusalKind,
     /// Why, for people.
     pub message: String,
+}
+
+/// Why a resource got no lease, as far as it makes a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// No template matches it.
+    Unknown,
+    /// The server has no lease itself yet.
+    NotReady,
+    /// Anything else.
+    Other,
 }

@@ -24,6 +24,9 @@ pub enum Mode {
 pub enum Trouble {
     /// No template matches it: no server will ever grant it until an operator adds one.
     UnknownResource(String),
+    /// The server waits for its own parent: it will have a lease to give soon, or when its parent
+    /// is back.
+    NotReady(String),
     /// The server refused it for another reason.
     Refused(String),
     /// The server answered what makes no sense.
@@ -34,10 +37,16 @@ impl Trouble {
     /// What is wrong, for people.
     pub fn message(&self) -> &str {
         match self {
-            Self::UnknownResource(message) | Self::Refused(message) | Self::Malformed(message) => {
-                message
-            }
+            Self::UnknownResource(message)
+            | Self::NotReady(message)
+            | Self::Refused(message)
+            | Self::Malformed(message) => message,
         }
+    }
+
+    /// Whether it is over by itself soon, so that waiting for a lease makes sense.
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::NotReady(_))
     }
 }
 
@@ -72,6 +81,9 @@ const REFRESH_MIN: Duration = Duration::from_millis(10);
 
 /// How long to wait after a resource was refused, when no lease says so.
 const RETRY_REFUSED: Duration = Duration::from_secs(5);
+
+/// How long to wait for a server that waits for its parent.
+const RETRY_NOT_READY: Duration = Duration::from_secs(1);
 
 impl ResourceState {
     pub(super) fn new(priority: i64, mode: Mode, wants: f64, now: Time) -> Self {
@@ -191,9 +203,13 @@ impl ResourceState {
 
     /// The resource got no lease. The one it has stays valid.
     pub(super) fn refuse(&mut self, trouble: Trouble, now: Time) {
+        self.refresh_in = if trouble.passes() {
+            RETRY_NOT_READY
+        } else {
+            self.refresh_in.max(RETRY_REFUSED)
+        };
         self.trouble = Some(trouble);
         self.wants_answered = Some(self.wants);
-        self.refresh_in = self.refresh_in.max(RETRY_REFUSED);
         self.refresh_at = now + self.refresh_in;
     }
 

@@ -33,10 +33,10 @@ fn answer(granted: Granted) -> Response {
     }
 }
 
-fn refusal(unknown: bool) -> Response {
+fn refusal(kind: RefusalKind) -> Response {
     let refused = Refused {
         resource: R.to_owned(),
-        unknown,
+        kind,
         message: "no".to_owned(),
     };
     Response {
@@ -180,7 +180,11 @@ fn a_refused_or_malformed_answer_never_replaces_a_valid_lease() {
         },
     ];
     let mut responses: Vec<Response> = malformed.map(answer).into();
-    responses.extend([refusal(true), refusal(false), Response::default()]);
+    responses.extend([
+        refusal(RefusalKind::Unknown),
+        refusal(RefusalKind::Other),
+        Response::default(),
+    ]);
     for response in responses {
         let mut client = client(Mode::Pessimistic);
         exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
@@ -199,8 +203,8 @@ fn a_refused_or_malformed_answer_never_replaces_a_valid_lease() {
 #[test]
 fn an_unknown_resource_is_told_from_a_refused_one() {
     for (response, unknown) in [
-        (refusal(true), true),
-        (refusal(false), false),
+        (refusal(RefusalKind::Unknown), true),
+        (refusal(RefusalKind::Other), false),
         (Response::default(), true),
     ] {
         let mut client = client(Mode::Safe);
@@ -295,4 +299,14 @@ fn a_resource_that_is_closed_is_released_if_a_lease_is_held_or_may_come() {
     client.handle_response(request.sequence, &answer(granted(8.0, 60, 5)), at(0.0));
     assert!(client.close(R, at(1.0)));
     assert_eq!(client.next_step(at(1.0)), Step::Wait(None));
+}
+
+#[test]
+fn a_server_that_waits_for_its_parent_is_asked_again_soon_and_takes_nothing() {
+    let mut client = client(Mode::Pessimistic);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 30)));
+    exchange(&mut client, 30.0, 30.0, &refusal(RefusalKind::NotReady));
+    check(&client, 30.5, 8.0, Source::Lease);
+    assert!(client.resource(R).unwrap().trouble().unwrap().passes());
+    waits_until(&client, 30.0, 31.0);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorward_proto::doorman;
 
 use crate::capacity::Capacity;
-use crate::state::{Granted, Has, Refused, Request, Response};
+use crate::state::{Granted, Has, RefusalKind, Refused, Request, Response};
 
 /// A request as it goes over the wire. `since_epoch` is the wall clock, for old servers.
 pub(crate) fn request(
@@ -61,7 +61,11 @@ pub(crate) fn response(response: doorman::GetCapacityResponse, since_epoch: Dura
         }
     });
     let refused = response.refused.into_iter().map(|refusal| Refused {
-        unknown: refusal.reason() == doorman::refusal::Reason::UnknownResource,
+        kind: match refusal.reason() {
+            doorman::refusal::Reason::UnknownResource => RefusalKind::Unknown,
+            doorman::refusal::Reason::NotReady => RefusalKind::NotReady,
+            _ => RefusalKind::Other,
+        },
         resource: refusal.resource_id.unwrap_or_default(),
         message: refusal
             .message

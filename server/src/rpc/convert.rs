@@ -9,6 +9,7 @@
 //! given, since no lease that matters ended in 1970.
 
 mod status;
+pub mod tree;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::request::{
-    Ask, GetCapacity, GetCapacityReply, Has, Lease, RefusalReason, ReleaseCapacity,
+    Ask, GetCapacity, GetCapacityReply, Has, Refusal, RefusalReason, ReleaseCapacity,
 };
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::doorman as wire;
@@ -101,34 +102,36 @@ pub fn get_capacity_response(
     mut refused: Vec<wire::Refusal>,
     wall: Duration,
 ) -> wire::GetCapacityResponse {
-    refused.extend(reply.refused.into_iter().map(|refused| {
-        let reason = match refused.reason {
-            RefusalReason::UnknownResource => wire::refusal::Reason::UnknownResource,
-            RefusalReason::Duplicate => wire::refusal::Reason::InvalidRequest,
-            RefusalReason::NotReady => wire::refusal::Reason::NotReady,
-            RefusalReason::RefusedByParent => wire::refusal::Reason::InvalidRequest,
-            RefusalReason::TooManyResources(_)
-            | RefusalReason::TooManyLeases(_)
-            | RefusalReason::TooManyBands(_) => wire::refusal::Reason::TooMany,
-        };
-        wire::Refusal {
-            resource_id: Some(refused.resource.to_string()),
-            reason: Some(reason.into()),
-            message: Some(refused.reason.to_string()),
-        }
-    }));
+    refused.extend(reply.refused.into_iter().map(refusal_message));
     wire::GetCapacityResponse {
         response: reply
             .leases
             .iter()
             .map(|lease| wire::ResourceResponse {
                 resource_id: lease.resource.to_string(),
-                gets: lease_message(lease, wall),
+                gets: lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall),
                 safe_capacity: lease.safe_capacity.map(safe_capacity_number),
             })
             .collect(),
         mastership: None,
         refused,
+    }
+}
+
+fn refusal_message(refused: Refusal) -> wire::Refusal {
+    let reason = match refused.reason {
+        RefusalReason::UnknownResource => wire::refusal::Reason::UnknownResource,
+        RefusalReason::Duplicate => wire::refusal::Reason::InvalidRequest,
+        RefusalReason::NotReady => wire::refusal::Reason::NotReady,
+        RefusalReason::RefusedByParent => wire::refusal::Reason::Unspecified,
+        RefusalReason::TooManyResources(_)
+        | RefusalReason::TooManyLeases(_)
+        | RefusalReason::TooManyBands(_) => wire::refusal::Reason::TooMany,
+    };
+    wire::Refusal {
+        resource_id: Some(refused.resource.to_string()),
+        reason: Some(reason.into()),
+        message: Some(refused.reason.to_string()),
     }
 }
 
@@ -234,14 +237,19 @@ fn refusal(resource_id: &str, message: String) -> wire::Refusal {
 
 /// A lease as answered at that wall clock time. Its end is rounded down, in both units, so that
 /// the holder never believes in it for longer than the granter.
-fn lease_message(lease: &Lease, wall: Duration) -> wire::Lease {
-    let expiry = wall.saturating_add(lease.expires_in);
+fn lease_message(
+    capacity: Amount,
+    expires_in: Duration,
+    refresh_in: Duration,
+    wall: Duration,
+) -> wire::Lease {
+    let expiry = wall.saturating_add(expires_in);
     wire::Lease {
         expiry_time: i64::try_from(expiry.as_secs()).unwrap_or(i64::MAX),
-        refresh_interval: i64::try_from(lease.refresh_in.as_secs().max(1)).unwrap_or(i64::MAX),
-        capacity: lease.capacity.get(),
-        expires_in_ms: Some(millis(lease.expires_in)),
-        refresh_in_ms: Some(millis(lease.refresh_in)),
+        refresh_interval: i64::try_from(refresh_in.as_secs().max(1)).unwrap_or(i64::MAX),
+        capacity: capacity.get(),
+        expires_in_ms: Some(millis(expires_in)),
+        refresh_in_ms: Some(millis(refresh_in)),
     }
 }
 

@@ -121,13 +121,3 @@ async fn the_advertised_address_is_what_discovery_tells() {
         "quota.example.com:6970"
     );
 }
-
-#[tokio::test]
-async fn child_servers_are_told_that_they_are_not_served_yet() {
-    let server = start().await;
-    let mut client = capacity(&server).await;
-    let request = GetServerCapacityRequest::default();
-    let error = client.get_server_capacity(request).await.expect_err("no");
-    assert_eq!(error.code(), Code::Unimplemented);
-    assert!(error.message().contains("not child servers yet"));
-}

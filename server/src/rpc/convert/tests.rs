@@ -1,5 +1,6 @@
 //! Tables of what comes in at the door.
 
+use doorward_engine::request::Lease;
 use doorward_engine::template::SafeCapacity;
 use tonic::Code;
 
@@ -152,16 +153,8 @@ fn how_long_a_lease_still_lasts_is_never_negative() {
 
 #[test]
 fn the_end_of_a_lease_is_rounded_down_and_its_refresh_is_at_least_a_second_for_old_peers() {
-    let lease = |expires_in, refresh_in| {
-        let lease = Lease {
-            resource: ResourceId::new("r").expect("an id"),
-            capacity: Amount::new(2.5).expect("an amount"),
-            expires_in,
-            refresh_in,
-            safe_capacity: Some(SafeCapacity::Unlimited),
-        };
-        lease_message(&lease, WALL)
-    };
+    let capacity = Amount::new(2.5).expect("an amount");
+    let lease = |expires_in, refresh_in| lease_message(capacity, expires_in, refresh_in, WALL);
     let long = lease(
         Duration::from_micros(60_050_999),
         Duration::from_millis(5_999),

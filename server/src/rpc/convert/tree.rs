@@ -1,0 +1,416 @@
+//! Between servers: what a child asks and a parent answers, on the wire and in the engine, from
+//! either end.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::demand::{BandDemand, ServerDemand};
+use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::request::server::{
+    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease,
+};
+use doorward_engine::request::{Refusal, RefusalReason};
+use doorward_engine::supply::Told;
+use doorward_engine::template::{
+    Algorithm, AlgorithmKind, SafeCapacity, Shrink, TemplateSpec, Templates,
+};
+use doorward_proto::doorman as wire;
+use tonic::Status as RpcStatus;
+
+use super::{check_count, has, lease_message, millis, refusal, refusal_message};
+use crate::status::safe_capacity_number;
+
+/// The most priority bands in what a child asks of one resource.
+const BANDS_MAX: usize = 1_000;
+
+/// The most nodes from a parent up to the root.
+const ANCESTORS_MAX: usize = 64;
+
+/// A child server's request, and the resources of it that are refused at the door.
+///
+/// # Errors
+///
+/// `INVALID_ARGUMENT` for what is wrong with the whole request.
+pub fn get_server_capacity(
+    request: &wire::GetServerCapacityRequest,
+    wall: Duration,
+) -> Result<(GetServerCapacity, Vec<wire::Refusal>), RpcStatus> {
+    let server = server_id(request)?;
+    check_count(request.resource.len())?;
+    let mut asks = Vec::with_capacity(request.resource.len());
+    let mut refused = Vec::new();
+    for asked in &request.resource {
+        match server_ask(asked, wall) {
+            Ok(ask) => asks.push(ask),
+            Err(message) => refused.push(refusal(&asked.resource_id, message)),
+        }
+    }
+    let request = GetServerCapacity {
+        server,
+        sequence: request.sequence,
+        // A server of the old kind does not say; it is taken for a leaf.
+        height: request.height.unwrap_or(1).clamp(1, 64),
+        asks,
+    };
+    Ok((request, refused))
+}
+
+/// Whose request it is.
+///
+/// # Errors
+///
+/// `INVALID_ARGUMENT` if that is no name.
+pub fn server_id(request: &wire::GetServerCapacityRequest) -> Result<HolderName, RpcStatus> {
+    HolderName::new(&request.server_id)
+        .map_err(|error| RpcStatus::invalid_argument(format!("server_id {error}")))
+}
+
+fn server_ask(
+    asked: &wire::ServerCapacityResourceRequest,
+    wall: Duration,
+) -> Result<ServerAsk, String> {
+    let resource =
+        ResourceId::new(&asked.resource_id).map_err(|error| format!("resource_id {error}"))?;
+    let said = |error: String| format!("{resource}: {error}");
+    let has = asked.has.as_ref().map(|lease| has(lease, wall));
+    let has = has.transpose().map_err(said)?;
+    let outstanding = asked.outstanding.map(Amount::new).transpose();
+    let outstanding = outstanding.map_err(|error| said(format!("outstanding {error}")))?;
+    if asked.wants.len() > BANDS_MAX {
+        return Err(said(format!(
+            "wants has {} priorities; at most {BANDS_MAX}",
+            asked.wants.len()
+        )));
+    }
+    let mut seen = BTreeSet::new();
+    let mut bands = Vec::with_capacity(asked.wants.len());
+    for wanted in &asked.wants {
+        if !seen.insert(wanted.priority) {
+            return Err(said(format!("priority {} is given twice", wanted.priority)));
+        }
+        let band = band(wanted);
+        let place = |error| said(format!("priority {}: {error}", wanted.priority));
+        bands.push(band.map_err(place)?);
+    }
+    Ok(ServerAsk {
+        demand: Arc::new(ServerDemand::new(bands)),
+        has,
+        outstanding,
+        learning: asked.learning.unwrap_or_default(),
+        resource,
+    })
+}
+
+fn band(wanted: &wire::PriorityBandAggregate) -> Result<BandDemand, String> {
+    let wants = Amount::new(wanted.wants).map_err(|error| format!("wants {error}"))?;
+    if wanted.num_clients < 0 {
+        return Err(format!(
+            "num_clients is {}; give a number that is not negative",
+            wanted.num_clients
+        ));
+    }
+    // Up to 2⁵³ exactly, which is more clients than there are.
+    let told = wanted.num_clients as f64;
+    let curve = if wanted.level.is_empty() && wanted.demand.is_empty() {
+        // Counts and sums only: one claim of so many equals.
+        let clients = if wants.is_zero() { told } else { told.max(1.0) };
+        return Ok(BandDemand {
+            priority: wanted.priority,
+            clients,
+            wants,
+            curve: DemandCurve::of_equals(wants, clients),
+        });
+    } else {
+        DemandCurve::parse(&wanted.level, &wanted.demand, wants, told)
+            .map_err(|error| format!("the demand curve {error}"))?
+    };
+    Ok(BandDemand {
+        priority: wanted.priority,
+        clients: told,
+        wants,
+        curve,
+    })
+}
+
+/// A master's answer to a child, with what was refused at the door.
+pub fn get_server_capacity_response(
+    reply: GetServerCapacityReply,
+    mut refused: Vec<wire::Refusal>,
+    wall: Duration,
+) -> wire::GetServerCapacityResponse {
+    refused.extend(reply.refused.into_iter().map(refusal_message));
+    wire::GetServerCapacityResponse {
+        response: reply
+            .leases
+            .into_iter()
+            .map(|lease| server_lease_message(lease, wall))
+            .collect(),
+        mastership: None,
+        refused,
+        ancestor: reply.ancestors,
+    }
+}
+
+fn server_lease_message(
+    lease: ServerLease,
+    wall: Duration,
+) -> wire::ServerCapacityResourceResponse {
+    let band = |(priority, amount): (i64, Amount)| wire::PriorityBandGrant {
+        priority,
+        capacity: amount.get(),
+    };
+    wire::ServerCapacityResourceResponse {
+        resource_id: lease.resource.to_string(),
+        gets: lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall),
+        algorithm: lease.algorithm.as_ref().map(algorithm_message),
+        safe_capacity: lease.told.safe_capacity.map(safe_capacity_number),
+        band: lease.told.bands.into_iter().map(band).collect(),
+        sequence: lease.sequence,
+        share: Some(lease.told.share.get()),
+        per_client: lease.told.per_client.map(Amount::get),
+        learning: lease.told.learning.then_some(true),
+    }
+}
+
+fn algorithm_message(algorithm: &Algorithm) -> wire::Algorithm {
+    let kind = match algorithm.kind {
+        AlgorithmKind::NoAlgorithm => wire::algorithm::Kind::NoAlgorithm,
+        AlgorithmKind::Static => wire::algorithm::Kind::Static,
+        AlgorithmKind::ProportionalShare => wire::algorithm::Kind::ProportionalShare,
+        AlgorithmKind::FairShare => wire::algorithm::Kind::FairShare,
+        AlgorithmKind::PriorityBands => wire::algorithm::Kind::PriorityBands,
+    };
+    let parameter = |name: String, value: String| wire::NamedParameter {
+        name,
+        value: Some(value),
+    };
+    let shrink = match algorithm.shrink {
+        Shrink::Acknowledged => "acknowledged",
+        Shrink::Immediate => "immediate",
+    };
+    let mut parameters = vec![
+        parameter("shrink".to_owned(), shrink.to_owned()),
+        parameter(
+            "decay_factor".to_owned(),
+            algorithm.decay_factor.to_string(),
+        ),
+    ];
+    let shares = algorithm.min_shares.iter();
+    parameters.extend(
+        shares.map(|(band, share)| parameter(format!("min_share.{band}"), share.to_string())),
+    );
+    let secs = |span: Duration| i64::try_from(span.as_secs().max(1)).unwrap_or(i64::MAX);
+    wire::Algorithm {
+        kind: kind.into(),
+        lease_length: secs(algorithm.lease_length),
+        refresh_interval: secs(algorithm.refresh_interval),
+        parameters,
+        learning_mode_duration: Some(
+            i64::try_from(algorithm.learning_mode_duration.as_secs()).unwrap_or(i64::MAX),
+        ),
+        lease_length_ms: Some(millis(algorithm.lease_length)),
+        refresh_interval_ms: Some(millis(algorithm.refresh_interval)),
+        learning_mode_duration_ms: Some(millis(algorithm.learning_mode_duration)),
+    }
+}
+
+/// Our own request to the parent.
+pub fn get_server_capacity_request(
+    request: &GetServerCapacity,
+    wall: Duration,
+) -> wire::GetServerCapacityRequest {
+    wire::GetServerCapacityRequest {
+        server_id: request.server.to_string(),
+        resource: request
+            .asks
+            .iter()
+            .map(|ask| server_ask_message(ask, wall))
+            .collect(),
+        sequence: request.sequence,
+        height: Some(request.height),
+    }
+}
+
+fn server_ask_message(ask: &ServerAsk, wall: Duration) -> wire::ServerCapacityResourceRequest {
+    let band = |band: &BandDemand| wire::PriorityBandAggregate {
+        priority: band.priority,
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a number of clients: whole but for roundings, and `as` saturates"
+        )]
+        num_clients: band.clients.round() as i64,
+        wants: band.wants.get(),
+        level: band.curve.points().iter().map(|p| p.level).collect(),
+        demand: band.curve.points().iter().map(|p| p.demand).collect(),
+    };
+    wire::ServerCapacityResourceRequest {
+        resource_id: ask.resource.to_string(),
+        has: ask.has.map(|has| {
+            let lasts = has.expires_in.unwrap_or_default();
+            lease_message(has.capacity, lasts, Duration::ZERO, wall)
+        }),
+        wants: ask.demand.bands().iter().map(band).collect(),
+        outstanding: ask.outstanding.map(Amount::get),
+        learning: ask.learning.then_some(true),
+    }
+}
+
+/// What a parent's answer says, and what of it makes no sense.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// What makes sense.
+    pub reply: GetServerCapacityReply,
+    /// Resources and what is wrong with what is said of them.
+    pub nonsense: Vec<(ResourceId, String)>,
+}
+
+/// A parent's answer. `sent_at` is the wall clock when the request was sent, for parents of the
+/// old kind, which tell the end of a lease in absolute time.
+pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Duration) -> Answer {
+    let mut answer = Answer::default();
+    for told in response.response {
+        // Who answers about something that cannot be asked for does not mean us.
+        let Ok(resource) = ResourceId::new(&told.resource_id) else {
+            continue;
+        };
+        match server_lease(resource.clone(), told, sent_at) {
+            Ok(lease) => answer.reply.leases.push(lease),
+            Err(problem) => answer.nonsense.push((resource, problem)),
+        }
+    }
+    for refused in response.refused {
+        let reason = match refused.reason() {
+            wire::refusal::Reason::UnknownResource => RefusalReason::UnknownResource,
+            wire::refusal::Reason::NotReady => RefusalReason::NotReady,
+            _ => RefusalReason::RefusedByParent,
+        };
+        if let Ok(resource) = ResourceId::new(refused.resource_id()) {
+            answer.reply.refused.push(Refusal { resource, reason });
+        }
+    }
+    answer.reply.ancestors = response.ancestor;
+    answer.reply.ancestors.truncate(ANCESTORS_MAX);
+    answer
+}
+
+/// Adds what a parent of the old kind says by silence: a resource that was asked for and is not in
+/// the answer is unknown to it.
+pub fn refuse_unanswered(asked: &GetServerCapacity, answer: &mut Answer) {
+    let reply = &mut answer.reply;
+    let leased = reply.leases.iter().map(|lease| &lease.resource);
+    let refused = reply.refused.iter().map(|refused| &refused.resource);
+    let nonsense = answer.nonsense.iter().map(|(resource, _)| resource);
+    let answered: BTreeSet<ResourceId> = leased.chain(refused).chain(nonsense).cloned().collect();
+    let silent = asked.asks.iter().map(|ask| &ask.resource);
+    let unknown = silent.filter(|resource| !answered.contains(*resource));
+    reply.refused.extend(unknown.map(|resource| Refusal {
+        resource: resource.clone(),
+        reason: RefusalReason::UnknownResource,
+    }));
+}
+
+fn server_lease(
+    resource: ResourceId,
+    told: wire::ServerCapacityResourceResponse,
+    sent_at: Duration,
+) -> Result<ServerLease, String> {
+    let gets = &told.gets;
+    let capacity = Amount::new(gets.capacity).map_err(|error| format!("gets.capacity {error}"))?;
+    let expires_in = match gets.expires_in_ms {
+        Some(millis) => Duration::from_millis(millis),
+        None => Duration::from_secs(u64::try_from(gets.expiry_time).unwrap_or_default())
+            .saturating_sub(sent_at),
+    };
+    let refresh_in = match gets.refresh_in_ms {
+        Some(millis) => Duration::from_millis(millis),
+        None => Duration::from_secs(u64::try_from(gets.refresh_interval).unwrap_or_default())
+            .max(Duration::from_secs(1)),
+    };
+    let amount = |name: &str, value: Option<f64>| {
+        let amount = value.map(Amount::new).transpose();
+        amount.map_err(|error| format!("{name} {error}"))
+    };
+    let share = amount("share", told.share)?.unwrap_or(capacity);
+    let per_client = amount("per_client", told.per_client)?;
+    // −1 is a mark, not a quantity.
+    let safe_capacity = match told.safe_capacity {
+        Some(-1.0) => Some(SafeCapacity::Unlimited),
+        given => amount("safe_capacity", given)?.map(SafeCapacity::Limited),
+    };
+    let mut bands = Vec::with_capacity(told.band.len().min(BANDS_MAX));
+    for band in told.band.iter().take(BANDS_MAX) {
+        let capacity = Amount::new(band.capacity)
+            .map_err(|error| format!("band {}: capacity {error}", band.priority))?;
+        bands.push((band.priority, capacity));
+    }
+    Ok(ServerLease {
+        resource,
+        capacity,
+        expires_in,
+        refresh_in,
+        algorithm: told.algorithm.as_ref().map(algorithm).transpose()?,
+        told: Told {
+            share,
+            bands,
+            per_client,
+            learning: told.learning.unwrap_or_default(),
+            safe_capacity,
+        },
+        sequence: told.sequence,
+    })
+}
+
+/// An algorithm as a parent tells it, checked as if an operator had written it.
+fn algorithm(told: &wire::Algorithm) -> Result<Algorithm, String> {
+    let kind = wire::algorithm::Kind::try_from(told.kind)
+        .map_err(|_| format!("algorithm.kind {} is unknown", told.kind))?;
+    let span = |millis: Option<u64>, secs: i64| match millis {
+        Some(millis) => Duration::from_millis(millis),
+        None => Duration::from_secs(u64::try_from(secs).unwrap_or_default()),
+    };
+    let learning = match (told.learning_mode_duration_ms, told.learning_mode_duration) {
+        (None, None) => None,
+        (millis, secs) => Some(span(millis, secs.unwrap_or_default())),
+    };
+    let parameters = told.parameters.iter().filter(|parameter| {
+        // What else a parent may have, other versions know.
+        let name = parameter.name.as_str();
+        ["shrink", "decay_factor"].contains(&name) || name.starts_with("min_share.")
+    });
+    let spec = TemplateSpec {
+        identifier_glob: Some("told-by-the-parent".to_owned()),
+        capacity: Some(0.0),
+        kind: Some(match kind {
+            wire::algorithm::Kind::NoAlgorithm => AlgorithmKind::NoAlgorithm,
+            wire::algorithm::Kind::Static => AlgorithmKind::Static,
+            wire::algorithm::Kind::ProportionalShare => AlgorithmKind::ProportionalShare,
+            wire::algorithm::Kind::FairShare => AlgorithmKind::FairShare,
+            wire::algorithm::Kind::PriorityBands => AlgorithmKind::PriorityBands,
+        }),
+        lease_length: Some(span(told.lease_length_ms, told.lease_length)),
+        refresh_interval: Some(span(told.refresh_interval_ms, told.refresh_interval)),
+        learning_mode_duration: learning,
+        parameters: parameters
+            .map(|parameter| (parameter.name.clone(), parameter.value.clone()))
+            .collect(),
+        ..TemplateSpec::default()
+    };
+    let templates = Templates::parse(&[spec]).map_err(|problems| {
+        let text = problems
+            .iter()
+            .map(|problem| format!("{}: {}", problem.field, problem.message));
+        text.collect::<Vec<_>>().join("; ")
+    })?;
+    let template = templates.iter().next();
+    template
+        .map(|template| template.algorithm.clone())
+        // One was put in, and its problems would have been told.
+        .ok_or_else(|| "algorithm cannot be read".to_owned())
+}
+
+#[cfg(test)]
+#[path = "tree_tests.rs"]
+mod tests;

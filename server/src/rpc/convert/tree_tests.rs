@@ -1,0 +1,246 @@
+//! What goes out comes in as the same; what makes no sense is refused by name.
+
+use doorward_engine::request::Has;
+
+use super::*;
+
+const WALL: Duration = Duration::from_secs(1_700_000_000);
+
+fn amount(value: f64) -> Amount {
+    Amount::new(value).expect("an amount")
+}
+
+fn resource() -> ResourceId {
+    ResourceId::new("db").expect("an id")
+}
+
+fn request() -> GetServerCapacity {
+    let band = BandDemand {
+        priority: 3,
+        clients: 10.0,
+        wants: amount(1009.0),
+        curve: DemandCurve::parse(&[1.0, 1000.0], &[10.0, 1009.0], amount(1009.0), 10.0)
+            .expect("a curve"),
+    };
+    GetServerCapacity {
+        server: HolderName::new("eu").expect("a name"),
+        sequence: Some(7),
+        height: 2,
+        asks: vec![ServerAsk {
+            resource: resource(),
+            demand: Arc::new(ServerDemand::new(vec![band])),
+            has: Some(Has {
+                capacity: amount(40.0),
+                expires_in: Some(Duration::from_millis(1234)),
+            }),
+            outstanding: Some(amount(50.0)),
+            learning: true,
+        }],
+    }
+}
+
+#[test]
+fn a_request_arrives_as_it_was_sent() {
+    let sent = request();
+    let message = get_server_capacity_request(&sent, WALL);
+    let (got, refused) = get_server_capacity(&message, WALL).expect("in order");
+    assert_eq!(got, sent);
+    assert_eq!(refused, []);
+}
+
+#[test]
+fn an_answer_arrives_as_it_was_sent() {
+    let lease = ServerLease {
+        resource: resource(),
+        capacity: amount(40.0),
+        expires_in: Duration::from_millis(60_001),
+        refresh_in: Duration::from_millis(1_250),
+        algorithm: Some(Algorithm {
+            kind: AlgorithmKind::PriorityBands,
+            lease_length: Duration::from_millis(60_500),
+            refresh_interval: Duration::from_millis(250),
+            learning_mode_duration: Duration::ZERO,
+            shrink: Shrink::Immediate,
+            decay_factor: 0.3,
+            min_shares: [(-4, 0.25)].into(),
+        }),
+        told: Told {
+            share: amount(60.0),
+            bands: vec![(0, amount(15.0)), (9, amount(25.0))],
+            per_client: Some(amount(1.5)),
+            learning: true,
+            safe_capacity: Some(SafeCapacity::Unlimited),
+        },
+        sequence: Some(8),
+    };
+    let sent = GetServerCapacityReply {
+        leases: vec![lease],
+        refused: vec![Refusal {
+            resource: ResourceId::new("other").expect("an id"),
+            reason: RefusalReason::NotReady,
+        }],
+        ancestors: vec!["eu".to_owned(), "root".to_owned()],
+    };
+    let message = get_server_capacity_response(sent.clone(), Vec::new(), WALL);
+    let got = parents_answer(message, WALL);
+    assert_eq!(got.reply, sent);
+    assert_eq!(got.nonsense, []);
+}
+
+#[test]
+fn a_child_of_the_old_kind_is_taken_for_so_many_equals() {
+    let wants = |priority, num_clients, wants| wire::PriorityBandAggregate {
+        priority,
+        num_clients,
+        wants,
+        ..wire::PriorityBandAggregate::default()
+    };
+    let message = wire::GetServerCapacityRequest {
+        server_id: "old".to_owned(),
+        resource: vec![wire::ServerCapacityResourceRequest {
+            resource_id: "db".to_owned(),
+            wants: vec![wants(0, 4, 100.0), wants(1, 0, 5.0)],
+            ..wire::ServerCapacityResourceRequest::default()
+        }],
+        ..wire::GetServerCapacityRequest::default()
+    };
+    let (got, refused) = get_server_capacity(&message, WALL).expect("in order");
+    assert_eq!(refused, []);
+    assert_eq!(got.height, 1);
+    let ask = &got.asks[0];
+    assert_eq!(
+        (ask.has, ask.outstanding, ask.learning),
+        (None, None, false)
+    );
+    assert_eq!(ask.demand.clients(), 5.0);
+    assert_eq!(ask.demand.bands()[0].curve.demand_at(10.0), 40.0);
+}
+
+#[test]
+fn what_a_child_cannot_mean_is_refused_by_name() {
+    type Change = fn(&mut wire::ServerCapacityResourceRequest);
+    let cases: [(Change, &str); 7] = [
+        (|r| r.resource_id.clear(), "resource_id is empty"),
+        (
+            |r| r.outstanding = Some(f64::NAN),
+            "outstanding is not a number",
+        ),
+        (|r| r.wants[0].wants = -1.0, "priority 3: wants is -1"),
+        (|r| r.wants[0].num_clients = -1, "num_clients is -1"),
+        (|r| r.wants[0].level[0] = 5000.0, "levels must rise"),
+        (|r| r.wants[0].num_clients = 1, "more than 1 clients can"),
+        (
+            |r| r.wants.push(r.wants[0].clone()),
+            "priority 3 is given twice",
+        ),
+    ];
+    for (change, message) in cases {
+        let mut request = get_server_capacity_request(&request(), WALL);
+        change(&mut request.resource[0]);
+        let (got, refused) = get_server_capacity(&request, WALL).expect("the rest is in order");
+        assert_eq!(got.asks, []);
+        assert!(refused[0].message().contains(message), "{:?}", refused[0]);
+    }
+    let nobody = wire::GetServerCapacityRequest::default();
+    assert!(get_server_capacity(&nobody, WALL).is_err());
+}
+
+#[test]
+fn a_parent_of_the_old_kind_is_understood() {
+    let message = wire::GetServerCapacityResponse {
+        response: vec![wire::ServerCapacityResourceResponse {
+            resource_id: "db".to_owned(),
+            gets: wire::Lease {
+                expiry_time: 1_700_000_060,
+                refresh_interval: 8,
+                capacity: 12.5,
+                ..wire::Lease::default()
+            },
+            ..wire::ServerCapacityResourceResponse::default()
+        }],
+        ..wire::GetServerCapacityResponse::default()
+    };
+    let mut asked = request();
+    let mut unknown = asked.asks[0].clone();
+    unknown.resource = ResourceId::new("nobody-knows").expect("an id");
+    asked.asks.push(unknown);
+    let mut answer = parents_answer(message, WALL);
+    refuse_unanswered(&asked, &mut answer);
+    let lease = &answer.reply.leases[0];
+    assert_eq!(lease.expires_in, Duration::from_secs(60));
+    assert_eq!(lease.refresh_in, Duration::from_secs(8));
+    assert_eq!(
+        (lease.capacity, lease.told.share),
+        (amount(12.5), amount(12.5))
+    );
+    assert_eq!(lease.algorithm, None);
+    assert_eq!(
+        answer.reply.refused,
+        [Refusal {
+            resource: ResourceId::new("nobody-knows").expect("an id"),
+            reason: RefusalReason::UnknownResource,
+        }]
+    );
+}
+
+#[test]
+fn what_a_parent_cannot_mean_is_told_apart_and_changes_nothing() {
+    type Change = fn(&mut wire::ServerCapacityResourceResponse);
+    let cases: [(Change, &str); 6] = [
+        (|r| r.gets.capacity = -5.0, "gets.capacity is -5"),
+        (
+            |r| r.gets.capacity = f64::NAN,
+            "gets.capacity is not a number",
+        ),
+        (|r| r.share = Some(f64::INFINITY), "share is inf"),
+        (
+            |r| {
+                r.band.push(wire::PriorityBandGrant {
+                    priority: 1,
+                    capacity: f64::NAN,
+                });
+            },
+            "band 1",
+        ),
+        (
+            |r| {
+                r.algorithm = Some(wire::Algorithm {
+                    kind: 77,
+                    ..wire::Algorithm::default()
+                });
+            },
+            "algorithm.kind 77 is unknown",
+        ),
+        (
+            |r| {
+                r.algorithm = Some(wire::Algorithm {
+                    kind: 3,
+                    lease_length: -1,
+                    refresh_interval: 5,
+                    ..wire::Algorithm::default()
+                });
+            },
+            "algorithm.lease_length",
+        ),
+    ];
+    for (change, message) in cases {
+        let mut told = wire::ServerCapacityResourceResponse {
+            resource_id: "db".to_owned(),
+            ..wire::ServerCapacityResourceResponse::default()
+        };
+        change(&mut told);
+        let answer = parents_answer(
+            wire::GetServerCapacityResponse {
+                response: vec![told],
+                ..wire::GetServerCapacityResponse::default()
+            },
+            WALL,
+        );
+        assert_eq!(answer.reply.leases, []);
+        assert!(
+            answer.nonsense[0].1.contains(message),
+            "{:?}",
+            answer.nonsense
+        );
+    }
+}
