@@ -253,7 +253,12 @@ impl Board {
             resource_id: snapshot.resource.to_string(),
             template: snapshot.template,
             description: snapshot.description,
-            algorithm: snapshot.algorithm.kind.as_str(),
+            algorithm: snapshot
+                .upstream
+                .as_ref()
+                .is_none_or(|upstream| upstream.knows_algorithm)
+                .then(|| snapshot.algorithm.kind.as_str())
+                .unwrap_or_default(),
             capacity: snapshot.capacity,
             safe_capacity: snapshot.safe_capacity.map(safe_capacity_number),
             wants: snapshot.wants,
@@ -349,7 +354,7 @@ pub struct ResourceStatus {
     pub template: Option<String>,
     /// For people.
     pub description: String,
-    /// As templates spell it.
+    /// As templates spell it. Empty: the parent has not told it yet.
     pub algorithm: &'static str,
     /// What there is to share.
     pub capacity: f64,

@@ -32,10 +32,10 @@ pub struct Share {
 }
 
 impl Share {
-    /// Of a holder of which nothing is known yet.
-    pub const LEARNED_NOTHING: Self = Self {
+    /// Of a holder that nothing can be decided for yet.
+    pub const WAITING_FOR_PARENT: Self = Self {
         amount: Amount::ZERO,
-        reason: Reason::Learning,
+        reason: Reason::WaitsForParent,
     };
 }
 
@@ -222,6 +222,8 @@ pub enum Reason {
     ByBand,
     /// In learning mode nothing is shared out.
     Learning,
+    /// This server has no lease itself yet; the holder was told to keep what it has.
+    WaitsForParent,
     /// A child server in learning mode keeps what it has, although it asks for less.
     ChildLearns,
 }
@@ -324,6 +326,12 @@ impl fmt::Display for Reason {
             ),
             Self::BandSatisfied => write!(f, "there is enough for everyone of its priority"),
             Self::ByBand => write!(f, "each of its priorities gets its part"),
+            Self::WaitsForParent => {
+                write!(
+                    f,
+                    "this server waits for its own parent; it keeps what it has"
+                )
+            }
             Self::ChildLearns => {
                 write!(f, "it is in learning mode and keeps what its node has")
             }

@@ -75,6 +75,14 @@ impl ServerDemand {
         self.wants
     }
 
+    /// Points of the curves of all bands.
+    pub fn points(&self) -> usize {
+        self.bands
+            .iter()
+            .map(|band| band.curve.points().len())
+            .sum()
+    }
+
     /// Clients of all bands.
     pub fn clients(&self) -> f64 {
         self.clients

@@ -22,8 +22,8 @@ use crate::amount::{Amount, AmountError};
 use crate::claim::{Claim, Subclients};
 use crate::claim_index::{ClaimIndex, Level};
 
-/// Corners in a curve, at most, that a server sends. On random trees of three levels the worst
-/// client is then within 0.3 % of flat max-min (`docs/algorithms.md`); it is 1 KiB a band.
+/// Corners in a curve, at most, that a server sends. On random trees of up to four levels the worst
+/// client is then within 0.4 % of flat max-min (`docs/algorithms.md`); it is 1 KiB a band.
 pub const POINTS_MAX: usize = 64;
 
 /// Corners in a curve, at most, that a server takes from a child.

@@ -452,9 +452,7 @@ fn snapshot_of(holding: &Holding) -> LeaseSnapshot {
             outstanding: report.outstanding.map(Amount::get),
             curve_points: match &holding.demand {
                 Demand::Client { .. } => 0,
-                Demand::Server(demand) => {
-                    demand.bands().iter().map(|b| b.curve.points().len()).sum()
-                }
+                Demand::Server(demand) => demand.points(),
             },
         }),
     }

@@ -63,6 +63,8 @@ pub struct UpstreamSnapshot {
     pub expires_in: Option<Duration>,
     /// What the server should have once others have shrunk.
     pub share: f64,
+    /// Whether the parent has ever answered. Until then the algorithm is not known.
+    pub knows_algorithm: bool,
     /// Whether the parent has not answered the newest request yet.
     pub in_flight: bool,
     /// Why the parent refuses the resource.

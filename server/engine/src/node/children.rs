@@ -128,9 +128,8 @@ impl Node {
                 .map(|(name, slot)| (name.clone(), slot))
                 .collect();
             for (name, slot) in children {
-                let floor = self.config.refresh_floor;
                 let lease = resource
-                    .regrant(slot, floor, now)
+                    .regrant(slot, now)
                     .and_then(|answer| resource.server_lease(&name, &answer, now));
                 leases.extend(lease.map(|lease| (name, lease)));
             }

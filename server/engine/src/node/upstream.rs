@@ -15,6 +15,10 @@ use crate::time::Time;
 /// Resources in one request, at most.
 const RESOURCES_PER_REQUEST_MAX: usize = 500;
 
+/// Points of demand curves in one request, at most, but for the last resource in it: 16 bytes each,
+/// so that a message stays well within what servers take (4 MiB).
+const POINTS_PER_REQUEST_MAX: usize = 64 * 1024;
+
 /// What a node knows of its parent.
 #[derive(Debug)]
 pub struct NodeUpstream {
@@ -110,10 +114,17 @@ impl Node {
             height: 1,
             asks: Vec::with_capacity(ids.len()),
         };
+        let mut points = 0;
         for id in ids {
+            if points > POINTS_PER_REQUEST_MAX {
+                // The others are due still.
+                break;
+            }
             if let Some(Entry { resource, .. }) = self.resources.get_mut(&id) {
                 request.height = request.height.max(resource.height());
-                request.asks.extend(resource.ask_upstream(sequence, now));
+                let ask = resource.ask_upstream(sequence, now);
+                points += ask.as_ref().map_or(0, |ask| ask.demand.points());
+                request.asks.extend(ask);
             }
             self.settle(&id);
         }
@@ -145,22 +156,12 @@ impl Node {
             let Some(Entry { resource, .. }) = self.resources.get_mut(&lease.resource) else {
                 continue;
             };
-            let over_before = resource.overcommitted().is_some();
-            let applied = resource.handle_upstream_lease(lease, now);
-            let over = resource.overcommitted().filter(|_| !over_before);
-            match applied {
+            match resource.handle_upstream_lease(lease, now) {
                 Ok(Applied::Behind(sequence)) => {
                     self.upstream.sequence = self.upstream.sequence.max(sequence);
                 }
                 Ok(Applied::InForce | Applied::Stale) => {}
                 Err(problem) => self.handle_upstream_nonsense(&lease.resource, problem, now),
-            }
-            if let Some((capacity, reserved)) = over {
-                self.tell(Event::CapacityBelowReserved {
-                    resource: lease.resource.clone(),
-                    capacity,
-                    reserved,
-                });
             }
             self.settle(&lease.resource);
         }

@@ -117,9 +117,9 @@ impl Resource {
         Ok(self.current(slot, refresh_in, AnswerKind::Decided, now))
     }
 
-    /// Decides anew for a child server that did not ask, by what it last asked. None: it would
-    /// get and be told just what it has.
-    pub fn regrant(&mut self, slot: Slot, floor: Duration, now: Time) -> Option<Answer> {
+    /// Decides anew for a child server with a stream that did not ask, by what it last asked. None:
+    /// it would get and be told just what it has.
+    pub fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
         let holding = self.table.get(slot)?;
         if holding.pending || self.learning_remaining(now).is_some() || !self.has_lease(now) {
             return None;
@@ -140,7 +140,7 @@ impl Resource {
         }
         let lowering = self.lowering.number();
         self.give(slot, &grant, now);
-        let refresh_in = self.plan_refresh(slot, false, floor, now);
+        let refresh_in = self.plan_refresh(slot, false, Duration::ZERO, now);
         self.table.note(slot, |holding| {
             holding.refresh_at = now + refresh_in;
             holding.lowering = lowering;
@@ -218,7 +218,7 @@ impl Resource {
                     leases.grant(nothing);
                 }
                 self.insert_claims(&ask.demand);
-                self.insert(ask, leases, Share::LEARNED_NOTHING, now)
+                self.insert(ask, leases, Share::WAITING_FOR_PARENT, now)
             }
         };
         if self
@@ -255,9 +255,12 @@ impl Resource {
         if slot.is_none() && self.table.len() >= limits.leases_per_resource_max {
             return Err(RefusalReason::TooManyLeases(self.table.len()));
         }
+        let kind = self.algorithm.kind;
+        let different = if kind.has_bands() { usize::MAX } else { 1 };
         let new = ask
             .demand
-            .bands(self.algorithm.kind)
+            .bands(kind)
+            .take(different)
             .filter(|band| self.bands.get(*band).is_none())
             .count();
         if new > 0 && self.bands.len() + new > limits.bands_per_resource_max {

@@ -2,7 +2,7 @@
 //! do.
 //!
 //! At most one request is on its way: a request says what the server has, which is a promise not to
-//! work to any answer to an earlier one (`docs/protocol.md`, "Leases"). So an answer counts only if
+//! work to any answer to an earlier one (`docs/protocol.md`, "A lease"). So an answer counts only if
 //! it is to the newest request; a parent may send several, one after the other, as its grants
 //! change.
 
@@ -129,6 +129,7 @@ impl Upstream {
         UpstreamSnapshot {
             expires_in: supply.expires_at.map(|end| end.since(now)),
             share: supply.told.as_ref().map_or(0.0, |told| told.share.get()),
+            knows_algorithm: self.knows_algorithm,
             in_flight: self.in_flight,
             refused: self.refused(now),
         }
