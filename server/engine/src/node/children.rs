@@ -43,8 +43,9 @@ pub struct Children {
     unsettled: BTreeSet<ResourceId>,
 }
 
-/// Resources whose child servers are looked at in one round.
-const RESOURCES_PER_ROUND: usize = 256;
+/// Leases of child servers that are looked at by one call, at most, but for those of the last
+/// resource: a few milliseconds.
+const LEASES_PER_POLL: usize = 2_000;
 
 impl Children {
     pub(super) fn note_unsettled(&mut self, id: &ResourceId, resource: &Resource) {
@@ -112,10 +113,11 @@ impl Node {
     }
 
     /// What child servers with a stream get from now on, where that is not what they were told.
-    /// Looks at a bounded number of resources; there may be more.
+    /// Does a bounded amount of work; there may be more.
     pub fn poll_pushes(&mut self, now: Time) -> Vec<(HolderName, GetServerCapacityReply)> {
         let mut leases: Vec<(HolderName, ServerLease)> = Vec::new();
-        for _ in 0..RESOURCES_PER_ROUND {
+        let mut looked_at = 0;
+        while looked_at < LEASES_PER_POLL {
             let Some(id) = self.children.unsettled.pop_first() else {
                 break;
             };
@@ -127,10 +129,11 @@ impl Node {
                 .filter(|(name, _)| self.children.subscribed.contains(*name))
                 .map(|(name, slot)| (name.clone(), slot))
                 .collect();
+            looked_at += children.len().max(1);
             for (name, slot) in children {
                 let lease = resource
                     .regrant(slot, now)
-                    .and_then(|answer| resource.server_lease(&name, &answer, now));
+                    .and_then(|answer| resource.pushed_lease(&name, &answer, now));
                 leases.extend(lease.map(|lease| (name, lease)));
             }
             self.settle(&id);
@@ -214,6 +217,7 @@ impl Node {
                 learning: ask.learning,
                 has,
                 outstanding: ask.outstanding,
+                asked_at: now,
             }),
             floor: match via {
                 Via::Poll => self.config.refresh_floor,
@@ -222,7 +226,7 @@ impl Node {
         };
         let answer = resource.handle_ask(&holder_ask, &self.config.limits, now);
         let lease = answer.and_then(|answer| {
-            let lease = resource.server_lease(&request.server, &answer, now);
+            let lease = resource.server_lease(&request.server, &answer, now, now);
             // It was just found or put in.
             Ok((answer, lease.ok_or(RefusalReason::NotReady)?))
         });

@@ -8,6 +8,7 @@ use crate::id::HolderId;
 use crate::lease::Lease;
 use crate::request::Has;
 use crate::template::SafeCapacity;
+use crate::time::Time;
 
 /// What a holder asks of this resource.
 #[derive(Clone, Debug)]
@@ -50,6 +51,8 @@ pub struct ServerReport {
     pub has: Option<Amount>,
     /// The most its holders may be using. Absent: it is of the old kind and does not say.
     pub outstanding: Option<Amount>,
+    /// When its newest request came. The child counts its lease from when it sent that.
+    pub asked_at: Time,
 }
 
 /// What a holder is told.

@@ -36,6 +36,9 @@ use crate::time::Time;
 /// A shortfall below this part of the share, or of the capacity, is rounding, not waiting.
 const ROUNDING: f64 = 1e-12;
 
+/// A lease that ends sooner is over by the time its holder hears of it.
+const LEASE_MIN: Duration = Duration::from_millis(10);
+
 /// How long the claim of a holder counts that was told to ask again.
 const PENDING_LENGTH: Duration = Duration::from_secs(20);
 
@@ -75,6 +78,10 @@ impl Resource {
         let known = slot.and_then(|slot| Some((slot, self.table.get(slot)?)));
         if let Some((slot, holding)) = known {
             if holding.has_seen(ask.sequence) {
+                if holding.pending {
+                    // What it has is by its own word, and no lease of ours.
+                    return Err(RefusalReason::NotReady);
+                }
                 return Ok(self.current(slot, ask.floor, AnswerKind::OutOfOrder, now));
             }
             let since = now.since(holding.decided_at);
@@ -153,9 +160,11 @@ impl Resource {
         Some(self.current(slot, refresh_in, AnswerKind::Decided, now))
     }
 
-    /// Whether there is anything to share: at the root always, below it while a lease lasts.
+    /// Whether there is anything to share: at the root always, below it while a lease lasts that is
+    /// worth giving a part of to anyone.
     pub(super) fn has_lease(&self, now: Time) -> bool {
-        self.upstream.is_none() || self.supply.expires_at.is_some_and(|end| end > now)
+        let lasts = |end| end > now + LEASE_MIN;
+        self.upstream.is_none() || self.supply.expires_at.is_some_and(lasts)
     }
 
     /// Whether a holder can only be told to keep what it has: there is no lease yet, or a lease
@@ -281,6 +290,9 @@ impl Resource {
         let mut refresh_in = floor_left;
         self.table.note(slot, |holding| {
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
+            if let Some(report) = &mut holding.report {
+                report.asked_at = now;
+            }
             if holding.demand == ask.demand {
                 refresh_in = refresh_in.max(holding.refresh_at.since(now));
             }

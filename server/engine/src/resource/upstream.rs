@@ -259,6 +259,13 @@ impl Resource {
             // Until now, how long to learn was not known.
             self.learn(now);
         }
+        // What it may have no more of, it may have for as long as it was promised before.
+        let promised = self.supply.expires_at.unwrap_or(expires_at);
+        let expires_at = if lease.capacity <= self.supply.capacity {
+            expires_at.max(promised)
+        } else {
+            expires_at
+        };
         let mut told = lease.told.clone();
         if told.learning {
             if let Some(before) = &self.supply.told {
@@ -311,11 +318,26 @@ impl Resource {
         }
     }
 
-    /// Everything that a child server is told with its newest lease.
+    /// Everything that a child server is told unasked. It counts its lease from when it sent its
+    /// newest request, and so do we, from when that came.
+    pub fn pushed_lease(
+        &self,
+        name: &HolderName,
+        answer: &Answer,
+        now: Time,
+    ) -> Option<ServerLease> {
+        let holding = self.table.get(*self.children.get(name)?)?;
+        let asked_at = holding.report.as_ref()?.asked_at;
+        self.server_lease(name, answer, asked_at, now)
+    }
+
+    /// Everything that a child server is told with its newest lease, which is counted from
+    /// `asked_at`.
     pub fn server_lease(
         &self,
         name: &HolderName,
         answer: &Answer,
+        asked_at: Time,
         now: Time,
     ) -> Option<ServerLease> {
         let holding = self.table.get(*self.children.get(name)?)?;
@@ -341,7 +363,7 @@ impl Resource {
         Some(ServerLease {
             resource: self.id.clone(),
             capacity: answer.lease.capacity,
-            expires_in: answer.lease.expires_at.since(now),
+            expires_in: answer.lease.expires_at.since(asked_at),
             refresh_in: answer.refresh_in,
             algorithm: Some(self.algorithm.clone()),
             told: Told {

@@ -441,20 +441,26 @@ impl TreeWorld {
         }
     }
 
-    /// nested_leases and bounded_gets, for an answer to a client.
+    /// nested_leases and bounded_gets, for an answer to a client: it ends no later than what its
+    /// server has, as the server sees it, or as its parent does, who is the one to know.
     fn check_reply(&self, home: usize, reply: &GetCapacityReply) {
         for lease in &reply.leases {
             assert!(lease.capacity.get().is_finite(), "seed {}", self.seed);
             let snapshot = self.snapshot(home).unwrap();
-            if let Some(upstream) = snapshot.upstream {
-                let own = upstream.expires_in.unwrap_or_default();
-                // An older lease of the parent's may have been longer, if it was told again.
-                assert!(
-                    lease.expires_in <= own || lease.refresh_in < lease.expires_in,
-                    "seed {}: {lease:?} outlives {own:?}",
-                    self.seed
-                );
-            }
+            let Some(upstream) = snapshot.upstream else {
+                continue;
+            };
+            let parent = &self.servers[self.servers[home].parent.unwrap()];
+            let children = parent.node.child_snapshots(&resource());
+            let name = self.name(home);
+            let known = children.iter().find(|child| child.holder.name == name);
+            let known = known.map_or(Duration::ZERO, |child| child.expires_at.since(self.now));
+            let own = upstream.expires_in.unwrap_or_default().max(known);
+            assert!(
+                lease.expires_in <= own || lease.capacity.is_zero(),
+                "seed {}: {lease:?} outlives {own:?}",
+                self.seed
+            );
         }
     }
 
