@@ -183,3 +183,20 @@ fn a_pipe_is_coloured_only_on_demand() {
     let output = run(&server.address, &["get", "r", "30", "--color", "always"]);
     assert!(stdout(&output).starts_with("\u{1b}[33m20\u{1b}[0m of 30"));
 }
+
+#[test]
+fn a_server_that_waits_for_its_parent_is_asked_again_until_time_is_over() {
+    let server = FakeServer::start(Play {
+        not_ready: 2,
+        ..Play::default()
+    });
+    let output = run(&server.address, &["get", "r", "30"]);
+    assert!(stdout(&output).starts_with("20 of 30"), "{output:?}");
+    assert_eq!(server.gets().len(), 3);
+    let server = FakeServer::start(Play {
+        not_ready: usize::MAX,
+        ..Play::default()
+    });
+    let output = run(&server.address, &["get", "r", "30", "--timeout", "300ms"]);
+    check_failure(&output, 3, "r: it waits for its parent");
+}

@@ -30,6 +30,8 @@ pub(crate) struct Play {
     /// Everyone gets what it wants, up to this.
     pub(crate) capacity: f64,
     pub(crate) refresh_in_ms: u64,
+    /// Waits for its parent during so many requests for capacity.
+    pub(crate) not_ready: usize,
     /// Refuses every request for capacity.
     pub(crate) refused: Option<(doorman::refusal::Reason, &'static str)>,
     /// Fails every call.
@@ -53,6 +55,7 @@ impl Default for Play {
             master: Master::Myself,
             capacity: 20.0,
             refresh_in_ms: 5_000,
+            not_ready: 0,
             refused: None,
             failing: None,
             silent: false,
@@ -240,8 +243,15 @@ impl Capacity for Actor {
         if answer.mastership.is_some() {
             return Ok(Response::new(answer));
         }
+        let gets = self.asked.lock().unwrap().clone();
+        let gets = gets.iter().filter(|asked| matches!(asked, Asked::Get(_)));
+        let waits = gets.count() <= self.play.not_ready;
+        let not_ready = (
+            doorman::refusal::Reason::NotReady,
+            "it waits for its parent",
+        );
         for resource in request.resource {
-            if let Some((reason, message)) = self.play.refused {
+            if let Some((reason, message)) = waits.then_some(not_ready).or(self.play.refused) {
                 answer.refused.push(doorman::Refusal {
                     resource_id: Some(resource.resource_id),
                     reason: Some(reason.into()),

@@ -48,17 +48,7 @@ pub(crate) async fn run(common: &Common, flags: &GetFlags) -> Result<(), Failure
     if let Some(duration) = flags.hold {
         return hold(common, &flags.ask, client, duration).await;
     }
-    let request = doorman::GetCapacityRequest {
-        client_id: client.clone(),
-        resource: vec![doorman::ResourceRequest {
-            resource_id: flags.ask.resource.clone(),
-            priority: flags.ask.priority,
-            has: None,
-            wants: flags.ask.wants,
-        }],
-        sequence: Some(sequence()),
-    };
-    let response = caller.get(request).await?;
+    let response = ask(&caller, &flags.ask, &client, common.timeout).await?;
     let answer = lease_on(&response, &flags.ask.resource)?;
     let end = if flags.keep {
         End::Kept
@@ -75,6 +65,45 @@ pub(crate) async fn run(common: &Common, flags: &GetFlags) -> Result<(), Failure
     };
     print(common, &flags.ask, &client, answer, &end)
 }
+
+/// Asks; again, for as long as there is time, while the server waits for its own parent.
+async fn ask(
+    caller: &Caller,
+    ask: &AskFlags,
+    client: &str,
+    timeout: Duration,
+) -> Result<doorman::GetCapacityResponse, Failure> {
+    let mut waited = Duration::ZERO;
+    loop {
+        let request = doorman::GetCapacityRequest {
+            client_id: client.to_owned(),
+            resource: vec![doorman::ResourceRequest {
+                resource_id: ask.resource.clone(),
+                priority: ask.priority,
+                has: None,
+                wants: ask.wants,
+            }],
+            sequence: Some(sequence()),
+        };
+        let response = caller.get(request).await?;
+        let not_ready =
+            |refusal: &doorman::Refusal| refusal.reason() == doorman::refusal::Reason::NotReady;
+        match response.refused.iter().find(|refusal| not_ready(refusal)) {
+            None => return Ok(response),
+            Some(refusal) if waited >= timeout => {
+                let message = format!("{}: {}", ask.resource, refusal.message());
+                return Err(Failure::Unreachable(message));
+            }
+            Some(_) => {
+                tokio::time::sleep(RETRY_NOT_READY).await;
+                waited += RETRY_NOT_READY;
+            }
+        }
+    }
+}
+
+/// How long to wait for a server that waits for its parent.
+const RETRY_NOT_READY: Duration = Duration::from_millis(250);
 
 /// What became of the lease after it was looked at.
 enum End {
