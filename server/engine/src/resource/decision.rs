@@ -110,6 +110,9 @@ impl Resource {
             self.id
         );
         let grew = wanted_before.is_none_or(|before| ask.demand.wants() > before);
+        self.table.note(slot, |holding| {
+            holding.report = ask.report.clone().map(Box::new);
+        });
         let refresh_in = self.plan_refresh(slot, grew, ask.floor, now);
         let lowering = self.lowering.number();
         self.table.note(slot, |holding| {
@@ -118,7 +121,6 @@ impl Resource {
             holding.decided_at = now;
             holding.refresh_at = now + refresh_in;
             holding.lowering = lowering;
-            holding.report = ask.report.clone().map(Box::new);
         });
         self.unsettled = true;
         Ok(self.current(slot, refresh_in, AnswerKind::Decided, now))
