@@ -92,6 +92,12 @@ impl Leases {
         older.fold(self.newest.expires_at, Time::min)
     }
 
+    /// When the last of the leases ends.
+    pub fn last_expiry(&self) -> Time {
+        let older = self.older.as_slice().iter().map(|lease| lease.expires_at);
+        older.fold(self.newest.expires_at, Time::max)
+    }
+
     /// Gives the holder a new lease. What it had before still counts.
     pub fn grant(&mut self, lease: Lease) {
         let before = std::mem::replace(&mut self.newest, lease);

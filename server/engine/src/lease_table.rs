@@ -93,6 +93,11 @@ impl Holding {
     pub fn reserved(&self) -> Amount {
         self.leases.reserved()
     }
+
+    /// Until when it may be using anything, if it does not ask again.
+    pub fn reserved_until(&self) -> Time {
+        self.leases.last_expiry()
+    }
 }
 
 /// Holders in a chunk of the table: a power of two. Chunks never move, so adding a holder never

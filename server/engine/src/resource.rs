@@ -443,6 +443,7 @@ fn snapshot_of(holding: &Holding) -> LeaseSnapshot {
         granted: holding.newest().capacity.get(),
         reserved: holding.reserved().get(),
         expires_at: holding.newest().expires_at,
+        reserved_until: holding.reserved_until(),
         refresh_interval: holding.refresh_at.since(holding.decided_at),
         why: holding.why,
         child: holding.report.as_ref().map(|report| ChildSnapshot {

@@ -90,6 +90,8 @@ pub struct LeaseSnapshot {
     pub reserved: f64,
     /// When its newest lease ends.
     pub expires_at: Time,
+    /// When the last of its leases ends.
+    pub reserved_until: Time,
     /// How long it was told to wait before it asks again.
     pub refresh_interval: Duration,
     /// Why it got that.

@@ -441,24 +441,25 @@ impl TreeWorld {
         }
     }
 
-    /// nested_leases and bounded_gets, for an answer to a client: it ends no later than what its
-    /// server has, as the server sees it, or as its parent does, who is the one to know.
+    /// nested_leases and bounded_gets, for an answer to a client: its lease ends no later than its
+    /// server's own, by the books of the parent, who gives to others what has ended.
     fn check_reply(&self, home: usize, reply: &GetCapacityReply) {
         for lease in &reply.leases {
             assert!(lease.capacity.get().is_finite(), "seed {}", self.seed);
-            let snapshot = self.snapshot(home).unwrap();
-            let Some(upstream) = snapshot.upstream else {
+            let Some(parent) = self.servers[home].parent else {
                 continue;
             };
-            let parent = &self.servers[self.servers[home].parent.unwrap()];
-            let children = parent.node.child_snapshots(&resource());
             let name = self.name(home);
-            let known = children.iter().find(|child| child.holder.name == name);
-            let known = known.map_or(Duration::ZERO, |child| child.expires_at.since(self.now));
-            let own = upstream.expires_in.unwrap_or_default().max(known);
+            let children = self.servers[parent].node.child_snapshots(&resource());
+            let own = children.iter().find(|child| child.holder.name == name);
+            // A parent that is gone or new has no book of it.
+            let Some(own) = own.filter(|_| self.servers[parent].up) else {
+                continue;
+            };
+            let ends = self.now + lease.expires_in;
             assert!(
-                lease.expires_in <= own || lease.capacity.is_zero(),
-                "seed {}: {lease:?} outlives {own:?}",
+                ends <= own.reserved_until || lease.capacity.is_zero(),
+                "seed {}: {lease:?} ends at {ends}, outlives {own:?}",
                 self.seed
             );
         }
