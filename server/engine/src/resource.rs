@@ -1,11 +1,13 @@
 //! One resource: turns the shares of its algorithm into leases that never add up to too much.
 //!
-//! [`decision`] is where a request becomes a lease; [`upstream`] is the resource's own lease from
+//! [`decision`] is where a request becomes a lease, [`lowering`] what is kept when there is less,
+//! [`pending`] who waits for the parent; [`upstream`] is the resource's own lease from
 //! the parent, below the root; here is what else happens to a resource: templates, time, releases.
 
 pub mod ask;
 pub mod decision;
 pub mod lowering;
+pub mod pending;
 pub mod upstream;
 
 use std::collections::BTreeMap;

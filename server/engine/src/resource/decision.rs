@@ -12,9 +12,8 @@
 //! shares add up to the capacity, so once everyone has refreshed, it fits; and who has no more than
 //! its share loses nothing.
 //!
-//! **Below the root**, a resource without a lease of its own cannot decide anything. Its holders
-//! are told to keep what they have and to ask again; what they say they have is remembered, and
-//! goes up to the parent, which in learning mode gives it back.
+//! Below the root, who must wait for the parent before anything is decided, [`pending`](super::pending)
+//! says.
 
 use std::time::Duration;
 
@@ -35,12 +34,6 @@ use crate::time::Time;
 
 /// A shortfall below this part of the share, or of the capacity, is rounding, not waiting.
 const ROUNDING: f64 = 1e-12;
-
-/// A lease that ends sooner is over by the time its holder hears of it.
-const LEASE_MIN: Duration = Duration::from_millis(10);
-
-/// How long the claim of a holder counts that was told to ask again.
-const PENDING_LENGTH: Duration = Duration::from_secs(20);
 
 /// A decision, before it becomes a lease.
 #[derive(Clone, Copy, Debug)]
@@ -162,101 +155,6 @@ impl Resource {
         Some(self.current(slot, refresh_in, AnswerKind::Decided, now))
     }
 
-    /// Whether there is anything to share: at the root always, below it while a lease lasts that is
-    /// worth giving a part of to anyone.
-    pub(super) fn has_lease(&self, now: Time) -> bool {
-        let lasts = |end| end > now + LEASE_MIN;
-        self.upstream.is_none() || self.supply.expires_at.is_some_and(lasts)
-    }
-
-    /// Whether a holder can only be told to keep what it has: there is no lease yet, or a lease
-    /// that does not cover what the holder says it has, which the parent was not told of yet.
-    fn must_wait_for_parent(&self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) -> bool {
-        let Some(upstream) = &self.upstream else {
-            return false;
-        };
-        if !self.has_lease(now) {
-            return true;
-        }
-        if self.learning_remaining(now).is_none() {
-            return false;
-        }
-        let holding = slot.and_then(|slot| self.table.get(slot));
-        let held = holding.map_or(Amount::ZERO, Holding::reserved);
-        let unheard = !upstream.has_heard_all() || ask.word() > held;
-        let mut others = *self.table.reserved();
-        others.subtract(held);
-        let room = others.left_of(self.supply.capacity);
-        unheard && ask.word().min(ask.demand.wants()) > room
-    }
-
-    /// Remembers what a holder asks and what it says it has, without a decision.
-    fn note_pending(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
-        let nothing = Lease {
-            capacity: Amount::ZERO,
-            expires_at: now + PENDING_LENGTH,
-        };
-        let held = slot
-            .and_then(|slot| self.table.get(slot))
-            .map(Holding::reserved);
-        let held = held.unwrap_or(Amount::ZERO);
-        let slot = match slot {
-            Some(slot) => {
-                self.change_demand(slot, ask);
-                let word = ask.has.filter(|_| self.is_learning());
-                let lasts = self.word_lasts(word.and_then(|has| has.expires_in));
-                self.table.change_leases(slot, |leases| {
-                    if ask.acknowledges() {
-                        leases.acknowledge(ask.word());
-                    }
-                    if let Some(has) = word.filter(|has| has.capacity > leases.reserved()) {
-                        leases.grant(Lease {
-                            capacity: has.capacity,
-                            expires_at: now + lasts,
-                        });
-                    }
-                    leases.grant(nothing);
-                });
-                slot
-            }
-            None => {
-                let mut leases = Leases::new(nothing);
-                if let (Some(has), true) = (ask.has, self.is_learning()) {
-                    leases = Leases::new(Lease {
-                        capacity: has.capacity,
-                        expires_at: now + self.word_lasts(has.expires_in),
-                    });
-                    leases.grant(nothing);
-                }
-                self.insert_claims(&ask.demand);
-                self.insert(ask, leases, Share::WAITING_FOR_PARENT, now)
-            }
-        };
-        if self
-            .table
-            .get(slot)
-            .is_some_and(|holding| holding.reserved() > held)
-            && let Some(upstream) = &mut self.upstream
-        {
-            upstream.count_word();
-        }
-        self.table.note(slot, |holding| {
-            holding.sequence = ask.sequence.unwrap_or(holding.sequence);
-            holding.pending = true;
-            holding.report = ask.report.clone().map(Box::new);
-        });
-    }
-
-    /// How long a lease by the holder's own word counts.
-    fn word_lasts(&self, expires_in: Option<Duration>) -> Duration {
-        let length = self.algorithm.lease_length;
-        match &self.upstream {
-            // How long leases are is not known yet.
-            Some(upstream) if !upstream.knows_algorithm => expires_in.unwrap_or(length),
-            _ => expires_in.unwrap_or(length).min(length),
-        }
-    }
-
     fn check_limits(
         &self,
         slot: Option<Slot>,
@@ -331,7 +229,7 @@ impl Resource {
     /// A child server in learning mode has not heard of all its holders yet: as long as it asks on
     /// behalf of fewer clients than before, what it asked for before counts, here and towards our
     /// own parent.
-    fn change_demand(&mut self, slot: Slot, ask: &HolderAsk<'_>) {
+    pub(super) fn change_demand(&mut self, slot: Slot, ask: &HolderAsk<'_>) {
         let Some(holding) = self.table.get(slot) else {
             return;
         };
@@ -460,7 +358,13 @@ impl Resource {
     }
 
     /// Puts in a holder that is not there yet, but whose claims are.
-    fn insert(&mut self, ask: &HolderAsk<'_>, leases: Leases, share: Share, now: Time) -> Slot {
+    pub(super) fn insert(
+        &mut self,
+        ask: &HolderAsk<'_>,
+        leases: Leases,
+        share: Share,
+        now: Time,
+    ) -> Slot {
         let why = Why {
             reason: share.reason,
             bound: Bound::Share,
