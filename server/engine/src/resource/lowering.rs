@@ -119,6 +119,28 @@ mod tests {
     }
 
     #[test]
+    fn an_older_larger_lease_is_not_made_longer() {
+        let mut lowerings = Lowerings::default();
+        lowerings.add(&Rule::Level(50.0), true);
+        let mut holding = holding(0);
+        let shrunk = Lease {
+            capacity: Amount::new(30.0).unwrap(),
+            expires_at: Time::from_secs(70),
+        };
+        let mut leases = Leases::new(holding.newest());
+        leases.grant(shrunk);
+        holding = Holding::new(
+            holding.holder,
+            holding.demand,
+            leases,
+            holding.why,
+            Time::ZERO,
+        );
+        assert_eq!(holding.reserved().get(), 100.0);
+        assert_eq!(lowerings.kept(&holding).unwrap().get(), 30.0);
+    }
+
+    #[test]
     fn of_many_lowerings_who_missed_some_never_keeps_too_much() {
         let mut lowerings = Lowerings::default();
         let levels: Vec<f64> = (0..50_u32).map(|n| f64::from(n * 37 % 50) + 1.0).collect();
