@@ -16,19 +16,15 @@
 mod chance;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::demand::{BandDemand, ServerDemand};
-use doorward_engine::demand_curve::DemandCurve;
 use doorward_engine::id::{HolderName, ResourceId};
-use doorward_engine::node::event::Event;
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{GetServerCapacity, ServerAsk, ServerLease, Via};
+use doorward_engine::request::server::Via;
 use doorward_engine::request::{Ask, GetCapacity};
-use doorward_engine::template::{AlgorithmKind, SafeCapacity, TemplateSpec, Templates};
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 use serde::Deserialize;
 
@@ -425,153 +421,4 @@ fn so_do_the_other_algorithms() {
         let worst = worst_error(kind, trees(1000) / 8, 1000.0);
         println!("{kind}: the worst client is {:.4} % off", worst * 100.0);
     }
-}
-
-/// A node that is the master, with `r` at this capacity if it is the root.
-fn node(name: &str, root: Option<f64>) -> Node {
-    let config = Config {
-        name: name.to_owned(),
-        has_parent: root.is_none(),
-        refresh_floor: Duration::ZERO,
-        ..Config::default()
-    };
-    let of_root = |capacity| templates(AlgorithmKind::FairShare, capacity, &BTreeMap::new());
-    let mut node = Node::new(config, root.map_or_else(Templates::default, of_root));
-    node.handle_mastership(Mastership::Master { epoch: 1 }, Time::ZERO);
-    node
-}
-
-/// What a child with so many clients that want 10 each asks.
-fn asking(server: &str, sequence: u64, clients: u32, height: u32) -> GetServerCapacity {
-    let wants = Amount::new(10.0 * f64::from(clients)).unwrap();
-    let clients = f64::from(clients);
-    let band = BandDemand {
-        priority: 0,
-        clients,
-        wants,
-        curve: DemandCurve::of_equals(wants, clients),
-    };
-    GetServerCapacity {
-        server: HolderName::new(server).unwrap(),
-        sequence: Some(sequence),
-        height,
-        asks: vec![ServerAsk {
-            resource: resource(),
-            demand: Arc::new(ServerDemand::new(vec![band])),
-            has: None,
-            outstanding: Some(Amount::ZERO),
-            learning: false,
-        }],
-    }
-}
-
-fn granted(node: &mut Node, request: &GetServerCapacity, seconds: u64) -> ServerLease {
-    let answer = node.handle_get_server_capacity(request, Via::Stream, Time::from_secs(seconds));
-    match answer {
-        Ok(Outcome::Served(reply)) => reply.leases[0].clone(),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn the_safe_capacity_counts_the_clients_of_the_whole_tree() {
-    let mut root = node("root", Some(120.0));
-    granted(&mut root, &asking("eu", 1, 1, 2), 1);
-    let lease = granted(&mut root, &asking("us", 1, 5, 1), 1);
-    let expected = SafeCapacity::Limited(Amount::new(120.0 / 6.0).unwrap());
-    assert_eq!(lease.told.safe_capacity, Some(expected));
-    // And below, what the root says is what clients are told.
-    let mut eu = node("eu", None);
-    let client = GetCapacity {
-        client: HolderName::new("c").unwrap(),
-        sequence: Some(1),
-        asks: vec![Ask {
-            resource: resource(),
-            priority: 0,
-            wants: Amount::new(10.0).unwrap(),
-            has: None,
-        }],
-    };
-    eu.handle_get_capacity(&client, Time::from_secs(1));
-    let request = eu.poll_upstream_request(9, Time::from_secs(1)).unwrap();
-    let answer = root.handle_get_server_capacity(&request, Via::Stream, Time::from_secs(1));
-    let Ok(Outcome::Served(reply)) = answer else {
-        panic!("it is the master");
-    };
-    eu.handle_upstream_reply(&reply, Time::from_secs(1));
-    let Outcome::Served(reply) = eu.handle_get_capacity(&client, Time::from_secs(1)) else {
-        panic!("it is the master");
-    };
-    assert_eq!(reply.leases[0].safe_capacity, Some(expected));
-}
-
-#[test]
-fn the_nearer_to_the_root_the_sooner_a_server_refreshes() {
-    let mut root = node("root", Some(1e6));
-    for (height, millis) in [(1, 500), (2, 250), (3, 125), (4, 62)] {
-        let name = format!("child-{height}");
-        let lease = granted(&mut root, &asking(&name, 1, 1, height), 1);
-        assert_eq!(lease.refresh_in.as_millis(), millis, "height {height}");
-    }
-}
-
-#[test]
-fn a_server_that_is_its_own_ancestor_is_refused_and_takes_nothing() {
-    let now = Time::from_secs(1);
-    let mut eu = node("eu", None);
-    let own = asking("eu", 1, 1, 1);
-    let error = eu
-        .handle_get_server_capacity(&own, Via::Poll, now)
-        .unwrap_err();
-    assert_eq!(error.path, ["eu"]);
-    // A parent that tells of ancestors, among which is this node.
-    eu.handle_get_server_capacity(&asking("leaf", 1, 1, 1), Via::Poll, now)
-        .unwrap();
-    let request = eu.poll_upstream_request(9, now).unwrap();
-    assert_eq!(request.asks.len(), 1);
-    let mut root = node("us", Some(100.0));
-    let Ok(Outcome::Served(mut reply)) = root.handle_get_server_capacity(&request, Via::Poll, now)
-    else {
-        panic!("it is the master");
-    };
-    reply.ancestors = vec!["us".to_owned(), "eu".to_owned()];
-    eu.handle_upstream_reply(&reply, now);
-    assert!(eu.is_in_cycle());
-    let events: Vec<Event> = std::iter::from_fn(|| eu.poll_event()).collect();
-    assert!(
-        events
-            .iter()
-            .any(|event| matches!(event, Event::Cycle { .. })),
-        "{events:?}"
-    );
-    let snapshot = eu.resource_snapshot(&resource(), now).unwrap();
-    assert_eq!(snapshot.capacity, 0.0);
-    // Told once, and over once the parent is moved.
-    eu.handle_upstream_reply(&reply, now);
-    let again = std::iter::from_fn(|| eu.poll_event());
-    assert!(
-        !again
-            .into_iter()
-            .any(|event| matches!(event, Event::Cycle { .. }))
-    );
-    reply.ancestors = vec!["us".to_owned()];
-    eu.handle_upstream_reply(&reply, now);
-    assert!(!eu.is_in_cycle());
-}
-
-#[test]
-fn a_child_of_the_old_kind_is_served_by_its_rules() {
-    // No curve, no `has`, no sequence: what it is granted counts at once.
-    let mut root = node("root", Some(100.0));
-    let old = |server: &str, clients| {
-        let mut request = asking(server, 1, clients, 1);
-        request.sequence = None;
-        request.asks[0].outstanding = None;
-        request
-    };
-    assert_eq!(granted(&mut root, &old("a", 20), 1).capacity.get(), 100.0);
-    assert_eq!(granted(&mut root, &old("b", 20), 2).capacity.get(), 0.0);
-    assert_eq!(granted(&mut root, &old("a", 20), 3).capacity.get(), 50.0);
-    // One of ours would have to wait here until `a` has said that it shrank.
-    assert_eq!(granted(&mut root, &old("b", 20), 4).capacity.get(), 50.0);
 }
