@@ -1,11 +1,8 @@
 //! The life of a lease over the wire.
 
-use doorward_proto::doorman::{
-    DiscoveryRequest, GetServerCapacityRequest, ReleaseCapacityRequest, refusal,
-};
+use doorward_proto::doorman::{DiscoveryRequest, ReleaseCapacityRequest, refusal};
 use doorward_server::app::Config;
 use doorward_server::app::Server;
-use tonic::Code;
 
 use crate::running::{asked, asked_with, capacity, config, get, only, start};
 
