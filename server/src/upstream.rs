@@ -2,14 +2,19 @@
 //!
 //! What to ask and when, and what an answer does, the engine knows ([`doorward_engine::node`]);
 //! this carries it. It prefers a stream, on which a change travels as it happens. A parent that
-//! does not know streams is polled; so is one whose streams keep breaking, for a while. Addresses
+//! does not know streams is polled; so is one whose streams break at once, for a while. Addresses
 //! are tried in turn, with a backoff; a server that is not the master says where it is.
+//!
+//! A stream begins with a message even if there is nothing to ask: the parent learns who is there,
+//! and the child whether it is the master, and which nodes are above.
 
-use std::collections::VecDeque;
+mod unanswered;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_engine::id::HolderName;
 use doorward_engine::node::Node;
 use doorward_engine::request::server::GetServerCapacity;
 use doorward_engine::resource::upstream::Pace;
@@ -28,6 +33,7 @@ use crate::node_handle::NodeHandle;
 use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::rpc::convert::tree::{self, Answer};
 use crate::status::{Board, ParentLink, ParentNews};
+use crate::upstream::unanswered::Unanswered;
 
 /// How the parent is reached.
 #[derive(Clone, Debug)]
@@ -47,17 +53,29 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// An answer that takes longer will not come.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a parent is polled whose stream broke soon after it was opened.
-const POLL_LENGTH: Duration = Duration::from_secs(30);
+/// How long a parent is polled whose stream broke soon after it was opened. Twice as long each time,
+/// up to the second.
+const POLL_LENGTH: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(300));
 
 /// A stream that broke sooner than this may not work at all.
 const STREAM_WORKS: Duration = Duration::from_secs(10);
 
-/// Redirects that are followed without an answer of a master between them.
+/// Redirects that are followed at once, one after the other.
 const REDIRECTS_MAX: u32 = 5;
 
-/// Backoff between attempts: from the first to the second, with full jitter.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
+/// Backoff between attempts: from the first to the second, with full jitter. The second is well
+/// below the length of a lease.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+
+/// Requests on a stream of which something is not answered, at most. What is due beyond waits.
+const UNANSWERED_MAX: usize = 8;
+
+/// Messages on their way into a stream, at most. Of one request there are more than one only if it
+/// is very large.
+const OUTGOING_MAX: usize = 128;
+
+/// How long nobody may have looked whether this server still is the master of its node.
+const MASTERSHIP_CHECK: Duration = Duration::from_secs(1);
 
 /// Why a connection to the parent ended.
 #[derive(Debug)]
@@ -66,7 +84,9 @@ enum End {
     NotMaster(Option<String>),
     /// It knows no streams.
     NoStreams,
-    /// It broke; why.
+    /// A stream broke before it had shown that it works; why.
+    StreamBroken(String),
+    /// There is no connection, or it broke; why.
     Broken(String),
     /// It is time to try a stream again.
     TryStream,
@@ -84,8 +104,12 @@ pub struct Upstream {
     turn: usize,
     redirects: u32,
     failures: u32,
-    /// What the log was last told: it hears of a trouble once.
-    reported: bool,
+    /// Until when the parent is polled, since streams do not work, and for how long next time.
+    poll_until: Option<Instant>,
+    poll_length: Duration,
+    /// What the log was last told of the link: it hears of every change once.
+    told: Option<ParentLink>,
+    streams_told: bool,
 }
 
 impl fmt::Debug for Upstream {
@@ -107,7 +131,10 @@ impl Upstream {
             turn: 0,
             redirects: 0,
             failures: 0,
-            reported: false,
+            poll_until: None,
+            poll_length: POLL_LENGTH.0,
+            told: None,
+            streams_told: false,
         };
         upstream.post(ParentLink::Down, None);
         upstream
@@ -115,56 +142,74 @@ impl Upstream {
 
     /// Asks for ever: spawn it.
     pub async fn run(mut self) {
-        let mut poll_until: Option<Instant> = None;
         loop {
             self.wait_for_mastership().await;
-            let streams = poll_until.is_none_or(|until| until <= Instant::now());
-            let began = Instant::now();
-            let end = match self.connect().await {
-                Ok(channel) if streams => self.stream(channel).await,
-                Ok(channel) => self.poll(channel, poll_until).await,
-                Err(problem) => End::Broken(problem),
-            };
+            let end = self.ask().await;
             self.node.change(Node::handle_upstream_lost);
             match end {
-                End::NoStreams => {
-                    info!(
-                        parent = self.address,
-                        "the parent knows no streams; it is polled"
-                    );
-                    // For as long as the connection lasts, at least.
-                    poll_until = Some(Instant::now() + 10 * POLL_LENGTH);
+                _ if !self.is_master() => self.post(ParentLink::Down, None),
+                End::Resigned => {}
+                End::NoStreams => self.poll_for(POLL_LENGTH.1, "it knows no streams"),
+                End::StreamBroken(problem) => {
+                    self.poll_for(self.poll_length, &problem);
+                    self.poll_length = (2 * self.poll_length).min(POLL_LENGTH.1);
                 }
-                End::TryStream => poll_until = None,
-                End::Resigned => self.post(ParentLink::Down, None),
+                End::TryStream => self.poll_until = None,
                 End::NotMaster(address) => self.redirect(address).await,
-                End::Broken(problem) => {
-                    if streams && began.elapsed() < STREAM_WORKS && self.failures == 0 {
-                        poll_until = Some(Instant::now() + POLL_LENGTH);
-                    }
-                    self.fail(&problem).await;
-                }
+                End::Broken(problem) => self.fail(&problem).await,
             }
         }
     }
 
-    async fn wait_for_mastership(&self) {
-        while !self.node.read(|node, _| node.mastership().is_master()) {
-            // A change of mastership moves what is due, or another second passes.
-            let _moved =
-                tokio::time::timeout(Duration::from_secs(1), self.node.upstream_moved()).await;
+    /// Connects and asks, in the one way or the other, until that ends.
+    async fn ask(&mut self) -> End {
+        let polls = self.poll_until.is_some_and(|until| until > Instant::now());
+        if polls {
+            // No pings: each call has its own timeout, and servers of the old kind end connections
+            // that ping them often.
+            return match self.connect(|endpoint| endpoint).await {
+                Ok(channel) => self.poll(channel).await,
+                Err(problem) => End::Broken(problem),
+            };
+        }
+        let with_pings = |endpoint: Endpoint| {
+            endpoint
+                .http2_keep_alive_interval(Duration::from_secs(5))
+                .keep_alive_timeout(Duration::from_secs(5))
+                .keep_alive_while_idle(true)
+        };
+        let channel = match self.connect(with_pings).await {
+            Ok(channel) => channel,
+            Err(problem) => return End::Broken(problem),
+        };
+        let began = Instant::now();
+        let end = self.stream(channel).await;
+        let works = began.elapsed() >= STREAM_WORKS;
+        if works {
+            self.poll_length = POLL_LENGTH.0;
+            self.streams_told = false;
+        }
+        match end {
+            End::Broken(problem) if !works => End::StreamBroken(problem),
+            end => end,
         }
     }
 
-    async fn connect(&self) -> Result<Channel, String> {
+    fn is_master(&self) -> bool {
+        self.node.read(|node, _| node.mastership().is_master())
+    }
+
+    async fn wait_for_mastership(&self) {
+        while !self.is_master() {
+            // Becoming master moves what is due, or another second passes.
+            let _moved = tokio::time::timeout(MASTERSHIP_CHECK, self.node.upstream_moved()).await;
+        }
+    }
+
+    async fn connect(&self, set_up: impl FnOnce(Endpoint) -> Endpoint) -> Result<Channel, String> {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.address))
             .map_err(|error| format!("{} is no address: {error}", self.address))?;
-        let endpoint = endpoint
-            .connect_timeout(CONNECT_TIMEOUT)
-            .http2_keep_alive_interval(Duration::from_secs(5))
-            .keep_alive_timeout(Duration::from_secs(5))
-            .keep_alive_while_idle(true)
-            .tcp_nodelay(true);
+        let endpoint = set_up(endpoint.connect_timeout(CONNECT_TIMEOUT).tcp_nodelay(true));
         tokio::time::timeout(CONNECT_TIMEOUT, endpoint.connect())
             .await
             .map_err(|_| format!("no connection within {CONNECT_TIMEOUT:?}"))?
@@ -176,7 +221,7 @@ impl Upstream {
         let mut client = CapacityStreamClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
-        let (requests, outgoing) = mpsc::channel(16);
+        let (requests, outgoing) = mpsc::channel(OUTGOING_MAX);
         let opening = client.stream_server_capacity(ReceiverStream::new(outgoing));
         let answers = match tokio::time::timeout(ANSWER_TIMEOUT, opening).await {
             Ok(Ok(answers)) => answers.into_inner(),
@@ -193,18 +238,20 @@ impl Upstream {
         requests: &mpsc::Sender<wire::GetServerCapacityRequest>,
         mut answers: Streaming<wire::GetServerCapacityResponse>,
     ) -> End {
-        // What was asked and not answered yet: its sequence, and when it was sent.
-        let mut unanswered: VecDeque<(u64, Instant)> = VecDeque::new();
+        let mut unanswered = Unanswered::default();
+        let mut next = self.due().or_else(|| self.greeting());
         let mut well = false;
         loop {
-            while let Some(request) = self.due() {
-                unanswered.push_back((request.sequence.unwrap_or_default(), Instant::now()));
-                let message = tree::get_server_capacity_request(&request, clock::wall());
-                if requests.try_send(message).is_err() {
-                    return End::Broken("the stream takes no more requests".to_owned());
+            while let Some(request) = next {
+                unanswered.note_sent(&request, Instant::now());
+                for message in tree::get_server_capacity_requests(&request, clock::wall()) {
+                    if requests.try_send(message).is_err() {
+                        return End::Broken("the stream takes no more requests".to_owned());
+                    }
                 }
+                next = self.due_unless_full(&unanswered);
             }
-            let late = unanswered.front().map(|(_, sent)| *sent + ANSWER_TIMEOUT);
+            let late = unanswered.since().map(|since| since + ANSWER_TIMEOUT);
             tokio::select! {
                 answer = answers.message() => {
                     let response = match answer {
@@ -219,25 +266,26 @@ impl Upstream {
                         return End::NotMaster(mastership.master_address);
                     }
                     let answer = tree::parents_answer(response, clock::wall());
-                    forget_answered(&mut unanswered, &answer);
+                    unanswered.note_answer(&answer, Instant::now());
                     self.apply(answer);
                     if !std::mem::replace(&mut well, true) {
                         self.succeed(ParentLink::Stream);
                     }
                 }
-                () = self.next_request() => {}
+                () = self.next_request(), if unanswered.len() < UNANSWERED_MAX => {}
                 () = until(late) => {
                     return End::Broken(format!("no answer on the stream within {ANSWER_TIMEOUT:?}"));
                 }
             }
-            if !self.node.read(|node, _| node.mastership().is_master()) {
+            if !self.is_master() {
                 return End::Resigned;
             }
+            next = self.due_unless_full(&unanswered);
         }
     }
 
     /// Asks by calls, until the connection breaks or it is time to try a stream.
-    async fn poll(&mut self, channel: Channel, poll_until: Option<Instant>) -> End {
+    async fn poll(&mut self, channel: Channel) -> End {
         let mut client = CapacityClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
@@ -246,28 +294,44 @@ impl Upstream {
         loop {
             while let Some(request) = self.due() {
                 let sent_at = clock::wall();
-                let message = tree::get_server_capacity_request(&request, sent_at);
-                let call = client.get_server_capacity(message);
-                let response = match tokio::time::timeout(ANSWER_TIMEOUT, call).await {
-                    Ok(Ok(response)) => response.into_inner(),
-                    Ok(Err(status)) => return End::Broken(told_by(&status)),
-                    Err(_) => return End::Broken(format!("no answer within {ANSWER_TIMEOUT:?}")),
-                };
-                if let Some(mastership) = response.mastership {
-                    return End::NotMaster(mastership.master_address);
+                let mut whole = wire::GetServerCapacityResponse::default();
+                for message in tree::get_server_capacity_requests(&request, sent_at) {
+                    let call = client.get_server_capacity(message);
+                    let response = match tokio::time::timeout(ANSWER_TIMEOUT, call).await {
+                        Ok(Ok(response)) => response.into_inner(),
+                        Ok(Err(status)) => return End::Broken(told_by(&status)),
+                        Err(_) => {
+                            return End::Broken(format!("no answer within {ANSWER_TIMEOUT:?}"));
+                        }
+                    };
+                    if let Some(mastership) = response.mastership {
+                        return End::NotMaster(mastership.master_address);
+                    }
+                    whole.response.extend(response.response);
+                    whole.refused.extend(response.refused);
+                    whole.ancestor = response.ancestor;
                 }
-                let mut answer = tree::parents_answer(response, sent_at);
+                let mut answer = tree::parents_answer(whole, sent_at);
                 tree::refuse_unanswered(&request, &mut answer);
                 self.apply(answer);
                 if !std::mem::replace(&mut well, true) {
                     self.succeed(ParentLink::Poll);
                 }
             }
+            if !well
+                && self
+                    .node
+                    .read(|node, _| node.poll_upstream_timeout().is_none())
+            {
+                // Nobody wants anything: what is known of the parent is that it is there.
+                well = true;
+                self.succeed(ParentLink::Poll);
+            }
             tokio::select! {
                 () = self.next_request() => {}
-                () = until(poll_until) => return End::TryStream,
+                () = until(self.poll_until) => return End::TryStream,
             }
-            if !self.node.read(|node, _| node.mastership().is_master()) {
+            if !self.is_master() {
                 return End::Resigned;
             }
         }
@@ -280,13 +344,30 @@ impl Upstream {
             .change(|node, now| node.poll_upstream_request(micros, now))
     }
 
-    /// Waits until something is to be asked, or may be.
+    fn due_unless_full(&self, unanswered: &Unanswered) -> Option<GetServerCapacity> {
+        (unanswered.len() < UNANSWERED_MAX)
+            .then(|| self.due())
+            .flatten()
+    }
+
+    /// What a stream begins with if there is nothing to ask.
+    fn greeting(&self) -> Option<GetServerCapacity> {
+        Some(GetServerCapacity {
+            server: HolderName::new(self.board.node_name()).ok()?,
+            sequence: None,
+            height: 1,
+            asks: Vec::new(),
+        })
+    }
+
+    /// Waits until something is to be asked, or may be, or a while has passed.
     async fn next_request(&self) {
         let at = self.node.read(|node, _| node.poll_upstream_timeout());
         let at = at.map(|at| self.node.clock().instant(at));
         tokio::select! {
             () = until(at) => {}
             () = self.node.upstream_moved() => {}
+            () = tokio::time::sleep(MASTERSHIP_CHECK) => {}
         }
     }
 
@@ -302,18 +383,14 @@ impl Upstream {
 
     fn set_pace(&self, round: Duration) {
         let slow = self.config.slow_round.max(round);
-        self.node.change(|node, now| {
-            node.handle_upstream_lost(now);
-            node.handle_upstream_pace(Pace { round, slow });
-        });
+        self.node
+            .change(|node, _| node.handle_upstream_pace(Pace { round, slow }));
     }
 
     fn succeed(&mut self, link: ParentLink) {
         self.failures = 0;
         self.redirects = 0;
-        if std::mem::take(&mut self.reported) {
-            info!(parent = self.address, "the parent answers again");
-        } else {
+        if self.told.replace(link) != Some(link) {
             info!(
                 parent = self.address,
                 link = link.as_str(),
@@ -323,9 +400,25 @@ impl Upstream {
         self.post(link, None);
     }
 
+    /// From now on the parent is polled, for a while.
+    fn poll_for(&mut self, length: Duration, problem: &str) {
+        if std::mem::replace(&mut self.streams_told, true) {
+            debug!(parent = self.address, problem, "the parent is still polled");
+        } else {
+            info!(
+                parent = self.address,
+                problem, "a stream to the parent does not work; it is polled"
+            );
+        }
+        self.poll_until = Some(Instant::now() + length);
+    }
+
     async fn redirect(&mut self, address: Option<String>) {
         self.redirects += 1;
-        match address.filter(|address| !address.is_empty() && self.redirects <= REDIRECTS_MAX) {
+        match address.filter(|address| !address.is_empty()) {
+            Some(_) if self.redirects > REDIRECTS_MAX => {
+                self.fail("its servers send us from one to the other").await;
+            }
             Some(address) => {
                 debug!(
                     from = self.address,
@@ -340,28 +433,31 @@ impl Upstream {
 
     /// Tells whoever looks, and waits before the next address is tried.
     async fn fail(&mut self, problem: &str) {
-        if !std::mem::replace(&mut self.reported, true) {
-            warn!(
-                parent = self.address,
-                problem, "the parent cannot be asked; leases run on until they expire"
-            );
-        } else {
+        if self.told.replace(ParentLink::Down) == Some(ParentLink::Down) {
             debug!(
                 parent = self.address,
                 problem, "the parent still cannot be asked"
             );
+        } else {
+            warn!(
+                parent = self.address,
+                problem, "the parent cannot be asked; leases run on until they expire"
+            );
         }
         self.post(ParentLink::Down, Some(problem.to_owned()));
-        self.turn += 1;
+        // Where it leads next time, may be somewhere else.
+        self.redirects = 0;
+        self.turn = self.turn.wrapping_add(1);
         let addresses = &self.config.addresses;
         if let Some(next) = addresses.get(self.turn % addresses.len().max(1)) {
             self.address.clone_from(next);
         }
-        let (first, last) = BACKOFF;
-        let most = first.saturating_mul(1 << self.failures.min(10)).min(last);
-        self.failures += 1;
+        self.failures = self.failures.saturating_add(1);
         // The other addresses are tried at once.
-        if self.turn.is_multiple_of(addresses.len().max(1)) || self.failures > 1 {
+        let others = u32::try_from(addresses.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        if let Some(waits) = self.failures.checked_sub(others.saturating_add(1)) {
+            let (first, last) = BACKOFF;
+            let most = first.saturating_mul(1 << waits.min(10)).min(last);
             tokio::time::sleep(clock::some_of(most)).await;
         }
     }
@@ -374,22 +470,6 @@ impl Upstream {
             since: clock::wall(),
             problem,
         });
-    }
-}
-
-/// Takes out what the answer is to, and everything before it.
-fn forget_answered(unanswered: &mut VecDeque<(u64, Instant)>, answer: &Answer) {
-    let newest = answer
-        .reply
-        .leases
-        .iter()
-        .filter_map(|lease| lease.sequence);
-    match newest.max() {
-        Some(newest) => unanswered.retain(|(sequence, _)| *sequence > newest),
-        // Refusals do not say; but they are only sent when asked.
-        None => {
-            unanswered.pop_front();
-        }
     }
 }
 

@@ -91,7 +91,11 @@ where
 
 /// What to answer instead, if the codec could not read the request.
 fn malformed(response: &Response<Body>) -> Option<RpcStatus> {
-    let status = response.extensions().get::<RpcStatus>()?;
+    decode_failure(response.extensions().get::<RpcStatus>()?)
+}
+
+/// What a status should be, if it says that the codec could not read a message.
+pub(super) fn decode_failure(status: &RpcStatus) -> Option<RpcStatus> {
     let detail = status.message().strip_prefix(DECODE_FAILURE)?;
     (status.code() == Code::Internal).then(|| {
         RpcStatus::invalid_argument(format!(

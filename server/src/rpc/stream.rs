@@ -7,26 +7,27 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_engine::id::HolderName;
 use doorward_engine::node::Node;
 use doorward_engine::node::mastership::Outcome;
-use doorward_engine::request::server::Via;
+use doorward_engine::request::server::{GetServerCapacity, Via};
 use doorward_proto::doorman as wire;
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStream;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status as RpcStatus, Streaming};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use crate::clock;
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
-use crate::rpc::convert;
+use crate::rpc::{convert, meter};
 use crate::status::Board;
 
 /// Messages to a child that it has not taken yet. More, and its stream is closed.
@@ -40,80 +41,141 @@ type Answers = mpsc::Sender<Result<wire::GetServerCapacityResponse, RpcStatus>>;
 /// The streams that are open, by the name of the child's node.
 #[derive(Debug, Default)]
 pub struct Pushes {
+    /// Locked before the node, where both are: what a child is sent is decided and put on its stream
+    /// under this lock, so that it arrives in the order in which it was decided.
     streams: Mutex<Streams>,
+    /// Cancelled when nobody pushes any more, which ends all streams.
+    over: CancellationToken,
 }
 
 #[derive(Debug, Default)]
 struct Streams {
     /// Numbers streams, to tell a child's newest from those before.
     opened: u64,
-    by_child: BTreeMap<HolderName, (u64, Answers)>,
+    by_child: BTreeMap<HolderName, ChildStream>,
+}
+
+#[derive(Debug)]
+struct ChildStream {
+    number: u64,
+    answers: Answers,
+    /// Cancelled when another stream takes its place, or the child takes nothing from this one.
+    over: CancellationToken,
 }
 
 impl Pushes {
     /// Tells child servers what changes for them, in rounds. Runs for ever: spawn it.
     pub async fn run(self: Arc<Self>, node: Arc<NodeHandle>, round: Duration) {
+        // A server that is dropped stops this task. Streams would outlive it, with nobody to push.
+        let _over = self.over.clone().drop_guard();
         loop {
             node.unsettled().await;
             tokio::time::sleep(round).await;
-            let replies = node.change(Node::poll_pushes);
-            for (child, reply) in replies {
-                let response =
-                    convert::tree::get_server_capacity_response(reply, Vec::new(), clock::wall());
-                if !self.send(&child, response) {
-                    warn!(%child, "the child takes nothing from its stream, which is closed");
-                    self.close(&child, None, &node);
-                }
+            self.push(&node);
+        }
+    }
+
+    fn push(&self, node: &NodeHandle) {
+        let mut streams = self.streams();
+        let replies = node.change(Node::poll_pushes);
+        for (child, reply) in replies {
+            let Some(stream) = streams.by_child.get(&child) else {
+                continue;
+            };
+            let response =
+                convert::tree::get_server_capacity_response(reply, Vec::new(), clock::wall());
+            // One that is gone is about to notice it by itself.
+            if let Err(TrySendError::Full(_)) = stream.answers.try_send(Ok(response)) {
+                warn!(%child, "the child takes nothing from its stream, which is closed");
+                stream.over.cancel();
+                streams.by_child.remove(&child);
+                node.change(|node, _| node.handle_subscription(&child, false));
             }
         }
     }
 
-    /// Whether the message is on its way, or there is no stream.
-    fn send(&self, child: &HolderName, response: wire::GetServerCapacityResponse) -> bool {
-        let streams = self.streams();
-        let stream = streams.by_child.get(child);
-        stream.is_none_or(|(_, answers)| answers.try_send(Ok(response)).is_ok())
-    }
-
-    fn open(&self, child: &HolderName, answers: Answers, node: &NodeHandle) -> u64 {
-        let number = {
-            let mut streams = self.streams();
-            streams.opened += 1;
-            let number = streams.opened;
-            // Dropping what was there ends that stream.
-            streams.by_child.insert(child.clone(), (number, answers));
-            number
+    fn open(
+        self: &Arc<Self>,
+        child: HolderName,
+        answers: Answers,
+        node: &Arc<NodeHandle>,
+    ) -> Opened {
+        let mut streams = self.streams();
+        streams.opened += 1;
+        let number = streams.opened;
+        let over = self.over.child_token();
+        let stream = ChildStream {
+            number,
+            answers,
+            over: over.clone(),
         };
-        node.change(|node, _| node.handle_subscription(child, true));
-        number
-    }
-
-    /// Closes a child's stream: the one of that number, or whichever it is.
-    fn close(&self, child: &HolderName, number: Option<u64>, node: &NodeHandle) {
-        let closed = {
-            let mut streams = self.streams();
-            let current = streams.by_child.get(child).map(|(number, _)| *number);
-            let is_current = current.is_some() && (number.is_none() || number == current);
-            if is_current {
-                streams.by_child.remove(child);
-            }
-            is_current
-        };
-        if closed {
-            node.change(|node, _| node.handle_subscription(child, false));
+        if let Some(before) = streams.by_child.insert(child.clone(), stream) {
+            let _full_or_gone = before.answers.try_send(Err(RpcStatus::aborted(format!(
+                "a newer stream of {child} took the place of this one; if that happens again and \
+                 again, two servers have the same --node"
+            ))));
+            before.over.cancel();
+        }
+        node.change(|node, _| node.handle_subscription(&child, true));
+        Opened {
+            pushes: Arc::clone(self),
+            node: Arc::clone(node),
+            child,
+            number,
+            over,
         }
     }
 
-    fn is_current(&self, child: &HolderName, number: u64) -> bool {
-        let streams = self.streams();
+    fn streams(&self) -> MutexGuard<'_, Streams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A stream as the task that serves it knows it. Closed when dropped.
+struct Opened {
+    pushes: Arc<Pushes>,
+    node: Arc<NodeHandle>,
+    child: HolderName,
+    number: u64,
+    over: CancellationToken,
+}
+
+impl Opened {
+    /// Decides on an answer and sends it, unless another stream took the place of this one.
+    /// Returns whether the stream goes on.
+    fn answer(
+        &self,
+        permit: mpsc::Permit<'_, Result<wire::GetServerCapacityResponse, RpcStatus>>,
+        decide: impl FnOnce() -> Result<wire::GetServerCapacityResponse, RpcStatus>,
+    ) -> bool {
+        let streams = self.pushes.streams();
+        if !self.is_current(&streams) {
+            return false;
+        }
+        let answer = decide();
+        let ends = answer
+            .as_ref()
+            .map_or(true, |answer| answer.mastership.is_some());
+        permit.send(answer);
+        !ends
+    }
+
+    fn is_current(&self, streams: &Streams) -> bool {
         streams
             .by_child
-            .get(child)
-            .is_some_and(|(current, _)| *current == number)
+            .get(&self.child)
+            .is_some_and(|stream| stream.number == self.number)
     }
+}
 
-    fn streams(&self) -> std::sync::MutexGuard<'_, Streams> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let mut streams = self.pushes.streams();
+        if self.is_current(&streams) {
+            streams.by_child.remove(&self.child);
+            self.node
+                .change(|node, _| node.handle_subscription(&self.child, false));
+        }
     }
 }
 
@@ -142,62 +204,86 @@ impl CapacityStreamService {
         }
     }
 
+    /// Serves a stream until either side ends it.
+    ///
+    /// # Errors
+    ///
+    /// What the child is to be told of the end.
     async fn serve(
-        self,
+        &self,
         mut requests: Streaming<wire::GetServerCapacityRequest>,
-        answers: Answers,
-    ) {
-        let first = tokio::time::timeout(FIRST_MESSAGE_TIMEOUT, requests.message()).await;
-        let Ok(Ok(Some(first))) = first else {
-            return;
+        answers: &Answers,
+    ) -> Result<(), RpcStatus> {
+        let first = tokio::time::timeout(FIRST_MESSAGE_TIMEOUT, requests.message());
+        let first = tokio::select! {
+            first = first => first.unwrap_or_else(|_| {
+                Err(RpcStatus::deadline_exceeded(format!(
+                    "no message within {FIRST_MESSAGE_TIMEOUT:?}"
+                )))
+            }),
+            status = self.over(&self.pushes.over) => return Err(status),
         };
-        let child = match convert::tree::server_id(&first) {
-            Ok(child) => child,
-            Err(status) => {
-                let _gone = answers.send(Err(status)).await;
-                return;
-            }
+        let Some(first) = first.map_err(set_right)? else {
+            return Ok(());
         };
-        let node = Arc::clone(self.board.node());
-        let number = self.pushes.open(&child, answers.clone(), &node);
+        let child = convert::tree::server_id(&first)?;
+        // Before the first answer: what changes after it is pushed.
+        let opened = self
+            .pushes
+            .open(child.clone(), answers.clone(), self.board.node());
         info!(%child, "a child server opened its stream");
-        let mut next = Some(first);
-        while let Some(request) = next {
-            let answer = self.answer(&child, request);
-            let ends = answer
-                .as_ref()
-                .map_or(true, |answer| answer.mastership.is_some());
-            if answers.send(answer).await.is_err() || ends {
-                break;
-            }
-            next = tokio::select! {
-                request = requests.message() => request.unwrap_or_else(|status| {
-                    debug!(%child, %status, "the stream of a child server broke");
-                    None
-                }),
-                () = self.stopping.cancelled() => None,
-            };
-            if !self.pushes.is_current(&child, number) {
-                break;
-            }
-        }
-        self.pushes.close(&child, Some(number), &node);
-        info!(%child, "the stream of a child server ended");
+        let ended = self.converse(&opened, first, requests, answers).await;
+        let why = ended.as_ref().err().map(tracing::field::display);
+        info!(%child, why, "the stream of a child server ended");
+        ended
     }
 
-    fn answer(
+    async fn converse(
         &self,
-        child: &HolderName,
-        request: wire::GetServerCapacityRequest,
-    ) -> Result<wire::GetServerCapacityResponse, RpcStatus> {
-        if request.server_id != child.as_str() {
-            return Err(RpcStatus::invalid_argument(format!(
-                "this stream is {child}'s; open another one for {}",
-                request.server_id
-            )));
+        opened: &Opened,
+        first: wire::GetServerCapacityRequest,
+        mut requests: Streaming<wire::GetServerCapacityRequest>,
+        answers: &Answers,
+    ) -> Result<(), RpcStatus> {
+        let mut next = Some(first);
+        while let Some(request) = next {
+            if request.server_id != opened.child.as_str() {
+                return Err(RpcStatus::invalid_argument(format!(
+                    "this stream is {}'s; open another one for {}",
+                    opened.child, request.server_id
+                )));
+            }
+            let request = parse(&self.metrics, &request)?;
+            let permit = tokio::select! {
+                permit = answers.reserve() => permit,
+                status = self.over(&opened.over) => return Err(status),
+            };
+            let Ok(permit) = permit else {
+                return Ok(());
+            };
+            if !opened.answer(permit, || decide(&self.board, request, Via::Stream)) {
+                return Ok(());
+            }
+            next = tokio::select! {
+                request = requests.message() => request.map_err(set_right)?,
+                status = self.over(&opened.over) => return Err(status),
+            };
         }
-        answer(&self.board, &self.metrics, &request, Via::Stream)
+        Ok(())
     }
+
+    /// Waits until a stream has to end, and says why.
+    async fn over(&self, over: &CancellationToken) -> RpcStatus {
+        tokio::select! {
+            () = self.stopping.cancelled() => RpcStatus::unavailable("the server is shutting down"),
+            () = over.cancelled() => RpcStatus::aborted("the stream was closed"),
+        }
+    }
+}
+
+/// A stream that breaks because of a message that cannot be read is the child's mistake.
+fn set_right(status: RpcStatus) -> RpcStatus {
+    meter::decode_failure(&status).unwrap_or(status)
 }
 
 /// What a child server's request is answered, however it came.
@@ -212,8 +298,23 @@ pub fn answer(
     request: &wire::GetServerCapacityRequest,
     via: Via,
 ) -> Result<wire::GetServerCapacityResponse, RpcStatus> {
+    decide(board, parse(metrics, request)?, via)
+}
+
+/// A request, and what of it was refused at the door.
+type Parsed = (GetServerCapacity, Vec<wire::Refusal>);
+
+fn parse(metrics: &Metrics, request: &wire::GetServerCapacityRequest) -> Result<Parsed, RpcStatus> {
     let (request, refused) = convert::tree::get_server_capacity(request, clock::wall())?;
     metrics.count_malformed(refused.len());
+    Ok((request, refused))
+}
+
+fn decide(
+    board: &Board,
+    (request, refused): Parsed,
+    via: Via,
+) -> Result<wire::GetServerCapacityResponse, RpcStatus> {
     let outcome = board
         .node()
         .change(|node, now| node.handle_get_server_capacity(&request, via, now));
@@ -243,7 +344,11 @@ impl CapacityStream for CapacityStreamService {
         let (answers, outgoing) = mpsc::channel(BACKLOG_MAX);
         let service = self.clone();
         let requests = request.into_inner();
-        tokio::spawn(async move { service.serve(requests, answers).await });
+        tokio::spawn(async move {
+            if let Err(status) = service.serve(requests, &answers).await {
+                let _full_or_gone = answers.try_send(Err(status));
+            }
+        });
         Ok(Response::new(Box::pin(ReceiverStream::new(outgoing))))
     }
 }

@@ -54,15 +54,15 @@ async fn a_thousand_resources_in_one_request_are_served() {
 
 /// A request as above, whose texts may be any bytes.
 #[derive(Clone, PartialEq, prost::Message)]
-struct RawRequest {
+pub(crate) struct RawRequest {
     #[prost(bytes = "vec", tag = "1")]
-    client_id: Vec<u8>,
+    pub(crate) client_id: Vec<u8>,
     #[prost(message, repeated, tag = "2")]
-    resource: Vec<RawResource>,
+    pub(crate) resource: Vec<RawResource>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-struct RawResource {
+pub(crate) struct RawResource {
     #[prost(bytes = "vec", tag = "1")]
     resource_id: Vec<u8>,
 }

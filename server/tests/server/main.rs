@@ -11,7 +11,10 @@
 mod admin;
 mod bad_input;
 mod capacity;
+mod children;
+mod fake_parent;
 mod family;
+mod logs;
 mod mastership;
 mod pages;
 mod process;
@@ -21,3 +24,4 @@ mod template_file;
 mod templates;
 mod tree;
 mod tree_pages;
+mod upstream;

@@ -14,6 +14,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::transport::{Channel, Endpoint};
 
+/// Longer than anything takes that happens at all.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+
 /// Templates: `fair/*` with 100 (FAIR_SHARE), `bands` with 100 (PRIORITY_BANDS).
 pub(crate) fn templates() -> Templates {
     templates_with(100.0)
@@ -136,4 +139,15 @@ pub(crate) async fn page(server: &Server, path: &str) -> (u16, String, String) {
         head.to_ascii_lowercase(),
         body.to_owned(),
     )
+}
+
+/// Waits until something holds, which has to happen.
+pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let happened = tokio::time::timeout(PATIENCE, waiting).await;
+    assert!(happened.is_ok(), "this did not happen: {what}");
 }

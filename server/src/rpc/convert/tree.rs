@@ -18,9 +18,11 @@ use doorward_engine::template::{
     Algorithm, AlgorithmKind, SafeCapacity, Shrink, TemplateSpec, Templates,
 };
 use doorward_proto::doorman as wire;
+use prost::Message;
 use tonic::Status as RpcStatus;
 
 use super::{check_count, has, lease_message, millis, refusal, refusal_message};
+use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::status::safe_capacity_number;
 
 /// The most priority bands in what a child asks of one resource.
@@ -217,7 +219,48 @@ fn algorithm_message(algorithm: &Algorithm) -> wire::Algorithm {
     }
 }
 
-/// Our own request to the parent.
+/// Our own request to the parent, in as many messages as it takes: demand curves can be long, and a
+/// message above [`MESSAGE_BYTES_MAX`] is refused as a whole.
+pub fn get_server_capacity_requests(
+    request: &GetServerCapacity,
+    wall: Duration,
+) -> Vec<wire::GetServerCapacityRequest> {
+    split(
+        get_server_capacity_request(request, wall),
+        MESSAGE_BYTES_MAX,
+    )
+}
+
+/// Parts of a message that are not above that size, as far as single resources are not.
+fn split(
+    whole: wire::GetServerCapacityRequest,
+    bytes_max: usize,
+) -> Vec<wire::GetServerCapacityRequest> {
+    /// The tag and the length of a resource.
+    const FRAME_BYTES: usize = 8;
+    if whole.encoded_len() <= bytes_max {
+        return vec![whole];
+    }
+    let empty = wire::GetServerCapacityRequest {
+        resource: Vec::new(),
+        ..whole.clone()
+    };
+    let mut parts = Vec::new();
+    let (mut part, mut bytes) = (empty.clone(), empty.encoded_len());
+    for resource in whole.resource {
+        let more = resource.encoded_len() + FRAME_BYTES;
+        if bytes + more > bytes_max && !part.resource.is_empty() {
+            parts.push(std::mem::replace(&mut part, empty.clone()));
+            bytes = empty.encoded_len();
+        }
+        bytes += more;
+        part.resource.push(resource);
+    }
+    parts.push(part);
+    parts
+}
+
+/// Our own request to the parent, in one message.
 pub fn get_server_capacity_request(
     request: &GetServerCapacity,
     wall: Duration,

@@ -49,6 +49,32 @@ fn a_request_arrives_as_it_was_sent() {
 }
 
 #[test]
+fn a_request_that_is_too_large_goes_in_parts() {
+    let asks = (0..10).map(|number| ServerAsk {
+        resource: ResourceId::new(&format!("db/{number}")).expect("an id"),
+        ..request().asks.remove(0)
+    });
+    let sent = GetServerCapacity {
+        asks: asks.collect(),
+        ..request()
+    };
+    let whole = get_server_capacity_request(&sent, WALL);
+    assert_eq!(split(whole.clone(), usize::MAX), vec![whole.clone()]);
+    for bytes_max in [1, 200, 300, whole.encoded_len() - 1] {
+        let parts = split(whole.clone(), bytes_max);
+        assert!(parts.len() > 1, "{bytes_max} bytes");
+        for part in &parts {
+            let fits = part.encoded_len() <= bytes_max || part.resource.len() == 1;
+            assert!(fits, "{} of {bytes_max} bytes", part.encoded_len());
+            assert_eq!((part.sequence, part.height), (Some(7), Some(2)));
+            assert_eq!(part.server_id, "eu");
+        }
+        let resources = parts.into_iter().flat_map(|part| part.resource);
+        assert!(resources.eq(whole.resource.iter().cloned()));
+    }
+}
+
+#[test]
 fn an_answer_arrives_as_it_was_sent() {
     let lease = ServerLease {
         resource: resource(),

@@ -1,0 +1,558 @@
+//! A server as a parent, whose children are driven by hand.
+
+use std::time::Duration;
+
+use doorward_engine::node::mastership::Mastership;
+use doorward_proto::doorman::capacity_client::CapacityClient;
+use doorward_proto::doorman::refusal::Reason;
+use doorward_proto::doorman::{
+    GetServerCapacityRequest, GetServerCapacityResponse, Lease, PriorityBandAggregate,
+    ServerCapacityResourceRequest, ServerCapacityResourceResponse,
+};
+use doorward_proto::doorward::v1::capacity_stream_client::CapacityStreamClient;
+use doorward_server::app::{Config, Server, Shutdown};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+use crate::bad_input::RawRequest;
+use crate::logs::Logs;
+use crate::running::{
+    asked, asked_with, capacity, channel, config, eventually, get, only, page, start,
+};
+
+/// Nothing may take as long that does not have to wait for a timeout.
+const PROMPT: Duration = Duration::from_secs(2);
+
+/// A child server with a stream.
+struct Child {
+    requests: mpsc::Sender<GetServerCapacityRequest>,
+    answers: Streaming<GetServerCapacityResponse>,
+}
+
+impl Child {
+    async fn open(server: &Server) -> Self {
+        Self::open_on(channel(server).await).await
+    }
+
+    async fn open_on(channel: Channel) -> Self {
+        let (requests, outgoing) = mpsc::channel(16);
+        let mut client = CapacityStreamClient::new(channel);
+        let opened = client
+            .stream_server_capacity(ReceiverStream::new(outgoing))
+            .await;
+        Self {
+            requests,
+            answers: opened.expect("served").into_inner(),
+        }
+    }
+
+    async fn send(&self, request: GetServerCapacityRequest) {
+        self.requests
+            .send(request)
+            .await
+            .expect("the stream is open");
+    }
+
+    /// What comes next, or how the stream ends.
+    async fn next(&mut self) -> Result<Option<GetServerCapacityResponse>, Status> {
+        let next = tokio::time::timeout(PROMPT, self.answers.message()).await;
+        next.expect("something comes, or the stream ends")
+    }
+
+    /// What comes next.
+    async fn told(&mut self) -> GetServerCapacityResponse {
+        self.next().await.expect("in order").expect("not the end")
+    }
+
+    /// Asks, and is answered.
+    async fn ask(&mut self, request: GetServerCapacityRequest) -> GetServerCapacityResponse {
+        self.send(request).await;
+        self.told().await
+    }
+
+    /// How the stream ends.
+    async fn end(&mut self) -> Option<Status> {
+        loop {
+            match self.next().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return None,
+                Err(status) => return Some(status),
+            }
+        }
+    }
+}
+
+/// Of one resource, with a curve of that many equal clients.
+fn wants(resource: &str, wants: f64, clients: i64) -> ServerCapacityResourceRequest {
+    ServerCapacityResourceRequest {
+        resource_id: resource.to_owned(),
+        has: None,
+        wants: vec![PriorityBandAggregate {
+            priority: 0,
+            num_clients: clients,
+            wants,
+            level: vec![wants / clients as f64],
+            demand: vec![wants],
+        }],
+        outstanding: Some(0.0),
+        learning: None,
+    }
+}
+
+fn has(capacity: f64, of: ServerCapacityResourceRequest) -> ServerCapacityResourceRequest {
+    ServerCapacityResourceRequest {
+        has: Some(Lease {
+            capacity,
+            expires_in_ms: Some(50_000),
+            ..Lease::default()
+        }),
+        outstanding: Some(capacity),
+        ..of
+    }
+}
+
+/// What a server of the old kind sends.
+fn old(of: ServerCapacityResourceRequest) -> ServerCapacityResourceRequest {
+    let wants = of.wants.into_iter().map(|band| PriorityBandAggregate {
+        level: Vec::new(),
+        demand: Vec::new(),
+        ..band
+    });
+    ServerCapacityResourceRequest {
+        wants: wants.collect(),
+        has: None,
+        outstanding: None,
+        learning: None,
+        resource_id: of.resource_id,
+    }
+}
+
+fn ask(
+    child: &str,
+    sequence: impl Into<Option<u64>>,
+    resource: Vec<ServerCapacityResourceRequest>,
+) -> GetServerCapacityRequest {
+    let sequence = sequence.into();
+    GetServerCapacityRequest {
+        server_id: child.to_owned(),
+        resource,
+        height: sequence.map(|_| 1),
+        sequence,
+    }
+}
+
+async fn poll(
+    client: &mut CapacityClient<Channel>,
+    request: GetServerCapacityRequest,
+) -> GetServerCapacityResponse {
+    let answer = client.get_server_capacity(request).await;
+    answer.expect("served").into_inner()
+}
+
+/// The only lease of an answer.
+#[track_caller]
+fn the(response: &GetServerCapacityResponse) -> &ServerCapacityResourceResponse {
+    assert_eq!(response.refused, []);
+    match response.response.as_slice() {
+        [only] => only,
+        others => panic!("not one resource: {others:?}"),
+    }
+}
+
+fn lose_mastership(server: &Server) {
+    let there = Mastership::Follower {
+        master_address: "there:6970".to_owned(),
+        epoch: Some(9),
+    };
+    let node = server.board().node();
+    node.change(|node, now| node.handle_mastership(there, now));
+}
+
+#[tokio::test]
+async fn a_stream_tells_what_a_call_tells() {
+    let (one, other) = (start().await, start().await);
+    let request = || {
+        ask(
+            "eu",
+            7,
+            vec![wants("fair/x", 60.0, 3), wants("bands", 9.0, 3)],
+        )
+    };
+    let timeless = |mut response: GetServerCapacityResponse| {
+        for told in &mut response.response {
+            assert!(told.gets.expires_in_ms.is_some_and(|left| left > 59_000));
+            told.gets = Lease {
+                capacity: told.gets.capacity,
+                ..Lease::default()
+            };
+        }
+        response
+    };
+    let called = timeless(poll(&mut capacity(&one).await, request()).await);
+    let streamed = timeless(Child::open(&other).await.ask(request()).await);
+    assert_eq!(called, streamed);
+    assert_eq!(called.ancestor, ["root"]);
+    let x = &called.response[0];
+    assert_eq!(
+        (x.gets.capacity, x.share, x.sequence),
+        (60.0, Some(60.0), Some(7))
+    );
+    assert!(x.algorithm.is_some() && x.safe_capacity.is_some());
+    assert_eq!(called.response[1].band.len(), 1);
+}
+
+#[tokio::test]
+async fn what_changes_is_told_without_asking() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    let mut eu = Child::open(&server).await;
+    let all = || wants("fair/x", 100.0, 1);
+    assert_eq!(
+        the(&eu.ask(ask("eu", 5, vec![all()])).await).gets.capacity,
+        100.0
+    );
+    get(&mut client, "c", vec![asked("fair/x", 100.0)]).await;
+    let told = eu.told().await;
+    assert_eq!(the(&told).gets.capacity, 50.0);
+    assert_eq!(the(&told).sequence, Some(5), "its newest request");
+    // The client gets it only once the child has less.
+    let response = get(&mut client, "c", vec![asked_with("fair/x", 100.0, 0.0)]).await;
+    assert_eq!(only(&response).gets.capacity, 0.0);
+    let answer = eu.ask(ask("eu", 6, vec![has(50.0, all())])).await;
+    assert_eq!(
+        (the(&answer).gets.capacity, the(&answer).sequence),
+        (50.0, Some(6))
+    );
+    let response = get(&mut client, "c", vec![asked_with("fair/x", 100.0, 0.0)]).await;
+    assert_eq!(only(&response).gets.capacity, 50.0);
+    // And the other way.
+    get(&mut client, "c", vec![asked_with("fair/x", 20.0, 20.0)]).await;
+    let mut last = eu.told().await;
+    while the(&last).gets.capacity < 80.0 {
+        last = eu.told().await;
+    }
+    assert_eq!(
+        (the(&last).gets.capacity, the(&last).sequence),
+        (80.0, Some(6))
+    );
+}
+
+#[tokio::test]
+async fn a_greeting_is_enough_to_be_known() {
+    let server = start().await;
+    let mut eu = Child::open(&server).await;
+    let answer = eu.ask(ask("eu", None, Vec::new())).await;
+    assert_eq!((answer.response.len(), answer.refused.len()), (0, 0));
+    assert_eq!(answer.ancestor, ["root"]);
+    // By calls it got something, of which it is told on the stream from now on.
+    let mut client = capacity(&server).await;
+    poll(&mut client, ask("eu", 1, vec![wants("fair/x", 100.0, 1)])).await;
+    get(&mut client, "c", vec![asked("fair/x", 100.0)]).await;
+    assert_eq!(the(&eu.told().await).gets.capacity, 50.0);
+}
+
+#[tokio::test]
+async fn a_newer_stream_of_a_child_takes_the_place_of_the_one_before() {
+    let server = start().await;
+    let mut before = Child::open(&server).await;
+    before
+        .ask(ask("eu", 1, vec![wants("fair/x", 100.0, 1)]))
+        .await;
+    let mut after = Child::open(&server).await;
+    after
+        .ask(ask("eu", 2, vec![wants("fair/x", 100.0, 1)]))
+        .await;
+    let status = before.end().await.expect("it is told why");
+    assert_eq!(status.code(), Code::Aborted);
+    assert!(status.message().contains("--node"), "{status}");
+    let mut client = capacity(&server).await;
+    get(&mut client, "c", vec![asked("fair/x", 100.0)]).await;
+    assert_eq!(the(&after.told().await).gets.capacity, 50.0);
+    // Many times, at once: one is left, and it is told what changes.
+    let mut children = Vec::new();
+    for sequence in 3..20 {
+        let child = Child::open(&server).await;
+        child.send(ask("eu", sequence, Vec::new())).await;
+        children.push(child);
+    }
+    let mut last = children.pop().expect("several");
+    last.told().await;
+    for mut child in children {
+        assert!(child.end().await.is_some_and(|s| s.code() == Code::Aborted));
+    }
+    get(&mut client, "c", vec![asked_with("fair/x", 10.0, 0.0)]).await;
+    assert_eq!(the(&last.told().await).gets.capacity, 90.0);
+}
+
+#[tokio::test]
+async fn a_stream_is_one_childs() {
+    let server = start().await;
+    for bad in ["", "a\u{7}b", &"x".repeat(257)] {
+        let mut child = Child::open(&server).await;
+        child.send(ask(bad, 1, Vec::new())).await;
+        let status = child.end().await.expect("it is told why");
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert!(status.message().contains("server_id"), "{status}");
+    }
+    let mut eu = Child::open(&server).await;
+    eu.ask(ask("eu", 1, vec![wants("fair/x", 10.0, 1)])).await;
+    eu.send(ask("us", 2, vec![wants("fair/x", 10.0, 1)])).await;
+    let status = eu.end().await.expect("it is told why");
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert!(status.message().contains("this stream is eu's"), "{status}");
+    let status = server.board().status(None, 0);
+    assert_eq!(status.resources[0].children_count, 1);
+}
+
+#[tokio::test]
+async fn a_child_that_takes_nothing_is_cut_off_and_others_are_served() {
+    let logs = Logs::start();
+    let config = Config {
+        push_round: Duration::from_millis(1),
+        ..config()
+    };
+    let server = Server::start(config).await.expect("free ports");
+    // As soon as a stream that is not read has a few bytes, no more are taken for it.
+    let narrow = Endpoint::from_shared(format!("http://{}", server.grpc_address()))
+        .expect("an address")
+        .initial_stream_window_size(64)
+        .connect()
+        .await
+        .expect("it listens");
+    let mut stuck = Child::open_on(narrow).await;
+    stuck
+        .send(ask("stuck", 1, vec![wants("fair/x", 100.0, 1)]))
+        .await;
+    let mut eu = Child::open(&server).await;
+    eu.ask(ask("eu", 1, vec![wants("fair/x", 100.0, 1)])).await;
+    let mut sequence = 1;
+    eventually("it is cut off", async || {
+        sequence += 1;
+        let more = if sequence % 2 == 0 { 10.0 } else { 90.0 };
+        let asked = has(0.0, wants("fair/x", more, 1));
+        eu.send(ask("eu", sequence, vec![asked])).await;
+        // Answers and what is told unasked.
+        while the(&eu.told().await).sequence != Some(sequence) {}
+        logs.count("takes nothing from its stream") > 0
+    })
+    .await;
+    assert_eq!(logs.count("takes nothing from its stream"), 1);
+    // It still has its lease, and what it was sent before.
+    assert!(stuck.next().await.expect("in order").is_some());
+    stuck.end().await;
+    let mut again = Child::open(&server).await;
+    again
+        .ask(ask("stuck", 2, vec![wants("fair/x", 100.0, 1)]))
+        .await;
+}
+
+#[tokio::test]
+async fn a_child_that_vanishes_is_noticed() {
+    let logs = Logs::start();
+    let server = start().await;
+    let mut eu = Child::open(&server).await;
+    eu.ask(ask("eu", 1, vec![wants("fair/x", 100.0, 1)])).await;
+    drop(eu);
+    eventually("the stream ends", async || {
+        logs.count("the stream of a child server ended") == 1
+    })
+    .await;
+    let status = server.board().status(None, 0);
+    assert_eq!(status.resources[0].children_count, 1, "its lease lasts");
+}
+
+#[tokio::test]
+async fn a_child_of_the_old_kind_is_served() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    let request = || ask("old", None, vec![old(wants("fair/x", 90.0, 3))]);
+    let answer = poll(&mut client, request()).await;
+    let told = the(&answer);
+    assert_eq!((told.gets.capacity, told.sequence), (90.0, None));
+    assert!(told.gets.expiry_time > 1_700_000_000 && told.gets.refresh_interval >= 1);
+    let waiting = get(&mut client, "c", vec![asked("fair/x", 90.0)]).await;
+    assert_eq!(only(&waiting).gets.capacity, 10.0);
+    // Three clients of it and one of ours: 25 each. It does not say when it has shrunk.
+    assert_eq!(the(&poll(&mut client, request()).await).gets.capacity, 75.0);
+    let more = get(&mut client, "c", vec![asked_with("fair/x", 90.0, 10.0)]).await;
+    assert_eq!(only(&more).gets.capacity, 25.0);
+}
+
+#[tokio::test]
+async fn a_demand_that_is_none_is_refused_by_name_and_the_rest_is_served() {
+    let server = start().await;
+    let band = |resource: &str, wanted: f64, clients, level: &[f64], demand: &[f64]| {
+        let mut asked = wants(resource, 1.0, 1);
+        asked.wants = vec![PriorityBandAggregate {
+            priority: 0,
+            num_clients: clients,
+            wants: wanted,
+            level: level.to_vec(),
+            demand: demand.to_vec(),
+        }];
+        asked
+    };
+    let twice = |resource: &str| {
+        let mut asked = wants(resource, 1.0, 1);
+        asked.wants.extend(asked.wants.clone());
+        asked
+    };
+    let long: Vec<f64> = (1..=1_025_u32).map(f64::from).collect();
+    let request = || {
+        let asks = vec![
+            band("fair/levels-fall", 2.0, 2, &[2.0, 1.0], &[1.0, 2.0]),
+            band("fair/demand-falls", 1.0, 2, &[1.0, 2.0], &[2.0, 1.0]),
+            band("fair/steeper", 9.0, 2, &[1.0, 2.0], &[1.0, 9.0]),
+            band("fair/not-wants", 5.0, 2, &[1.0], &[2.0]),
+            band("fair/odd", 2.0, 2, &[1.0, 2.0], &[2.0]),
+            band("fair/nan", 2.0, 2, &[f64::NAN], &[2.0]),
+            band("fair/long", 1_025.0, 1, &long, &long),
+            band("fair/negative", -1.0, 2, &[], &[]),
+            band("fair/nobody", 1.0, -1, &[], &[]),
+            twice("fair/twice"),
+            has(-1.0, wants("fair/has", 1.0, 1)),
+            wants("fair/x", 60.0, 3),
+            wants("nowhere", 60.0, 3),
+        ];
+        ask("eu", 1, asks)
+    };
+    let called = poll(&mut capacity(&server).await, request()).await;
+    let streamed = Child::open(&server).await.ask(request()).await;
+    for response in [called, streamed] {
+        assert_eq!(response.response.len(), 1);
+        assert_eq!(response.response[0].resource_id, "fair/x");
+        let (unknown, invalid): (Vec<_>, Vec<_>) = response
+            .refused
+            .iter()
+            .partition(|refused| refused.resource_id() == "nowhere");
+        assert_eq!(unknown[0].reason(), Reason::UnknownResource);
+        assert_eq!(invalid.len(), 11, "{invalid:?}");
+        for refused in invalid {
+            assert_eq!(refused.reason(), Reason::InvalidRequest, "{refused:?}");
+            assert!(
+                refused.message().contains(refused.resource_id()),
+                "{refused:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_its_own_child() {
+    let server = start().await;
+    let request = || ask("root", 1, vec![wants("fair/x", 60.0, 3)]);
+    let mut client = capacity(&server).await;
+    let called = client
+        .get_server_capacity(request())
+        .await
+        .expect_err("refused");
+    let mut child = Child::open(&server).await;
+    child.send(request()).await;
+    let streamed = child.end().await.expect("refused");
+    for status in [called, streamed] {
+        assert_eq!(status.code(), Code::FailedPrecondition);
+        let text = status.message();
+        assert!(text.contains("root cannot be a child of root"), "{text}");
+        assert!(text.contains("--node and --parent"), "{text}");
+    }
+    assert_eq!(server.board().status(None, 0).resources.len(), 0);
+}
+
+#[tokio::test]
+async fn a_request_about_too_many_resources_is_refused_as_a_whole() {
+    let server = start().await;
+    let asks = (0..1_001).map(|number| wants(&format!("fair/{number}"), 1.0, 1));
+    let request = ask("eu", 1, asks.collect());
+    let mut client = capacity(&server).await;
+    let called = client.get_server_capacity(request.clone()).await;
+    let mut child = Child::open(&server).await;
+    child.send(request).await;
+    let streamed = child.end().await.expect("refused");
+    for status in [called.expect_err("refused"), streamed] {
+        assert_eq!(status.code(), Code::InvalidArgument);
+        assert!(status.message().contains("split it"), "{status}");
+    }
+    assert_eq!(server.board().status(None, 0).resources.len(), 0);
+}
+
+#[tokio::test]
+async fn streams_are_counted() {
+    let server = start().await;
+    let mut children = Vec::new();
+    for name in ["eu", "us"] {
+        let mut child = Child::open(&server).await;
+        child
+            .ask(ask(name, 1, vec![wants("fair/x", 10.0, 1)]))
+            .await;
+        children.push(child);
+    }
+    let (_, _, text) = page(&server, "/metrics").await;
+    let method = "doorward.v1.CapacityStream/StreamServerCapacity";
+    let line = format!("doorward_rpcs_total{{method=\"{method}\",code=\"OK\"}} 2");
+    let has_line = |line: &str| text.lines().any(|l| l == line);
+    assert!(has_line(&line), "no {line} in\n{text}");
+    assert!(has_line("doorward_children 2.0"), "{text}");
+}
+
+#[tokio::test]
+async fn a_follower_sends_children_to_the_master() {
+    let server = start().await;
+    let mut eu = Child::open(&server).await;
+    eu.ask(ask("eu", 1, vec![wants("fair/x", 10.0, 1)])).await;
+    lose_mastership(&server);
+    for mut child in [eu, Child::open(&server).await] {
+        let answer = child.ask(ask("eu", 2, Vec::new())).await;
+        let mastership = answer.mastership.expect("not the master");
+        assert_eq!(mastership.master_address(), "there:6970");
+        assert!(child.end().await.is_none(), "in order");
+    }
+}
+
+#[tokio::test]
+async fn streams_do_not_hold_up_a_shutdown() {
+    let server = start().await;
+    let mut idle = Child::open(&server).await;
+    idle.ask(ask("eu", 1, vec![wants("fair/x", 10.0, 1)])).await;
+    let mut silent = Child::open(&server).await;
+    let ending = tokio::time::timeout(PROMPT, server.shutdown()).await;
+    assert_eq!(ending.expect("at once"), Shutdown::Complete);
+    for child in [&mut idle, &mut silent] {
+        let status = child.end().await.expect("it is told why");
+        assert_eq!(status.code(), Code::Unavailable);
+        assert!(status.message().contains("shutting down"), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn streams_end_with_a_server_that_is_dropped() {
+    let server = start().await;
+    let mut eu = Child::open(&server).await;
+    eu.ask(ask("eu", 1, vec![wants("fair/x", 10.0, 1)])).await;
+    drop(server);
+    assert!(eu.end().await.is_some());
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_read_is_the_childs_mistake() {
+    let server = start().await;
+    let mut grpc = tonic::client::Grpc::new(channel(&server).await);
+    grpc.ready().await.expect("ready");
+    let path = PathAndQuery::from_static("/doorward.v1.CapacityStream/StreamServerCapacity");
+    let codec = ProstCodec::<RawRequest, GetServerCapacityResponse>::default();
+    // In both messages, field 1 is the name of who asks.
+    let request = RawRequest {
+        client_id: vec![0xff, 0xfe],
+        resource: Vec::new(),
+    };
+    let request = tonic::Request::new(tokio_stream::once(request));
+    let answers = grpc.streaming(request, path, codec).await.expect("opened");
+    let mut answers = answers.into_inner();
+    let ended = tokio::time::timeout(PROMPT, answers.message()).await;
+    let status = ended.expect("at once").expect_err("refused");
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert!(status.message().contains("UTF-8"), "{status}");
+}

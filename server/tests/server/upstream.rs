@@ -1,0 +1,682 @@
+//! A server below the root, whose parent does what real parents do not, or seldom.
+
+use std::time::Duration;
+
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::template::Templates;
+use doorward_proto::doorman;
+use doorward_proto::doorman::capacity_client::CapacityClient;
+use doorward_proto::doorman::refusal::Reason;
+use doorward_server::app::{Config, Server, Shutdown};
+use doorward_server::clock;
+use doorward_server::rpc::convert;
+use doorward_server::status::{ParentLink, ParentNews};
+use doorward_server::upstream;
+use tonic::Status;
+use tonic::transport::Channel;
+
+use crate::fake_parent::{
+    Ask, FakeParent, Streams, Way, answer_each, generous, lease, redirect, refuse, response,
+};
+use crate::logs::Logs;
+use crate::running::{
+    asked, asked_with, capacity, config, eventually, get, only, request, templates,
+};
+
+const ROUND: Duration = Duration::from_millis(10);
+const SLOW_ROUND: Duration = Duration::from_millis(100);
+
+/// The node `eu`, without templates of its own.
+async fn child(addresses: &[&str]) -> Server {
+    child_with(addresses, Templates::default()).await
+}
+
+async fn child_with(addresses: &[&str], templates: Templates) -> Server {
+    Server::start(child_config(addresses, templates))
+        .await
+        .expect("free ports")
+}
+
+fn child_config(addresses: &[&str], templates: Templates) -> Config {
+    Config {
+        node_name: "eu".to_owned(),
+        http_listen: None,
+        templates,
+        parent: Some(upstream::Config {
+            addresses: addresses.iter().map(|a| (*a).to_owned()).collect(),
+            round: ROUND,
+            slow_round: SLOW_ROUND,
+        }),
+        ..config()
+    }
+}
+
+fn news(server: &Server) -> ParentNews {
+    server.board().parent_news().expect("it has a parent")
+}
+
+async fn until_link(server: &Server, link: ParentLink) {
+    eventually(&format!("the link is {link:?}"), async || {
+        news(server).link == link
+    })
+    .await;
+}
+
+/// What a client gets of `r`, asking until it gets that much.
+async fn until_gets(client: &mut CapacityClient<Channel>, wants: f64, gets: f64) {
+    let mut last = None;
+    let what = format!("{gets} of {wants}");
+    eventually(&what, async || {
+        let has = last.map(|has| asked_with("r", wants, has));
+        let response = get(client, "a", vec![has.unwrap_or(asked("r", wants))]).await;
+        last = response.response.first().map(|r| r.gets.capacity);
+        last == Some(gets)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_parent_is_asked_for_what_holders_ask_for_and_told_what_they_have() {
+    let mut parent = FakeParent::start(Streams::Served).await;
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    let (way, greeting) = parent.next().await;
+    assert_eq!((way, greeting.resource.len()), (Way::Stream, 0));
+    assert_eq!(greeting.server_id, "eu");
+
+    let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+    assert_eq!(only(&response).gets.capacity, 30.0);
+    let (way, first) = parent.next_ask().await;
+    assert_eq!((way, first.height), (Way::Stream, Some(1)));
+    assert_eq!(first.server_id, "eu");
+    let [r] = first.resource.as_slice() else {
+        panic!("not one resource: {first:?}");
+    };
+    assert_eq!((r.resource_id.as_str(), r.has), ("r", None));
+    assert_eq!(r.outstanding, Some(0.0));
+    assert_eq!(r.wants.len(), 1);
+    assert_eq!((r.wants[0].num_clients, r.wants[0].wants), (1, 30.0));
+    assert_eq!(
+        (&r.wants[0].level, &r.wants[0].demand),
+        (&vec![30.0], &vec![30.0])
+    );
+
+    get(&mut client, "b", vec![asked("r", 10.0)]).await;
+    let mut before = first.sequence.expect("ours");
+    let second = loop {
+        let (_, ask) = parent.next_ask().await;
+        let sequence = ask.sequence.expect("ours");
+        assert!(sequence > before, "{sequence} after {before}");
+        before = sequence;
+        assert_eq!(ask.resource.len(), 1, "nobody asks for anything else");
+        if ask.resource[0].wants[0].num_clients == 2 {
+            break ask.resource[0].clone();
+        }
+    };
+    let has = second.has.expect("a lease");
+    assert_eq!((has.capacity, second.outstanding), (30.0, Some(30.0)));
+    assert!((1..=60_000).contains(&has.expires_in_ms.expect("ours")));
+    assert_eq!(second.wants[0].level, [10.0, 30.0]);
+    assert_eq!(second.wants[0].demand, [20.0, 40.0]);
+}
+
+#[tokio::test]
+async fn what_the_last_client_releases_is_given_back() {
+    let mut parent = FakeParent::start(Streams::Served).await;
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    get(&mut client, "a", vec![asked("r", 30.0)]).await;
+    let release = doorman::ReleaseCapacityRequest {
+        client_id: "a".to_owned(),
+        resource_id: vec!["r".to_owned()],
+        sequence: None,
+    };
+    client.release_capacity(release).await.expect("served");
+    loop {
+        let (_, ask) = parent.next_ask().await;
+        let r = &ask.resource[0];
+        if r.wants.iter().all(|band| band.wants == 0.0) {
+            assert_eq!((r.has, r.outstanding), (None, Some(0.0)));
+            break;
+        }
+    }
+    eventually("it is forgotten", async || {
+        server.board().status(None, 0).resources.is_empty()
+    })
+    .await;
+    assert_eq!(parent.count_asks().get("messages"), None);
+}
+
+#[tokio::test]
+async fn a_parent_that_knows_no_streams_is_polled_and_no_faster_than_its_floor() {
+    let logs = Logs::start();
+    let mut parent = FakeParent::start(Streams::Unknown).await;
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    until_link(&server, ParentLink::Poll).await;
+    assert_eq!(news(&server).problem, None);
+    let began = tokio::time::Instant::now();
+    for wants in 1..=50_u8 {
+        get(&mut client, "a", vec![asked("r", f64::from(wants))]).await;
+        tokio::time::sleep(ROUND).await;
+    }
+    until_gets(&mut client, 50.0, 50.0).await;
+    let asks = parent.count_asks();
+    let rounds = began.elapsed().as_millis() / SLOW_ROUND.as_millis();
+    let calls = u128::try_from(asks["calls"]).unwrap();
+    assert!(
+        (2..=rounds + 2).contains(&calls),
+        "{calls} calls in {rounds} rounds"
+    );
+    assert_eq!(asks.len(), 1, "{asks:?}");
+    assert_eq!(
+        logs.count("does not work; it is polled"),
+        1,
+        "{}",
+        logs.text()
+    );
+    assert_eq!(logs.count("cannot be asked"), 0, "{}", logs.text());
+}
+
+#[tokio::test]
+async fn a_child_that_nobody_asks_anything_keeps_its_stream() {
+    let logs = Logs::start();
+    let parent = FakeParent::start(Streams::Served).await;
+    let server = child(&[&parent.address]).await;
+    until_link(&server, ParentLink::Stream).await;
+    assert_eq!(news(&server).problem, None);
+    assert_eq!(server.board().status(None, 0).ancestors, ["root"]);
+    // Longer than an answer may take.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert!(parent.has_stream());
+    assert_eq!(logs.count("the parent"), 1, "{}", logs.text());
+}
+
+#[tokio::test]
+async fn leases_go_on_when_a_stream_breaks() {
+    let mut parent = FakeParent::start(Streams::Served).await;
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    until_gets(&mut client, 30.0, 30.0).await;
+    until_link(&server, ParentLink::Stream).await;
+    parent.break_stream().await;
+    until_gets(&mut client, 40.0, 40.0).await;
+    assert!(parent.count_asks().contains_key("calls"));
+    until_link(&server, ParentLink::Poll).await;
+    assert_eq!(news(&server).problem, None);
+}
+
+#[tokio::test]
+async fn a_stream_that_stalls_is_noticed_and_polling_takes_over() {
+    let logs = Logs::start();
+    let mut parent = FakeParent::start(Streams::Silent).await;
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    let began = tokio::time::Instant::now();
+    until_gets(&mut client, 30.0, 30.0).await;
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!(news(&server).link, ParentLink::Poll);
+    assert_eq!(
+        logs.count("no answer on the stream within 2s"),
+        1,
+        "{}",
+        logs.text()
+    );
+    assert_eq!(logs.count("cannot be asked"), 0, "{}", logs.text());
+    assert_eq!(parent.count_asks()["calls"], 1);
+}
+
+#[tokio::test]
+async fn a_stream_that_leaves_one_resource_unanswered_is_not_trusted() {
+    let parent = FakeParent::start(Streams::Served).await;
+    parent.answer(|ask| {
+        let others = ask.resource.iter().filter(|asked| asked.resource_id != "q");
+        let leases = others.map(|asked| lease(ask, asked, 30.0)).collect();
+        Ok(response(leases))
+    });
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    until_gets(&mut client, 30.0, 30.0).await;
+    // Who polls knows what silence means.
+    eventually("q is refused", async || {
+        let response = get(&mut client, "b", vec![asked("q", 1.0)]).await;
+        response.refused.first().map(doorman::Refusal::reason) == Some(Reason::UnknownResource)
+    })
+    .await;
+    assert_eq!(news(&server).link, ParentLink::Poll);
+}
+
+#[tokio::test]
+async fn a_slow_parent_is_waited_for() {
+    let parent = FakeParent::start(Streams::Served).await;
+    parent.delay(Duration::from_millis(300));
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    // The greeting is answered before.
+    let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+    assert_eq!(only(&response).gets.capacity, 30.0);
+    assert_eq!(news(&server).link, ParentLink::Stream);
+}
+
+#[tokio::test]
+async fn a_resource_that_the_parent_does_not_know_is_unknown_here() {
+    let logs = Logs::start();
+    let mut parent = FakeParent::start(Streams::Served).await;
+    parent.answer(refuse(Reason::UnknownResource));
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    for _ in 0..5 {
+        let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+        assert_eq!(response.refused[0].reason(), Reason::UnknownResource);
+    }
+    assert_eq!(parent.count_asks()["messages"], 1, "it is remembered");
+    assert_eq!(logs.count("the parent refuses it"), 1, "{}", logs.text());
+}
+
+#[tokio::test]
+async fn what_else_the_parent_refuses_is_said_to_be_the_parents() {
+    let parent = FakeParent::start(Streams::Served).await;
+    parent.answer(refuse(Reason::TooMany));
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+    let message = response.refused[0].message();
+    assert!(message.contains("parent refuses it"), "{message}");
+}
+
+#[tokio::test]
+async fn a_parent_that_is_not_ready_is_asked_again_soon() {
+    let parent = FakeParent::start(Streams::Served).await;
+    parent.answer(refuse(Reason::NotReady));
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+    assert_eq!(response.refused[0].reason(), Reason::NotReady);
+    parent.answer(generous);
+    let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+    assert_eq!(only(&response).gets.capacity, 30.0);
+}
+
+#[tokio::test]
+async fn where_the_parents_master_is_it_is_asked_at_once() {
+    for streams in [Streams::Served, Streams::Unknown] {
+        let parent = FakeParent::start(streams).await;
+        let elsewhere = FakeParent::start(streams).await;
+        parent.answer(redirect(Some(&elsewhere.address)));
+        let server = child(&[&parent.address]).await;
+        let mut client = capacity(&server).await;
+        let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+        assert_eq!(only(&response).gets.capacity, 30.0);
+        let news = news(&server);
+        assert_eq!(news.address, elsewhere.address);
+        assert_eq!(news.addresses, vec![parent.address.clone()]);
+        assert_eq!((news.problem, news.link != ParentLink::Down), (None, true));
+    }
+}
+
+#[tokio::test]
+async fn a_parent_without_a_master_is_left_for_the_next_address() {
+    let parent = FakeParent::start(Streams::Served).await;
+    let next = FakeParent::start(Streams::Served).await;
+    parent.answer(redirect(None));
+    let server = child(&[&parent.address, &next.address]).await;
+    let mut client = capacity(&server).await;
+    until_gets(&mut client, 30.0, 30.0).await;
+    assert_eq!(news(&server).address, next.address);
+}
+
+#[tokio::test]
+async fn servers_that_send_each_other_are_not_asked_in_a_rush_and_not_given_up() {
+    let logs = Logs::start();
+    let mut one = FakeParent::start(Streams::Served).await;
+    let mut other = FakeParent::start(Streams::Served).await;
+    one.answer(redirect(Some(&other.address)));
+    other.answer(redirect(Some(&one.address)));
+    let server = child(&[&one.address]).await;
+    let mut client = capacity(&server).await;
+    let told = async || news(&server).problem.is_some();
+    eventually("that is told", told).await;
+    let problem = news(&server).problem.unwrap();
+    assert!(problem.contains("from one to the other"), "{problem}");
+    assert_eq!(news(&server).link, ParentLink::Down);
+    let count = one.count_asks()["greetings"] + other.count_asks()["greetings"];
+    assert!(count <= 12, "{count} greetings");
+    // Once they agree, even on one that is no configured address, it is found.
+    other.answer(generous);
+    until_gets(&mut client, 30.0, 30.0).await;
+    assert_eq!(news(&server).address, other.address);
+    assert_eq!(news(&server).problem, None);
+    assert_eq!(logs.count("cannot be asked"), 1, "{}", logs.text());
+}
+
+#[tokio::test]
+async fn nonsense_is_passed_over_and_said_once() {
+    let logs = Logs::start();
+    let mut parent = FakeParent::start(Streams::Served).await;
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    get(&mut client, "a", vec![asked("r", 40.0)]).await;
+    until_gets(&mut client, 40.0, 40.0).await;
+    let (_, ask) = parent.next_ask().await;
+    // What was asked last is what an unasked answer has to be to.
+    parent.answer(|_| Ok(response(Vec::new())));
+    let sane = lease(&ask, &ask.resource[0], 40.0);
+    let gets = |gets: doorman::Lease| doorman::ServerCapacityResourceResponse {
+        gets,
+        ..sane.clone()
+    };
+    let with_capacity = |capacity| {
+        gets(doorman::Lease {
+            capacity,
+            ..sane.gets
+        })
+    };
+    let over = gets(doorman::Lease {
+        expires_in_ms: None,
+        refresh_in_ms: None,
+        expiry_time: 1_000_000_000,
+        ..sane.gets
+    });
+    let of_kind = |kind, name: &str, value: &str| doorman::ServerCapacityResourceResponse {
+        algorithm: Some(doorman::Algorithm {
+            kind,
+            parameters: vec![doorman::NamedParameter {
+                name: name.to_owned(),
+                value: Some(value.to_owned()),
+            }],
+            ..sane.algorithm.clone().unwrap()
+        }),
+        ..sane.clone()
+    };
+    let never_asked = doorman::ServerCapacityResourceResponse {
+        resource_id: "never asked".to_owned(),
+        ..sane.clone()
+    };
+    let no_id = doorman::ServerCapacityResourceResponse {
+        resource_id: "\u{7}".to_owned(),
+        ..sane.clone()
+    };
+    let all = [
+        with_capacity(-1.0),
+        with_capacity(f64::NAN),
+        with_capacity(f64::INFINITY),
+        over,
+        of_kind(77, "shrink", "acknowledged"),
+        of_kind(3, "decay_factor", "a tenth"),
+        doorman::ServerCapacityResourceResponse {
+            share: Some(-5.0),
+            ..sane.clone()
+        },
+        never_asked,
+        no_id,
+    ];
+    for nonsense in all.clone() {
+        parent.push(Ok(response(vec![nonsense]))).await;
+    }
+    eventually("it is said", async || logs.count("makes no sense") > 0).await;
+    // The stream carries them in order: after this one, all have arrived.
+    let mark = doorman::GetServerCapacityResponse {
+        ancestor: vec!["mark".to_owned()],
+        ..response(Vec::new())
+    };
+    parent.push(Ok(mark)).await;
+    eventually("all have arrived", async || {
+        server.board().status(None, 0).ancestors == ["mark"]
+    })
+    .await;
+    assert_eq!(logs.count("makes no sense"), 1, "{}", logs.text());
+    assert_eq!(logs.count("never asked"), 0, "{}", logs.text());
+    let status = server.board().status(None, 0);
+    assert_eq!(
+        (status.resources.len(), status.resources[0].capacity),
+        (1, 40.0)
+    );
+    let response_now = get(&mut client, "a", vec![asked_with("r", 40.0, 40.0)]).await;
+    assert_eq!(only(&response_now).gets.capacity, 40.0);
+
+    parent.answer(|ask| answer_each(ask, |_| 20.0));
+    until_gets(&mut client, 40.0, 20.0).await;
+    let (_, ask) = parent.next_ask().await;
+    let again = doorman::ServerCapacityResourceResponse {
+        sequence: ask.sequence.map(|sequence| sequence + 1_000_000_000),
+        ..all[0].clone()
+    };
+    parent.push(Ok(response(vec![again]))).await;
+    eventually("it is news again", async || {
+        logs.count("makes no sense") == 2
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_doorman_parent_is_understood() {
+    let parent = FakeParent::start(Streams::Unknown).await;
+    let ends = clock::wall() + Duration::from_secs(30);
+    parent.answer(move |ask| {
+        let old = |asked: &doorman::ServerCapacityResourceRequest| {
+            doorman::ServerCapacityResourceResponse {
+                resource_id: asked.resource_id.clone(),
+                gets: doorman::Lease {
+                    capacity: 25.0,
+                    expiry_time: i64::try_from(ends.as_secs()).unwrap(),
+                    refresh_interval: 5,
+                    ..doorman::Lease::default()
+                },
+                safe_capacity: Some(3.0),
+                ..doorman::ServerCapacityResourceResponse::default()
+            }
+        };
+        Ok(doorman::GetServerCapacityResponse {
+            response: ask.resource.iter().map(old).collect(),
+            ..doorman::GetServerCapacityResponse::default()
+        })
+    });
+    let server = child_with(&[&parent.address], templates()).await;
+    let mut client = capacity(&server).await;
+    let response = get(&mut client, "a", vec![asked("fair/x", 40.0)]).await;
+    let told = only(&response);
+    assert_eq!((told.gets.capacity, told.safe_capacity), (25.0, Some(3.0)));
+    let left = ends.saturating_sub(clock::wall()) + Duration::from_secs(1);
+    let expires_in = Duration::from_millis(told.gets.expires_in_ms.unwrap());
+    assert!(expires_in <= left, "{expires_in:?} of {left:?}");
+    assert!(told.gets.expiry_time <= i64::try_from(ends.as_secs()).unwrap());
+    assert_eq!(news(&server).link, ParentLink::Poll);
+
+    // What it says nothing of it does not know.
+    parent.answer(|_| Ok(doorman::GetServerCapacityResponse::default()));
+    let response = get(&mut client, "a", vec![asked("fair/y", 40.0)]).await;
+    assert_eq!(response.refused[0].reason(), Reason::UnknownResource);
+}
+
+#[tokio::test]
+async fn a_parent_that_is_down_at_first_is_found_when_it_is_up() {
+    let logs = Logs::start();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = free.local_addr().expect("bound").to_string();
+    drop(free);
+    let server = child(&[&address]).await;
+    let mut client = capacity(&server).await;
+    let told = async || news(&server).problem.is_some();
+    eventually("that is told", told).await;
+    let problem = news(&server).problem.unwrap();
+    assert!(problem.contains("refused"), "{problem}");
+    assert_eq!(news(&server).link, ParentLink::Down);
+    let began = tokio::time::Instant::now();
+    let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+    assert_eq!(response.refused[0].reason(), Reason::NotReady);
+    assert!(
+        began.elapsed() < Duration::from_millis(900),
+        "nobody waits for it"
+    );
+
+    let parent = FakeParent::start_at(&address, Streams::Served).await;
+    until_gets(&mut client, 30.0, 30.0).await;
+    let news = news(&server);
+    assert_eq!((news.link, news.problem), (ParentLink::Stream, None));
+    assert!(parent.has_stream());
+    assert_eq!(logs.count("cannot be asked"), 1, "{}", logs.text());
+    assert_eq!(logs.count("the parent answers"), 1, "{}", logs.text());
+}
+
+#[tokio::test]
+async fn of_several_addresses_those_that_are_dead_are_passed_over_at_once() {
+    let parent = FakeParent::start(Streams::Served).await;
+    let dead: Vec<String> = (0..3)
+        .map(|_| {
+            let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+            free.local_addr().expect("bound").to_string()
+        })
+        .collect();
+    let addresses = [dead[0].as_str(), &dead[1], &dead[2], &parent.address];
+    let server = child(&addresses).await;
+    let mut client = capacity(&server).await;
+    until_gets(&mut client, 30.0, 30.0).await;
+    assert_eq!(news(&server).address, parent.address);
+    assert_eq!(news(&server).link, ParentLink::Stream);
+}
+
+#[tokio::test]
+async fn a_parent_that_restarts_is_found_again() {
+    let parent_at = |listen| Config {
+        listen,
+        http_listen: None,
+        ..config()
+    };
+    let parent = Server::start(parent_at(([127, 0, 0, 1], 0).into()))
+        .await
+        .expect("free ports");
+    let address = parent.grpc_address();
+    let server = child(&[&address.to_string()]).await;
+    until_link(&server, ParentLink::Stream).await;
+    let mut client = capacity(&server).await;
+    let response = get(&mut client, "a", vec![asked("fair/x", 30.0)]).await;
+    assert_eq!(only(&response).gets.capacity, 30.0);
+    assert_eq!(parent.shutdown().await, Shutdown::Complete);
+    until_link(&server, ParentLink::Down).await;
+    let response = get(&mut client, "a", vec![asked_with("fair/x", 40.0, 30.0)]).await;
+    assert_eq!(only(&response).gets.capacity, 30.0, "the lease lasts");
+    let _parent = Server::start(parent_at(address)).await.expect("free again");
+    eventually("there is more again", async || {
+        let response = get(&mut client, "a", vec![asked_with("fair/x", 40.0, 30.0)]).await;
+        only(&response).gets.capacity == 40.0
+    })
+    .await;
+    assert_eq!(news(&server).problem, None);
+}
+
+#[tokio::test]
+async fn nothing_is_taken_from_oneself() {
+    let logs = Logs::start();
+    let parent = FakeParent::start(Streams::Served).await;
+    let in_cycle = |ask: &Ask| {
+        Ok(doorman::GetServerCapacityResponse {
+            ancestor: vec!["emea".to_owned(), "eu".to_owned(), "root".to_owned()],
+            ..generous(ask)?
+        })
+    };
+    parent.answer(in_cycle);
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    for _ in 0..3 {
+        let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+        let message = response.refused[0].message();
+        assert!(message.contains("parent refuses it"), "{message}");
+    }
+    let status = server.board().status(None, 0);
+    assert!(status.is_in_cycle);
+    assert_eq!(status.resources[0].capacity, 0.0);
+    assert_eq!(logs.count("emea → eu → root"), 1, "{}", logs.text());
+    parent.answer(generous);
+    // The next answer that comes, whatever it is about, names no cycle.
+    let response = get(&mut client, "b", vec![asked("q", 30.0)]).await;
+    assert_eq!(only(&response).gets.capacity, 30.0);
+    assert!(!server.board().status(None, 0).is_in_cycle);
+    assert_eq!(logs.count("its own ancestor no more"), 1, "{}", logs.text());
+}
+
+#[tokio::test]
+async fn a_parent_that_refuses_everything_says_why_on_the_board() {
+    let logs = Logs::start();
+    let mut parent = FakeParent::start(Streams::Served).await;
+    parent.answer(|_| Err(Status::failed_precondition("you are my parent")));
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    eventually("that is told", async || {
+        // It has to be asked something.
+        get(&mut client, "a", vec![asked("r", 30.0)]).await;
+        news(&server).problem.is_some()
+    })
+    .await;
+    let problem = news(&server).problem.unwrap();
+    assert!(problem.contains("you are my parent"), "{problem}");
+    assert_eq!(news(&server).link, ParentLink::Down);
+    assert_eq!(logs.count("cannot be asked"), 1, "{}", logs.text());
+    let asks: usize = parent.count_asks().values().sum();
+    assert!(asks <= 6, "{asks} requests");
+}
+
+#[tokio::test]
+async fn very_many_resources_are_asked_for_on_one_stream() {
+    let mut parent = FakeParent::start(Streams::Served).await;
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    until_link(&server, ParentLink::Stream).await;
+    let many = |part: usize| {
+        let ids = (part * 1_000..(part + 1) * 1_000).map(|number| format!("r{number}"));
+        ids.map(|id| asked(&id, 1.0)).collect::<Vec<_>>()
+    };
+    let node = server.board().node();
+    node.change(|node, now| {
+        for part in 0..10 {
+            let asks = request("a", many(part));
+            let (asks, _) = convert::get_capacity(asks, clock::wall()).unwrap();
+            node.handle_get_capacity(&asks, now);
+        }
+    });
+    eventually("all are leased", async || {
+        let capacity: f64 = node.read(|node, now| {
+            let resources = node.snapshot(now).resources;
+            resources.iter().map(|resource| resource.capacity).sum()
+        });
+        capacity == 10_000.0
+    })
+    .await;
+    assert_eq!(news(&server).link, ParentLink::Stream);
+    assert_eq!(parent.count_asks().get("calls"), None);
+    let response = get(&mut client, "a", many(3)).await;
+    assert_eq!(
+        (response.response.len(), response.refused.len()),
+        (1_000, 0)
+    );
+}
+
+#[tokio::test]
+async fn a_child_that_shuts_down_ends_its_stream() {
+    let parent = FakeParent::start(Streams::Served).await;
+    let server = child(&[&parent.address]).await;
+    until_link(&server, ParentLink::Stream).await;
+    assert!(parent.has_stream());
+    assert_eq!(server.shutdown().await, Shutdown::Complete);
+    eventually("the stream ends", async || !parent.has_stream()).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_the_master_asks_nothing() {
+    let parent = FakeParent::start(Streams::Served).await;
+    let server = child(&[&parent.address]).await;
+    until_link(&server, ParentLink::Stream).await;
+    let lose = |mastership| {
+        let node = server.board().node();
+        node.change(|node, now| node.handle_mastership(mastership, now));
+    };
+    lose(Mastership::Unknown);
+    eventually("the stream ends", async || !parent.has_stream()).await;
+    until_link(&server, ParentLink::Down).await;
+    assert_eq!(news(&server).problem, None, "nobody is to blame");
+    lose(Mastership::Master { epoch: 7 });
+    until_link(&server, ParentLink::Stream).await;
+}
