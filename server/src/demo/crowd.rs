@@ -19,7 +19,7 @@ use crate::demo::trace::{Row, Trace};
 
 /// How soon a client tells the server that it wants something else, and how often the server
 /// decides anew for one client: faster than by default, since there is something to see.
-pub(super) const EARLY_GAP: Duration = Duration::from_millis(250);
+pub(super) const EARLY_GAP: Duration = Duration::from_millis(100);
 
 /// How often work arrives.
 const ARRIVALS: Duration = Duration::from_millis(5);

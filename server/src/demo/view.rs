@@ -90,7 +90,7 @@ fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>) {
     let figures = scene.figures;
     let lines = figures.servers.len() + figures.clients.len();
     // Title, frames, the tree with its header, legend.
-    let is_roomy = usize::from(frame.area().height) >= 2 + 7 + lines + 3 + 1;
+    let is_roomy = usize::from(frame.area().height) > 2 + 7 + lines + 3;
     let [head, whole, tree, foot] = Layout::vertical([
         Constraint::Length(2),
         Constraint::Length(if is_roomy { 7 } else { 2 }),
