@@ -20,10 +20,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use doorward_engine::time::Time;
 
 use crate::clock::Clock;
 use crate::demo::crowd::{Crowd, Pace};
-use crate::demo::figures::Figures;
+use crate::demo::figures::{ClientReading, Figures};
 use crate::demo::outline::Outline;
 use crate::demo::trace::Trace;
 use crate::demo::tree::Tree;
@@ -37,6 +38,12 @@ const BUILT_IN_FROM: Duration = Duration::from_secs(120);
 
 /// How often everything is measured and the view is drawn.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Looking at all clients takes less than this, unless something came between.
+const AT_ONCE: Duration = Duration::from_micros(500);
+
+/// How often that is tried anew.
+const ATTEMPTS_MAX: u32 = 10;
 
 /// What the demonstration is to show.
 #[derive(Clone, Debug, Args)]
@@ -195,8 +202,25 @@ impl Show {
     }
 
     fn measure(&mut self) {
-        let (servers, clients) = (self.tree.read(), self.crowd.read());
-        self.figures.measure(&servers, &clients, self.clock.now());
+        let servers = self.tree.read();
+        let (clients, now) = self.read_clients();
+        self.figures.measure(&servers, &clients, now);
+    }
+
+    /// What is seen of the clients, and when. Were this thread stopped between the two, a second
+    /// would seem longer or shorter than it was, and more or less used in it.
+    fn read_clients(&self) -> (Vec<ClientReading>, Time) {
+        let mut before = self.clock.now();
+        let mut attempts = 1;
+        loop {
+            let clients = self.crowd.read();
+            let now = self.clock.now();
+            if now.since(before) <= AT_ONCE || attempts == ATTEMPTS_MAX {
+                return (clients, now);
+            }
+            before = self.clock.now();
+            attempts += 1;
+        }
     }
 
     fn is_over(&self) -> bool {
