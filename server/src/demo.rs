@@ -1,33 +1,34 @@
-//! The demonstration: a root on loopback and self-throttling clients in one process, over real
-//! gRPC, following real demand.
+//! The demonstration: a tree of servers on loopback and self-throttling clients at its leaves, in
+//! one process, over real gRPC, following real demand.
 //!
-//! Nothing is pretended but the work: each client asks for what its row of the trace says, gets a
-//! lease, and puts every request through a rate limiter that follows it. On a terminal there is a
-//! live view; elsewhere a line a second. At the end, a summary.
+//! Nothing is pretended but the work: each client asks its leaf for what its row of the trace says,
+//! gets a lease, and puts every request through a rate limiter that follows it. On a terminal there
+//! is a live view; elsewhere a line a second. At the end, a summary.
 
 mod crowd;
 mod figures;
+mod outline;
 mod summary;
 mod trace;
+mod tree;
 mod view;
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use doorward_engine::node;
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
 
-use crate::app::{Config, Server};
-use crate::clock::{self, Clock};
+use crate::clock::Clock;
 use crate::demo::crowd::{Crowd, Pace};
-use crate::demo::figures::Figures;
+use crate::demo::figures::{ClientReading, Figures};
+use crate::demo::outline::Outline;
 use crate::demo::trace::Trace;
-use crate::demo::view::{Screen, Wish};
+use crate::demo::tree::Tree;
+use crate::demo::view::{Scene, Screen, Wish};
 
 /// The resource that everyone shares.
 const RESOURCE: &str = "demo";
@@ -38,8 +39,11 @@ const BUILT_IN_FROM: Duration = Duration::from_secs(120);
 /// How often everything is measured and the view is drawn.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Where servers are by default, gRPC and status page: the command line looks there.
-const USUAL_PORTS: (u16, u16) = (6970, 6971);
+/// Looking at all clients takes less than this, unless something came between.
+const AT_ONCE: Duration = Duration::from_micros(500);
+
+/// How often that is tried anew.
+const ATTEMPTS_MAX: u32 = 10;
 
 /// What the demonstration is to show.
 #[derive(Clone, Debug, Args)]
@@ -91,126 +95,138 @@ pub async fn run(flags: DemoFlags) -> anyhow::Result<()> {
     let capacity = flags
         .capacity
         .unwrap_or_else(|| trace.total_demand().1.ceil().max(1.0));
-    let server = start_server(capacity).await?;
-    let page = server
-        .http_address()
-        .map(|address| format!("http://{address}/"));
-    let page = page.unwrap_or_default();
+    let outline = Outline::new(trace.clients.iter().map(ToString::to_string));
+    let tree = Tree::start(&outline, capacity).await?;
+    let leaves = outline.clients.iter();
+    let leaves: Option<Vec<_>> = leaves
+        .map(|client| tree.grpc_address(client.leaf))
+        .collect();
+    let leaves = leaves.context("a client without a leaf")?;
     let clock = Clock::start();
     let pace = Pace::new(&trace, from, flags.speed);
-    let crowd = Crowd::start(&trace, server.grpc_address(), pace, clock).await?;
-    let figures = Figures::new(capacity, crowd.members(), clock.now());
-    let live = !flags.plain && io::stdout().is_terminal();
-    let figures = if live {
-        watch(figures, &crowd, clock, &flags, &page).await?
-    } else {
-        tell(figures, &crowd, clock, &flags, &page).await?
+    let crowd = Crowd::start(&trace, &leaves, pace, clock).await?;
+    let show = Show {
+        figures: Figures::new(outline, capacity, clock.now()),
+        tree,
+        crowd,
+        clock,
+        flags,
     };
+    let Show {
+        figures,
+        tree,
+        crowd,
+        ..
+    } = show.run().await?;
     crowd.stop().await;
-    server.shutdown().await;
+    tree.stop(&figures.outline).await;
     summary::write(&mut io::stdout().lock(), &figures).context("cannot write the summary")
 }
 
-async fn start_server(capacity: f64) -> anyhow::Result<Server> {
-    let template = TemplateSpec {
-        identifier_glob: Some(RESOURCE.to_owned()),
-        capacity: Some(capacity),
-        description: Some("requests per second that all clients of the demonstration share".into()),
-        kind: Some(AlgorithmKind::FairShare),
-        lease_length: Some(Duration::from_secs(20)),
-        refresh_interval: Some(Duration::from_secs(2)),
-        // This server has no predecessor to learn from.
-        learning_mode_duration: Some(Duration::ZERO),
-        ..TemplateSpec::default()
-    };
-    let templates = Templates::parse(&[template])
-        .map_err(|problems| anyhow::anyhow!("the capacity does not do: {problems:?}"))?;
-    let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
-    let config = |(grpc, http)| Config {
-        listen: loopback(grpc),
-        http_listen: Some(loopback(http)),
-        templates: templates.clone(),
-        templates_source: "the demonstration".to_owned(),
-        node: node::Config {
-            seed: clock::seed(),
-            refresh_floor: crowd::EARLY_GAP,
-            ..node::Config::default()
-        },
-        shutdown_grace: Duration::from_secs(2),
-        ..Config::default()
-    };
-    match Server::start(config(USUAL_PORTS)).await {
-        Ok(server) => Ok(server),
-        // Something else is there: any other ports will do.
-        Err(_) => Ok(Server::start(config((0, 0))).await?),
-    }
-}
-
-/// The live view, until it is over.
-async fn watch(
-    mut figures: Figures,
-    crowd: &Crowd,
+/// Everything that is at work, and what is measured of it.
+struct Show {
+    tree: Tree,
+    crowd: Crowd,
+    figures: Figures,
     clock: Clock,
-    flags: &DemoFlags,
-    page: &str,
-) -> anyhow::Result<Figures> {
-    let mut screen = Screen::open().context("cannot draw on this terminal; try --plain")?;
-    let mut ticks = tokio::time::interval(TICK);
-    let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            _ = &mut interrupted => break,
-        }
-        figures.measure(crowd.members(), clock.now());
-        screen.draw(&figures, crowd.trace_time(clock.now()), flags.speed, page)?;
-        if screen.wish()? == Some(Wish::Quit) || over(&figures, flags) {
-            break;
-        }
-    }
-    Ok(figures)
+    flags: DemoFlags,
 }
 
-/// A line a second, until it is over.
-async fn tell(
-    mut figures: Figures,
-    crowd: &Crowd,
-    clock: Clock,
-    flags: &DemoFlags,
-    page: &str,
-) -> anyhow::Result<Figures> {
-    let mut out = io::stdout();
-    writeln!(
-        out,
-        "{} clients share {} requests/s, fairly; status page: {page}",
-        crowd.members().len(),
-        figures.capacity
-    )?;
-    let mut ticks = tokio::time::interval(TICK);
-    let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
-    let mut told = 0;
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            _ = &mut interrupted => break,
+impl Show {
+    /// Until it is over.
+    async fn run(mut self) -> anyhow::Result<Self> {
+        if !self.flags.plain && io::stdout().is_terminal() {
+            self.watch().await?;
+        } else {
+            self.tell().await?;
         }
-        figures.measure(crowd.members(), clock.now());
-        let second = figures.elapsed().as_secs();
-        if second > told {
-            told = second;
-            writeln!(out, "{}", summary::line(&figures))?;
+        Ok(self)
+    }
+
+    /// The live view.
+    async fn watch(&mut self) -> anyhow::Result<()> {
+        let pages = self.tree.pages();
+        let mut screen = Screen::open().context("cannot draw on this terminal; try --plain")?;
+        let mut ticks = tokio::time::interval(TICK);
+        let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                _ = &mut interrupted => break,
+            }
+            self.measure();
+            screen.draw(&Scene {
+                figures: &self.figures,
+                pages: &pages,
+                trace_time: self.crowd.trace_time(self.clock.now()),
+                speed: self.flags.speed,
+            })?;
+            if screen.wish()? == Some(Wish::Quit) || self.is_over() {
+                break;
+            }
         }
-        if over(&figures, flags) {
-            break;
+        Ok(())
+    }
+
+    /// A line a second.
+    async fn tell(&mut self) -> anyhow::Result<()> {
+        let pages = self.tree.pages();
+        let mut out = io::stdout();
+        writeln!(
+            out,
+            "{} clients at {} leaves share {} requests/s, fairly",
+            self.figures.clients.len(),
+            self.figures.outline.leaves().len(),
+            self.figures.capacity
+        )?;
+        summary::write_tree(&mut out, &self.figures.outline, &pages)?;
+        let mut ticks = tokio::time::interval(TICK);
+        let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+        let mut told = 0;
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                _ = &mut interrupted => break,
+            }
+            self.measure();
+            let second = self.figures.elapsed().as_secs();
+            if second > told {
+                told = second;
+                writeln!(out, "{}", summary::line(&self.figures))?;
+            }
+            if self.is_over() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self) {
+        let servers = self.tree.read();
+        let (clients, now) = self.read_clients();
+        self.figures.measure(&servers, &clients, now);
+    }
+
+    /// What is seen of the clients, and when. Were this thread stopped between the two, a second
+    /// would seem longer or shorter than it was, and more or less used in it.
+    fn read_clients(&self) -> (Vec<ClientReading>, Time) {
+        let mut before = self.clock.now();
+        let mut attempts = 1;
+        loop {
+            let clients = self.crowd.read();
+            let now = self.clock.now();
+            if now.since(before) <= AT_ONCE || attempts == ATTEMPTS_MAX {
+                return (clients, now);
+            }
+            before = self.clock.now();
+            attempts += 1;
         }
     }
-    Ok(figures)
-}
 
-fn over(figures: &Figures, flags: &DemoFlags) -> bool {
-    flags
-        .duration
-        .is_some_and(|duration| figures.elapsed() >= duration)
+    fn is_over(&self) -> bool {
+        let duration = self.flags.duration;
+        duration.is_some_and(|duration| self.figures.elapsed() >= duration)
+    }
 }
 
 fn speed(text: &str) -> Result<f64, String> {

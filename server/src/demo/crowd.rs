@@ -14,11 +14,12 @@ use tokio::task::JoinSet;
 
 use crate::clock::Clock;
 use crate::demo::RESOURCE;
+use crate::demo::figures::ClientReading;
 use crate::demo::trace::{Row, Trace};
 
 /// How soon a client tells the server that it wants something else, and how often the server
 /// decides anew for one client: faster than by default, since there is something to see.
-pub(super) const EARLY_GAP: Duration = Duration::from_millis(250);
+pub(super) const EARLY_GAP: Duration = Duration::from_millis(100);
 
 /// How often work arrives.
 const ARRIVALS: Duration = Duration::from_millis(5);
@@ -38,8 +39,7 @@ const PATIENCE: Duration = Duration::from_millis(250);
 
 /// One client and what can be seen of it.
 #[derive(Clone)]
-pub(super) struct Member {
-    pub(super) name: String,
+struct Member {
     resource: Resource,
     /// Steps that were admitted.
     steps: Arc<AtomicU64>,
@@ -47,12 +47,12 @@ pub(super) struct Member {
 
 impl Member {
     /// What it wants now.
-    pub(super) fn wants(&self) -> f64 {
+    fn wants(&self) -> f64 {
         self.resource.wants()
     }
 
     /// What its lease allows now.
-    pub(super) fn granted(&self) -> f64 {
+    fn granted(&self) -> f64 {
         let holding = self.resource.holding();
         match (holding.source, holding.capacity) {
             (Source::Lease, Capacity::Limited(capacity)) => capacity,
@@ -61,7 +61,7 @@ impl Member {
     }
 
     /// How many requests it has made, the last of them perhaps in part.
-    pub(super) fn used(&self) -> f64 {
+    fn used(&self) -> f64 {
         self.steps.load(Ordering::Relaxed) as f64 / f64::from(STEPS)
     }
 }
@@ -111,10 +111,11 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// Connects a client for each in the trace, and lets them work.
+    /// Connects a client for each in the trace to the server at the address in the same place, and
+    /// lets them work.
     pub(super) async fn start(
         trace: &Trace,
-        server: SocketAddr,
+        servers: &[SocketAddr],
         pace: Pace,
         clock: Clock,
     ) -> anyhow::Result<Self> {
@@ -126,7 +127,7 @@ impl Crowd {
             started_at,
             pace,
         };
-        for (index, name) in trace.clients.iter().enumerate() {
+        for (index, (name, server)) in trace.clients.iter().zip(servers).enumerate() {
             let config = ClientConfig {
                 early_gap: EARLY_GAP,
                 ..ClientConfig::default()
@@ -138,7 +139,6 @@ impl Crowd {
                 .await?;
             let resource = client.resource(RESOURCE).mode(Mode::Pessimistic).open()?;
             let member = Member {
-                name: name.to_string(),
                 resource: resource.clone(),
                 steps: Arc::new(AtomicU64::new(0)),
             };
@@ -159,9 +159,14 @@ impl Crowd {
         Ok(crowd)
     }
 
-    /// The clients, in the order of the trace.
-    pub(super) fn members(&self) -> &[Member] {
-        &self.members
+    /// What can be seen of the clients now, in the order of the trace.
+    pub(super) fn read(&self) -> Vec<ClientReading> {
+        let reading = |member: &Member| ClientReading {
+            wants: member.wants(),
+            has: member.granted(),
+            used_total: member.used(),
+        };
+        self.members.iter().map(reading).collect()
     }
 
     /// Where in the trace everyone is.

@@ -1,26 +1,71 @@
-//! The demonstration in words: a line for a second, and the summary at the end.
+//! The demonstration in words: who is where, a line for a second, and the summary at the end.
 
 use std::io::{self, Write};
+use std::net::SocketAddr;
 
 use crate::demo::figures::Figures;
+use crate::demo::outline::{Outline, Who, label_width};
 
-/// One second.
+/// The tree, with the status page of each server and the clients of each leaf.
+pub(super) fn write_tree(
+    out: &mut impl Write,
+    outline: &Outline,
+    pages: &[SocketAddr],
+) -> io::Result<()> {
+    // Clients stand beside their leaf: this is only to find one's way.
+    let servers = Outline {
+        servers: outline.servers.clone(),
+        clients: Vec::new(),
+    };
+    let lines = servers.lines(usize::MAX);
+    let width = label_width(&lines);
+    for line in lines {
+        let Who::Server(server) = line.who else {
+            continue;
+        };
+        let page = pages.get(server).map(|page| format!("http://{page}/"));
+        write!(
+            out,
+            "  {:width$}  {:<23}",
+            line.label,
+            page.unwrap_or_default()
+        )?;
+        for client in outline.clients_of(server) {
+            let name = outline.clients.get(client).map(|place| &place.name);
+            write!(out, " {}", name.map_or("", String::as_str))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// One second: the whole, and what each part of the tree has leased.
 pub(super) fn line(figures: &Figures) -> String {
     let (wants, granted, used) = (figures.wants(), figures.granted(), figures.used());
-    format!(
-        "{:>4} s  capacity {:>6.1}  wanted {wants:>6.1}  granted {granted:>6.1}  used {used:>6.1}",
+    let mut line = format!(
+        "{:>4} s  wanted {wants:>5.1}  granted {granted:>5.1}  used {used:>5.1} of {}",
         figures.elapsed().as_secs(),
         figures.capacity,
-    )
+    );
+    let has = |server: usize| figures.servers.get(server).map_or(0.0, |part| part.has);
+    let outline = &figures.outline;
+    for region in outline
+        .children(None)
+        .flat_map(|root| outline.children(Some(root)))
+    {
+        let name = outline.servers.get(region).map(|place| &place.name);
+        let name = name.map_or("", String::as_str);
+        let leaves = outline.children(Some(region));
+        let leaves: Vec<String> = leaves.map(|leaf| format!("{:.1}", has(leaf))).collect();
+        line += &format!("   {name} {:>5.1}: {:11}", has(region), leaves.join(" + "));
+    }
+    line.truncate(line.trim_end().len());
+    line
 }
 
 /// The whole.
 pub(super) fn write(out: &mut impl Write, figures: &Figures) -> io::Result<()> {
     let seconds = figures.elapsed().as_secs_f64();
-    let of_capacity = |amount: f64| match figures.capacity {
-        0.0 => "of nothing".to_owned(),
-        capacity => format!("{:.1} % of the capacity", amount / capacity * 100.0),
-    };
     writeln!(out)?;
     writeln!(
         out,
@@ -36,35 +81,47 @@ pub(super) fn write(out: &mut impl Write, figures: &Figures) -> io::Result<()> {
     writeln!(
         out,
         "  most granted   {granted:>7.1} at any moment, {}",
-        of_capacity(granted)
+        of_capacity(granted, figures.capacity)
     )?;
     writeln!(
         out,
         "  most used      {used:>7.1} in any second, {}",
-        of_capacity(used)
+        of_capacity(used, figures.capacity)
     )?;
     writeln!(out)?;
-    let width = figures
-        .clients
-        .iter()
-        .map(|client| client.name.chars().count())
-        .max();
-    let width = width.unwrap_or(0).max("client".len());
+    let lines = figures.outline.lines(usize::MAX);
+    let title = "mean per second";
+    let width = label_width(&lines).max(title.len());
     writeln!(
         out,
-        "  {:width$}  {:>8}  {:>8}  {:>8}   (mean per second)",
-        "client", "wanted", "granted", "used"
+        "  {title:width$}  {:>8}  {:>8}  {:>8}",
+        "wanted", "leased", "used"
     )?;
     let mean = |total: f64| if seconds > 0.0 { total / seconds } else { 0.0 };
-    for client in &figures.clients {
+    for line in lines {
+        let part = match line.who {
+            Who::Server(server) => figures.servers.get(server),
+            Who::Client(client) => figures.clients.get(client),
+            Who::More(_) => None,
+        };
+        let part = part.copied().unwrap_or_default();
         writeln!(
             out,
             "  {:width$}  {:>8.2}  {:>8.2}  {:>8.2}",
-            client.name,
-            mean(client.wanted_total),
-            mean(client.granted_total),
-            mean(client.used_total),
+            line.label,
+            mean(part.wanted_total),
+            mean(part.had_total),
+            mean(part.used_total),
         )?;
     }
     Ok(())
+}
+
+/// In words, how much of the capacity an amount is.
+pub(super) fn of_capacity(amount: f64, capacity: f64) -> String {
+    if capacity > 0.0 {
+        format!("{:.1} % of the capacity", amount / capacity * 100.0)
+    } else {
+        "of nothing".to_owned()
+    }
 }

@@ -1,6 +1,12 @@
-//! The live view of the demonstration on a terminal.
+//! The live view of the demonstration on a terminal: the whole, and the tree of servers and clients
+//! with what each wants, has and uses.
+//!
+//! It fits 80 by 24 with the built-in trace. Where there is more room there are frames, and the
+//! ports of the servers' status pages; where there is less, leaves tell how many more clients they
+//! have.
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use ratatui::DefaultTerminal;
@@ -11,7 +17,19 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
-use crate::demo::figures::Figures;
+use crate::demo::figures::{Figures, Part};
+use crate::demo::outline::{OutlineLine, Who, label_width};
+use crate::demo::summary::of_capacity;
+
+/// What there is to see.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scene<'a> {
+    pub(super) figures: &'a Figures,
+    /// Where the status pages of the servers are.
+    pub(super) pages: &'a [SocketAddr],
+    pub(super) trace_time: Duration,
+    pub(super) speed: f64,
+}
 
 /// What the person at the terminal wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +43,13 @@ pub(super) struct Screen {
     terminal: DefaultTerminal,
 }
 
-/// What is granted and used, what is granted and not used, and what is wanted and not granted.
+/// What is leased and used, what is leased and not used, and what is wanted and not leased.
 const USED: (char, Color) = ('█', Color::Green);
-const GRANTED: (char, Color) = ('▓', Color::Blue);
+const LEASED: (char, Color) = ('▓', Color::Blue);
 const WANTED: (char, Color) = ('░', Color::Yellow);
+
+/// From this width on there is room for ports.
+const WIDE: u16 = 100;
 
 impl Screen {
     pub(super) fn open() -> io::Result<Self> {
@@ -37,15 +58,8 @@ impl Screen {
         })
     }
 
-    pub(super) fn draw(
-        &mut self,
-        figures: &Figures,
-        trace_time: Duration,
-        speed: f64,
-        page: &str,
-    ) -> io::Result<()> {
-        self.terminal
-            .draw(|frame| draw(frame, figures, trace_time, speed, page))?;
+    pub(super) fn draw(&mut self, scene: &Scene<'_>) -> io::Result<()> {
+        self.terminal.draw(|frame| draw(frame, scene))?;
         Ok(())
     }
 
@@ -72,29 +86,30 @@ impl Drop for Screen {
     }
 }
 
-fn draw(frame: &mut Frame<'_>, figures: &Figures, trace_time: Duration, speed: f64, page: &str) {
-    let [head, total, clients, foot] = Layout::vertical([
+fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>) {
+    let figures = scene.figures;
+    let lines = figures.servers.len() + figures.clients.len();
+    // Title, frames, the tree with its header, legend.
+    let is_roomy = usize::from(frame.area().height) > 2 + 7 + lines + 3;
+    let [head, whole, tree, foot] = Layout::vertical([
         Constraint::Length(2),
-        Constraint::Length(6),
+        Constraint::Length(if is_roomy { 7 } else { 2 }),
         Constraint::Min(3),
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    let title = Line::from(vec![
-        Span::from(" Doorward ").bold().reversed(),
-        Span::from(format!(
-            "  {} clients share {} requests/s, fairly and never more",
-            figures.clients.len(),
-            figures.capacity
-        )),
-    ]);
-    let place = Line::from(format!(
-        " status page {page}   trace at {:.0} s, ×{speed}",
-        trace_time.as_secs_f64()
-    ));
-    frame.render_widget(Paragraph::new(vec![title, place.dim()]), head);
-    draw_total(frame, total, figures);
-    draw_clients(frame, clients, figures);
+    draw_head(frame, head, scene);
+    if is_roomy {
+        let block = Block::bordered().title(" all together ");
+        draw_whole(frame, block.inner(whole), figures);
+        frame.render_widget(block, whole);
+        let block = Block::bordered().title(" the tree: servers, and the clients of each leaf ");
+        draw_tree(frame, block.inner(tree), scene);
+        frame.render_widget(block, tree);
+    } else {
+        draw_whole_in_words(frame, whole, figures);
+        draw_tree(frame, tree, scene);
+    }
     let key = |(c, color): (char, Color), what: &'static str| {
         [
             Span::styled(format!(" {c}{c} "), Style::new().fg(color)),
@@ -103,20 +118,40 @@ fn draw(frame: &mut Frame<'_>, figures: &Figures, trace_time: Duration, speed: f
     };
     let mut legend: Vec<Span<'_>> = Vec::new();
     legend.extend(key(USED, "used"));
-    legend.extend(key(GRANTED, "granted, not used"));
-    legend.extend(key(WANTED, "wanted, not granted"));
-    legend.push(Span::from("    q: summary and end").dim());
+    legend.extend(key(LEASED, "leased, not used"));
+    legend.extend(key(WANTED, "wanted, not leased"));
+    legend.push(Span::from("   q: summary and end").dim());
     frame.render_widget(Line::from(legend), foot);
 }
 
-fn draw_total(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
+fn draw_head(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
+    let figures = scene.figures;
+    let title = Line::from(vec![
+        Span::from(" Doorward ").bold().reversed(),
+        Span::from(format!(
+            "  {} clients at {} leaves share {} requests/s, fairly and never more",
+            figures.clients.len(),
+            figures.outline.leaves().len(),
+            figures.capacity
+        )),
+    ]);
+    let page = scene.pages.first().map(|page| format!("http://{page}/"));
+    let place = Line::from(format!(
+        " status page of the root {}   trace at {:.0} s, ×{}",
+        page.unwrap_or_default(),
+        scene.trace_time.as_secs_f64(),
+        scene.speed
+    ));
+    frame.render_widget(Paragraph::new(vec![title, place.dim()]), area);
+}
+
+/// A bar for each sum.
+fn draw_whole(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
     let (wants, granted, used) = (figures.wants(), figures.granted(), figures.used());
     let most = [figures.capacity, wants, granted, used]
         .into_iter()
         .fold(1.0, f64::max);
-    let block = Block::bordered().title(" all together ");
-    let inner = block.inner(area);
-    let room = usize::from(inner.width).saturating_sub(22);
+    let room = usize::from(area.width).saturating_sub(22);
     let row = |name: &str, amount: f64, color: Color| {
         let cells = scaled(amount, most, room);
         Line::from(vec![
@@ -127,49 +162,130 @@ fn draw_total(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
     let lines = vec![
         row("capacity", figures.capacity, Color::Gray),
         row("wanted", wants, WANTED.1),
-        row("granted", granted, GRANTED.1),
+        row("granted", granted, LEASED.1),
         row("used", used, USED.1),
+        verdict(figures),
     ];
-    frame.render_widget(Paragraph::new(lines).block(block), area);
+    frame.render_widget(Paragraph::new(lines), area);
 }
 
-fn draw_clients(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
-    let clients = &figures.clients;
-    let block = Block::bordered().title(" each client: wanted, granted, used ");
-    let inner = block.inner(area);
-    let width = clients
-        .iter()
-        .map(|client| client.name.chars().count())
-        .max()
-        .unwrap_or(0)
-        .min(20);
-    let room = usize::from(inner.width).saturating_sub(width + 30);
-    let most = clients
-        .iter()
-        .map(|client| client.wants.max(client.granted))
-        .fold(1.0, f64::max);
-    let lines: Vec<Line<'_>> = clients
-        .iter()
-        .map(|client| {
-            let name: String = client.name.chars().take(width).collect();
-            let used = scaled(client.used, most, room);
-            let granted = scaled(client.granted, most, room).max(used);
-            let wanted = scaled(client.wants, most, room).max(granted);
-            let part = |(c, color): (char, Color), cells: usize| {
-                Span::styled(c.to_string().repeat(cells), Style::new().fg(color))
-            };
-            Line::from(vec![
-                Span::from(format!(
-                    " {name:<width$} {:>8.1} {:>8.1} {:>8.1} ",
-                    client.wants, client.granted, client.used
-                )),
-                part(USED, used),
-                part(GRANTED, granted - used),
-                part(WANTED, wanted - granted),
-            ])
-        })
-        .collect();
-    frame.render_widget(Paragraph::new(lines).block(block), area);
+/// The same in two lines.
+fn draw_whole_in_words(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
+    let amount =
+        |amount: f64, color| Span::styled(format!(" {amount:.1}"), Style::new().fg(color)).bold();
+    let sums = Line::from(vec![
+        Span::from(" all together: wanted"),
+        amount(figures.wants(), WANTED.1),
+        Span::from(", granted"),
+        amount(figures.granted(), LEASED.1),
+        Span::from(", used"),
+        amount(figures.used(), USED.1),
+        Span::from(format!(" of {}", figures.capacity)),
+    ]);
+    frame.render_widget(Paragraph::new(vec![sums, verdict(figures)]), area);
+}
+
+fn verdict(figures: &Figures) -> Line<'static> {
+    Line::from(format!(
+        " most used {:.1} in any second, {}; {:.1} % of what could be used",
+        figures.most_used,
+        of_capacity(figures.most_used, figures.capacity),
+        figures.utilisation() * 100.0
+    ))
+}
+
+/// A line for each server and client.
+fn draw_tree(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
+    let figures = scene.figures;
+    let lines = figures
+        .outline
+        .lines(usize::from(area.height).saturating_sub(1));
+    let columns = Columns {
+        label: label_width(&lines).clamp(12, 24),
+        ports: area.width >= WIDE,
+        // One measure for all bars: those of a server's children add up to its own.
+        most: figures.wants().max(figures.capacity).max(1.0),
+        room: usize::from(area.width),
+    };
+    let mut text = vec![columns.header().dim()];
+    text.extend(lines.iter().map(|line| columns.line(line, scene)));
+    frame.render_widget(Paragraph::new(text), area);
+}
+
+/// How the lines of the tree are set.
+struct Columns {
+    label: usize,
+    /// Whether the ports of status pages are shown.
+    ports: bool,
+    /// What a bar of full length stands for.
+    most: f64,
+    room: usize,
+}
+
+impl Columns {
+    fn header(&self) -> Line<'static> {
+        let (width, port) = (self.label, if self.ports { "   page" } else { "" });
+        Line::from(format!(
+            " {:width$}{port}{:>8}{:>8}{:>8}{:>8}",
+            "", "wants", "leased", "granted", "used"
+        ))
+    }
+
+    fn line(&self, line: &OutlineLine, scene: &Scene<'_>) -> Line<'static> {
+        let label: String = line.label.chars().take(self.label).collect();
+        let label = Span::from(format!(" {label:width$}", width = self.label));
+        let none = if self.ports { "       " } else { "" };
+        match line.who {
+            Who::More(_) => Line::from(label.dim()),
+            Who::Client(client) => {
+                let part = scene.figures.clients.get(client);
+                let part = part.copied().unwrap_or_default();
+                self.amounts(vec![label, Span::from(none)], &part, None)
+            }
+            Who::Server(server) => {
+                let part = scene.figures.servers.get(server);
+                let part = part.copied().unwrap_or_default();
+                let port = match scene.pages.get(server) {
+                    Some(page) if self.ports => format!(" :{:<5}", page.port()),
+                    _ => none.to_owned(),
+                };
+                let start = vec![label.bold(), Span::from(port).dim()];
+                self.amounts(start, &part, Some(part.granted))
+            }
+        }
+    }
+
+    /// Numbers, and a bar of what is used, leased and wanted.
+    fn amounts(
+        &self,
+        mut spans: Vec<Span<'static>>,
+        part: &Part,
+        granted: Option<f64>,
+    ) -> Line<'static> {
+        let granted = granted.map(|granted| format!("{granted:.1}"));
+        let numbers = format!(
+            "{:>8.1}{:>8.1}{:>8}{:>8.1}  ",
+            part.wants,
+            part.has,
+            granted.unwrap_or_default(),
+            part.used
+        );
+        spans.push(Span::from(numbers));
+        let taken: usize = spans.iter().map(Span::width).sum();
+        let room = self.room.saturating_sub(taken + 1);
+        let used = scaled(part.used, self.most, room);
+        let leased = scaled(part.has, self.most, room).max(used);
+        let wanted = scaled(part.wants, self.most, room).max(leased);
+        for ((c, color), cells) in [
+            (USED, used),
+            (LEASED, leased - used),
+            (WANTED, wanted - leased),
+        ] {
+            let bar = c.to_string().repeat(cells);
+            spans.push(Span::styled(bar, Style::new().fg(color)));
+        }
+        Line::from(spans)
+    }
 }
 
 /// How many of `room` cells an amount takes if `most` takes all.
