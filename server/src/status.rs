@@ -247,18 +247,19 @@ impl Board {
             self.leases(&snapshot.resource, leases_max, listable, |lease, now| {
                 Some(LeaseStatus::of(lease, now))
             });
+        let upstream = snapshot.upstream.as_ref();
+        let is_known = upstream.is_none_or(|upstream| upstream.knows_algorithm);
         ResourceStatus {
             // Before the snapshot is taken apart.
             own_lease: OwnLeaseStatus::of(&snapshot),
             resource_id: snapshot.resource.to_string(),
             template: snapshot.template,
             description: snapshot.description,
-            algorithm: snapshot
-                .upstream
-                .as_ref()
-                .is_none_or(|upstream| upstream.knows_algorithm)
-                .then(|| snapshot.algorithm.kind.as_str())
-                .unwrap_or_default(),
+            algorithm: if is_known {
+                snapshot.algorithm.kind.as_str()
+            } else {
+                ""
+            },
             capacity: snapshot.capacity,
             safe_capacity: snapshot.safe_capacity.map(safe_capacity_number),
             wants: snapshot.wants,
