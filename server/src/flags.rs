@@ -16,7 +16,8 @@ use crate::logs::LogFormat;
 const EXAMPLES: &str = "\
 Examples:
   doorward-server demo
-      A server and ten clients in one process, sharing a capacity live on your terminal.
+      A tree of seven servers and ten clients in one process, sharing a capacity live on your
+      terminal.
   doorward-server
       A root on loopback with built-in example templates. Its status page is at
       http://127.0.0.1:6971/.
@@ -59,7 +60,10 @@ pub struct Flags {
 /// What to do instead of serving.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Shows a server and self-throttling clients at work, on real demand.
+    /// Shows a tree of servers and self-throttling clients at work, on real demand.
+    ///
+    /// One root, two regions and four leaves, all on loopback and in this process, share one
+    /// capacity; the clients of the trace are spread over the leaves.
     Demo(DemoFlags),
     /// Prints a completion script for a shell.
     Completions {

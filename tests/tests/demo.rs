@@ -12,12 +12,13 @@ use std::fs;
 
 use doorward_tests::processes::{doorward_server, stderr, stdout};
 
-/// The number in the summary's line that starts so.
+/// The first number in the summary's line that starts so, branches of the tree aside.
 #[track_caller]
 fn figure(summary: &str, name: &str) -> f64 {
-    let line = summary
-        .lines()
-        .find(|line| line.trim_start().starts_with(name));
+    let line = summary.lines().find(|line| {
+        line.trim_start_matches([' ', '│', '├', '└'])
+            .starts_with(name)
+    });
     let line = line.unwrap_or_else(|| panic!("no {name} in:\n{summary}"));
     line.split_whitespace()
         .find_map(|word| word.parse().ok())
@@ -25,23 +26,34 @@ fn figure(summary: &str, name: &str) -> f64 {
 }
 
 #[test]
-fn real_demand_shares_a_capacity_and_never_exceeds_it() {
+fn real_demand_shares_a_capacity_through_a_tree_and_never_exceeds_it() {
     let output = doorward_server(&["demo", "--for", "6s", "--capacity", "50", "--plain"]);
     assert!(output.status.success(), "{}", stderr(&output));
+    // Nothing goes wrong between the servers, neither at work nor when they stop.
+    assert_eq!(stderr(&output), "");
     let text = stdout(&output);
-    assert!(text.contains("status page: http://127.0.0.1:"), "{text}");
-    assert!(
-        text.lines()
-            .filter(|line| line.contains(" s  capacity"))
-            .count()
-            >= 5,
-        "{text}"
-    );
+    assert!(text.contains("10 clients at 4 leaves share 50"), "{text}");
+    assert_eq!(text.matches("  http://127.0.0.1:").count(), 7, "{text}");
+    let seconds = text.lines().filter(|line| line.contains(" s  wanted"));
+    assert!(seconds.count() >= 5, "{text}");
     assert!(figure(&text, "most granted") <= 50.0, "{text}");
     // A step or two of each client may fall on either side of a second's edge.
-    assert!(figure(&text, "most used") <= 50.0 * 1.05, "{text}");
+    assert!(figure(&text, "most used") <= 50.0 * 1.02, "{text}");
     assert!(figure(&text, "utilisation") > 50.0, "{text}");
-    assert!(text.contains("ml-073"), "{text}");
+    // Demand reached the root, and capacity every leaf.
+    for part in [
+        "root", "eu ", "us ", "eu-1", "eu-2", "us-1", "us-2", "ml-073",
+    ] {
+        let line = text.lines().rev().find(|line| line.contains(part)).unwrap();
+        let leased: f64 = line
+            .split_whitespace()
+            .rev()
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap();
+        assert!(leased > 0.0, "{part} in {text}");
+    }
 }
 
 #[test]
@@ -58,7 +70,7 @@ fn a_trace_of_ones_own_is_followed_and_a_bad_line_is_reported() {
     let output = doorward_server(&arguments);
     assert!(output.status.success(), "{}", stderr(&output));
     let text = stdout(&output);
-    assert!(text.contains("2 clients share 20"), "{text}");
+    assert!(text.contains("2 clients at 4 leaves share 20"), "{text}");
     assert!(figure(&text, "small") > 0.0, "{text}");
     fs::write(&path, "time_s,client,wants\n0,big,30\n0,small,lots\n").unwrap();
     let output = doorward_server(&arguments);

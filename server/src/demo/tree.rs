@@ -115,7 +115,9 @@ async fn start_root(name: &str, capacity: f64) -> anyhow::Result<Server> {
         description: Some("requests per second that all clients of the demonstration share".into()),
         kind: Some(AlgorithmKind::FairShare),
         lease_length: Some(Duration::from_secs(20)),
-        refresh_interval: Some(Duration::from_secs(2)),
+        // What one leaf's client gave up waits for that client to say so before a client of another
+        // leaf gets it: often, since there is something to see.
+        refresh_interval: Some(Duration::from_millis(500)),
         // No server of this tree has a predecessor to learn from.
         learning_mode_duration: Some(Duration::ZERO),
         ..TemplateSpec::default()
@@ -161,5 +163,31 @@ fn config(name: &str, (grpc, http): (u16, u16)) -> Config {
         push_round: ROUND,
         shutdown_grace: Duration::from_secs(2),
         ..Config::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn every_server_starts_below_its_parent_and_all_stop() {
+        let outline = Outline::new(std::iter::empty());
+        let tree = Tree::start(&outline, 7.0).await.unwrap();
+        let (pages, read) = (tree.pages(), tree.read());
+        assert_eq!((pages.len(), read.len()), (7, 7));
+        // Before anyone asks, everything is at the root.
+        let has: Vec<f64> = read.iter().map(|reading| reading.has).collect();
+        assert_eq!(has, [7.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        for (place, server) in outline.servers.iter().zip(&tree.servers) {
+            let parent = place.parent.and_then(|parent| tree.grpc_address(parent));
+            let asked = server.board().parent_news().map(|news| news.addresses);
+            assert_eq!(asked, parent.map(|parent| vec![parent.to_string()]));
+        }
+        tree.stop(&outline).await;
+        for page in pages {
+            let refused = tokio::net::TcpStream::connect(page).await;
+            assert!(refused.is_err(), "{page} is still served");
+        }
     }
 }
