@@ -39,6 +39,10 @@ const MATTERS: f64 = 1e-3;
 /// How long a resource that the parent refused is not asked for again.
 const REFUSED_LENGTH: Duration = Duration::from_secs(5);
 
+/// How long after a parent was not ready it is asked again, at most: whoever has leases left must
+/// not lose them because every level between it and the root waits for the next in turn.
+const NOT_READY_LENGTH: Duration = Duration::from_millis(250);
+
 /// How long after an answer that made no sense the parent is asked again.
 const NONSENSE_LENGTH: Duration = Duration::from_secs(1);
 
@@ -155,7 +159,7 @@ impl Resource {
             return Some(asked.sent_at + pace.round).filter(|_| !self.supply.capacity.is_zero());
         }
         if upstream.parent_not_ready {
-            return Some(asked.sent_at + 2 * pace.round);
+            return Some(asked.sent_at + NOT_READY_LENGTH.min(2 * pace.round));
         }
         let wants = self.table.wants().rounded_down();
         let changed = asked.demand_version != self.demand_version;
