@@ -3,7 +3,8 @@
 //! level and come back, and clients that do the same.
 //!
 //! Every run is drawn from a seed, which a failure prints. `DOORWARD_CASES=10000 cargo test
-//! --release -p doorward-engine --test tree_invariants` runs more of them.
+//! --release -p doorward-engine --test tree_invariants` runs more of them, and `DOORWARD_SEED=7` just
+//! that one.
 
 #![allow(
     clippy::unwrap_used,
@@ -140,7 +141,11 @@ fn no_overshoot_and_nested_leases_in_the_whole_tree() {
             .map(|client| client.answers)
             .sum::<u64>();
     }
-    assert!(answered > 10_000, "only {answered} requests were answered");
+    let alone = std::env::var("DOORWARD_SEED").is_ok();
+    assert!(
+        alone || answered > 10_000,
+        "only {answered} requests were answered"
+    );
 }
 
 #[test]
