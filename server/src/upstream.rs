@@ -318,13 +318,8 @@ impl Upstream {
                     self.succeed(ParentLink::Poll);
                 }
             }
-            if !well
-                && self
-                    .node
-                    .read(|node, _| node.poll_upstream_timeout().is_none())
-            {
-                // Nobody wants anything: what is known of the parent is that it is there.
-                well = true;
+            if !std::mem::replace(&mut well, true) {
+                // Nothing is due: what is known of the parent is that it is there.
                 self.succeed(ParentLink::Poll);
             }
             tokio::select! {

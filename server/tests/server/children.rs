@@ -255,7 +255,7 @@ async fn a_greeting_is_enough_to_be_known() {
     assert_eq!(the(&eu.told().await).gets.capacity, 50.0);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_newer_stream_of_a_child_takes_the_place_of_the_one_before() {
     let server = start().await;
     let mut before = Child::open(&server).await;

@@ -25,7 +25,7 @@ pub(crate) enum Streams {
     Served,
     /// Answered `UNIMPLEMENTED`.
     Unknown,
-    /// Accepted, and never answered.
+    /// Accepted, and not answered.
     Silent,
 }
 
@@ -99,6 +99,10 @@ impl FakeParent {
     /// Whatever is asked from now on is answered like that.
     pub(crate) fn answer(&self, answer: impl FnMut(&Ask) -> Answer + Send + 'static) {
         self.service.behaviour.lock().unwrap().answer = Box::new(answer);
+    }
+
+    pub(crate) fn streams_are(&self, streams: Streams) {
+        self.service.behaviour.lock().unwrap().streams = streams;
     }
 
     pub(crate) fn delay(&self, delay: Duration) {
@@ -189,7 +193,7 @@ impl CapacityStream for Service {
         let service = self.clone();
         tokio::spawn(async move {
             while let Some(Ok(ask)) = requests.next().await {
-                if streams == Streams::Silent {
+                if service.behaviour.lock().unwrap().streams == Streams::Silent {
                     let _ = service.seen.send((Way::Stream, ask));
                     continue;
                 }

@@ -25,3 +25,4 @@ mod templates;
 mod tree;
 mod tree_pages;
 mod upstream;
+mod upstream_addresses;

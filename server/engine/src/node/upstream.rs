@@ -184,7 +184,8 @@ impl Node {
         self.settle(id);
     }
 
-    /// Whatever was asked and not answered is lost: the connection broke, or time is over.
+    /// The connection to the parent broke, or another server answers now: whatever is on its way may
+    /// be lost, and everything is asked again.
     pub fn handle_upstream_lost(&mut self, now: Time) {
         self.for_each_resource(|resource| resource.handle_upstream_lost(now));
     }

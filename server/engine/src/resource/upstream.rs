@@ -174,7 +174,8 @@ impl Resource {
         } else {
             upstream.refresh_at
         };
-        Some(due)
+        // However soon a parent wants to be asked again.
+        Some(due.max(asked.sent_at + pace.round))
     }
 
     /// What to ask the parent, in the request of that sequence.
@@ -314,11 +315,12 @@ impl Resource {
         is_news
     }
 
-    /// The newest request, or the answer to it, is lost: it is to be made again.
+    /// The connection broke, or another server answers now: the newest request, the answer to it, or
+    /// what was told unasked may be lost. The parent is to be asked again.
     pub fn handle_upstream_lost(&mut self, now: Time) {
-        if let Some(upstream) = self.upstream.as_mut().filter(|upstream| upstream.in_flight) {
+        if let Some(upstream) = &mut self.upstream {
             upstream.in_flight = false;
-            upstream.refresh_at = now;
+            upstream.refresh_at = upstream.refresh_at.min(now);
         }
     }
 

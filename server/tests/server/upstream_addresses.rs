@@ -1,0 +1,154 @@
+//! Where a server below the root finds its parent: several addresses, redirects, restarts.
+
+use std::time::Duration;
+
+use doorward_proto::doorman::refusal::Reason;
+use doorward_server::app::{Config, Server, Shutdown};
+use doorward_server::status::ParentLink;
+use tokio::net::TcpSocket;
+
+use crate::fake_parent::{FakeParent, Streams, generous, redirect};
+use crate::logs::Logs;
+use crate::running::{asked, asked_with, capacity, config, eventually, get, only};
+use crate::upstream::{child, news, until_gets, until_link};
+
+/// An address where nobody listens, and nobody else will as long as it is there.
+struct Dead(TcpSocket);
+
+impl Dead {
+    fn new() -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        let loopback = ([127, 0, 0, 1], 0).into();
+        socket.bind(loopback).expect("a free port");
+        Self(socket)
+    }
+
+    fn address(&self) -> String {
+        self.0.local_addr().expect("bound").to_string()
+    }
+}
+
+#[tokio::test]
+async fn where_the_parents_master_is_it_is_asked_at_once() {
+    for streams in [Streams::Served, Streams::Unknown] {
+        let parent = FakeParent::start(streams).await;
+        let elsewhere = FakeParent::start(streams).await;
+        parent.answer(redirect(Some(&elsewhere.address)));
+        let server = child(&[&parent.address]).await;
+        let mut client = capacity(&server).await;
+        let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+        assert_eq!(only(&response).gets.capacity, 30.0);
+        let news = news(&server);
+        assert_eq!(news.address, elsewhere.address);
+        assert_eq!(news.addresses, vec![parent.address.clone()]);
+        assert_eq!((news.problem, news.link != ParentLink::Down), (None, true));
+    }
+}
+
+#[tokio::test]
+async fn a_parent_without_a_master_is_left_for_the_next_address() {
+    let parent = FakeParent::start(Streams::Served).await;
+    let next = FakeParent::start(Streams::Served).await;
+    parent.answer(redirect(None));
+    let server = child(&[&parent.address, &next.address]).await;
+    let mut client = capacity(&server).await;
+    until_gets(&mut client, 30.0, 30.0).await;
+    assert_eq!(news(&server).address, next.address);
+}
+
+#[tokio::test]
+async fn servers_that_send_each_other_are_not_asked_in_a_rush_and_not_given_up() {
+    let logs = Logs::start();
+    let mut one = FakeParent::start(Streams::Served).await;
+    let mut other = FakeParent::start(Streams::Served).await;
+    one.answer(redirect(Some(&other.address)));
+    other.answer(redirect(Some(&one.address)));
+    let server = child(&[&one.address]).await;
+    let mut client = capacity(&server).await;
+    let told = async || news(&server).problem.is_some();
+    eventually("that is told", told).await;
+    let problem = news(&server).problem.unwrap();
+    assert!(problem.contains("from one to the other"), "{problem}");
+    assert_eq!(news(&server).link, ParentLink::Down);
+    let count = one.count_asks()["greetings"] + other.count_asks()["greetings"];
+    assert!(count <= 12, "{count} greetings");
+    // Once they agree, even on one that is no configured address, it is found.
+    other.answer(generous);
+    until_gets(&mut client, 30.0, 30.0).await;
+    assert_eq!(news(&server).address, other.address);
+    assert_eq!(news(&server).problem, None);
+    assert_eq!(logs.count("cannot be asked"), 1, "{}", logs.text());
+}
+
+#[tokio::test]
+async fn a_parent_that_is_down_at_first_is_found_when_it_is_up() {
+    let logs = Logs::start();
+    let dead = Dead::new();
+    let address = dead.address();
+    let server = child(&[&address]).await;
+    let mut client = capacity(&server).await;
+    let told = async || news(&server).problem.is_some();
+    eventually("that is told", told).await;
+    let problem = news(&server).problem.unwrap();
+    assert!(problem.contains("refused"), "{problem}");
+    assert_eq!(news(&server).link, ParentLink::Down);
+    let began = tokio::time::Instant::now();
+    let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+    assert_eq!(response.refused[0].reason(), Reason::NotReady);
+    assert!(
+        began.elapsed() < Duration::from_millis(900),
+        "nobody waits for it"
+    );
+
+    drop(dead);
+    let parent = FakeParent::start_at(&address, Streams::Served).await;
+    until_gets(&mut client, 30.0, 30.0).await;
+    let news = news(&server);
+    assert_eq!((news.link, news.problem), (ParentLink::Stream, None));
+    assert!(parent.has_stream());
+    assert_eq!(logs.count("cannot be asked"), 1, "{}", logs.text());
+    assert_eq!(logs.count("the parent answers"), 1, "{}", logs.text());
+}
+
+#[tokio::test]
+async fn of_several_addresses_those_that_are_dead_are_passed_over_at_once() {
+    let parent = FakeParent::start(Streams::Served).await;
+    let dead = [Dead::new(), Dead::new(), Dead::new()];
+    let mut addresses: Vec<String> = dead.iter().map(Dead::address).collect();
+    addresses.push(parent.address.clone());
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    let server = child(&addresses).await;
+    let mut client = capacity(&server).await;
+    until_gets(&mut client, 30.0, 30.0).await;
+    assert_eq!(news(&server).address, parent.address);
+    assert_eq!(news(&server).link, ParentLink::Stream);
+}
+
+#[tokio::test]
+async fn a_parent_that_restarts_is_found_again() {
+    let parent_at = |listen| Config {
+        listen,
+        http_listen: None,
+        ..config()
+    };
+    let parent = Server::start(parent_at(([127, 0, 0, 1], 0).into()))
+        .await
+        .expect("free ports");
+    let address = parent.grpc_address();
+    let server = child(&[&address.to_string()]).await;
+    until_link(&server, ParentLink::Stream).await;
+    let mut client = capacity(&server).await;
+    let response = get(&mut client, "a", vec![asked("fair/x", 30.0)]).await;
+    assert_eq!(only(&response).gets.capacity, 30.0);
+    assert_eq!(parent.shutdown().await, Shutdown::Complete);
+    until_link(&server, ParentLink::Down).await;
+    let response = get(&mut client, "a", vec![asked_with("fair/x", 40.0, 30.0)]).await;
+    assert_eq!(only(&response).gets.capacity, 30.0, "the lease lasts");
+    let _parent = Server::start(parent_at(address)).await.expect("free again");
+    eventually("there is more again", async || {
+        let response = get(&mut client, "a", vec![asked_with("fair/x", 40.0, 30.0)]).await;
+        only(&response).gets.capacity == 40.0
+    })
+    .await;
+    assert_eq!(news(&server).problem, None);
+}
