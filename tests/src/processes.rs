@@ -13,12 +13,19 @@
     reason = "of JSON, which answers for everything"
 )]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
+
+/// What does not happen within this will not happen.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program of this workspace, built.
 fn program(name: &str) -> PathBuf {
@@ -89,11 +96,20 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
+/// An address on loopback where nobody listens, so far.
+pub fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
 /// A server process. Killed when dropped.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    logs: BufReader<ChildStderr>,
+    /// Its log as it is written. It must be read, or the server would wait for whoever reads it.
+    logs: Receiver<Value>,
+    /// What was read of it.
+    logged: Vec<Value>,
     /// Where it serves gRPC.
     pub address: String,
 }
@@ -104,25 +120,30 @@ impl Server {
         Self::start_at("127.0.0.1:0", arguments)
     }
 
-    /// Starts one at an address.
+    /// Starts one at an address. It serves pages only if the arguments say where.
     pub fn start_at(address: &str, arguments: &[&str]) -> Self {
+        let no_pages = !arguments.contains(&"--http-listen");
         let mut child = command("doorward-server")
-            .args([
-                "--listen",
-                address,
-                "--http-listen",
-                "none",
-                "--log-format",
-                "json",
-            ])
+            .args(["--listen", address, "--log-format", "json"])
+            .args(no_pages.then_some("--http-listen=none"))
             .args(arguments)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let logs = BufReader::new(child.stderr.take().unwrap());
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (entries, logs) = mpsc::channel();
+        thread::spawn(move || {
+            for line in lines {
+                let entry = serde_json::from_str(&line.unwrap()).unwrap();
+                if entries.send(entry).is_err() {
+                    break;
+                }
+            }
+        });
         let mut server = Self {
             child,
             logs,
+            logged: Vec::new(),
             address: String::new(),
         };
         let serving = server.wait_for_log("serving gRPC");
@@ -130,20 +151,40 @@ impl Server {
         server
     }
 
-    /// Reads the log up to a message.
+    /// Reads the log up to a message that starts so.
     pub fn wait_for_log(&mut self, message: &str) -> Value {
         loop {
-            let mut line = String::new();
-            let read = self.logs.read_line(&mut line).unwrap();
-            assert!(read > 0, "the log ended without {message:?}");
-            let entry: Value = serde_json::from_str(&line).unwrap();
-            if entry["message"]
-                .as_str()
-                .is_some_and(|said| said.starts_with(message))
-            {
+            let Ok(entry) = self.logs.recv_timeout(PATIENCE) else {
+                panic!(
+                    "the log has ended, or is silent, without {message:?}: {:#?}",
+                    self.logged
+                );
+            };
+            self.logged.push(entry.clone());
+            if says(&entry, message) {
                 return entry;
             }
         }
+    }
+
+    /// What was logged so far that starts so.
+    pub fn logged(&mut self, message: &str) -> Vec<Value> {
+        self.logged.extend(self.logs.try_iter());
+        let all = self.logged.iter();
+        all.filter(|entry| says(entry, message)).cloned().collect()
+    }
+
+    /// What it answers to GET on its HTTP port, head and body.
+    pub fn get(&mut self, path: &str) -> String {
+        let pages = "status page at http://";
+        let mut entry = self.logged(pages).pop();
+        let entry = entry.get_or_insert_with(|| self.wait_for_log(pages));
+        let address = &entry["message"].as_str().unwrap()[pages.len()..];
+        let mut connection = TcpStream::connect(address.trim_end_matches('/')).unwrap();
+        write!(connection, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        answer
     }
 
     /// Ends it at once, without any chance to say goodbye.
@@ -151,6 +192,24 @@ impl Server {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
+
+    /// Asks it to end (SIGTERM), and waits until it has. Returns how it ended and what it logged.
+    pub fn terminate(mut self) -> (ExitStatus, Vec<Value>) {
+        let asked = Command::new("kill")
+            .args(["-TERM", &self.child.id().to_string()])
+            .status();
+        assert!(asked.unwrap().success());
+        let status = self.child.wait().unwrap();
+        let mut logged = std::mem::take(&mut self.logged);
+        // Ends with the process.
+        logged.extend(self.logs.iter());
+        (status, logged)
+    }
+}
+
+fn says(entry: &Value, message: &str) -> bool {
+    let said = entry["message"].as_str();
+    said.is_some_and(|said| said.starts_with(message))
 }
 
 impl Drop for Server {
