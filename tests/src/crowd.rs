@@ -10,7 +10,11 @@
 //! still entered for somebody else. What has ended by a client's own clock counts no more: the
 //! sum is looked at twice, and what has ended between the two looks is not over.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on says so"
+)]
 #![allow(
     clippy::indexing_slicing,
     reason = "by the number that a member was given"
@@ -27,6 +31,8 @@ use std::time::Duration;
 use doorward_client::state::{BackoffConfig, Config};
 use doorward_client::{Capacity, Client, Hooks, Mode, Resource, Source};
 
+use tokio::time::Instant;
+
 use crate::processes::PATIENCE;
 
 /// What rounding may add to a sum, relative to it.
@@ -42,9 +48,9 @@ struct Entry {
     marked: f64,
     /// The least of `held` since the mark.
     least: f64,
-    /// Requests that were answered, and that were not, since the mark.
-    answered: u32,
+    /// Requests since the mark: those that were not answered, and those that were after them.
     failed: u32,
+    answered: u32,
 }
 
 impl Entry {
@@ -65,6 +71,8 @@ impl Entry {
 #[derive(Default)]
 struct Book {
     entries: Vec<Entry>,
+    /// When the last change was told.
+    moved: Option<Instant>,
     looks: u64,
     /// The largest sum that was seen in use.
     peak: f64,
@@ -125,12 +133,12 @@ struct Clerk {
 impl Hooks for Clerk {
     fn refreshed(&self, ok: bool, _took: Duration) {
         let entry = &mut self.ledger.book().entries[self.index];
-        let count = if ok {
-            &mut entry.answered
+        if ok {
+            entry.answered += 1;
         } else {
-            &mut entry.failed
-        };
-        *count += 1;
+            entry.failed += 1;
+            entry.answered = 0;
+        }
     }
 
     fn capacity_changed(&self, _resource: &str, capacity: Capacity, source: Source) {
@@ -141,6 +149,7 @@ impl Hooks for Clerk {
             Source::Mode => 0.0,
         };
         entry.least = entry.least.min(entry.held);
+        book.moved = Some(Instant::now());
         self.ledger.look(&mut book);
     }
 }
@@ -265,10 +274,24 @@ impl Crowd {
             .fold(1.0, f64::min)
     }
 
-    /// How often a member was answered and was not, since the mark.
+    /// How many requests of a member were answered since one was not, and how many were not, since
+    /// the mark.
     pub fn heard(&self, index: usize) -> (u32, u32) {
         let entry = &self.ledger.book().entries[index];
         (entry.answered, entry.failed)
+    }
+
+    /// Whether nothing has changed for that long.
+    ///
+    /// # Errors
+    ///
+    /// When it last did.
+    pub fn check_quiet(&self, time: Duration) -> Result<(), String> {
+        let moved = self.ledger.book().moved.map(|moved| moved.elapsed());
+        match moved {
+            Some(moved) if moved < time => Err(format!("something has changed {moved:?} ago")),
+            _ => Ok(()),
+        }
     }
 
     /// The largest sum that members could use at one time, and how often that was looked at.
@@ -279,7 +302,7 @@ impl Crowd {
 
     /// Waits until something holds. Fails if it never does, or if more is in use than there is.
     pub async fn until(&self, what: &str, mut check: impl FnMut() -> Result<(), String>) {
-        let began = tokio::time::Instant::now();
+        let began = Instant::now();
         let mut looks = tokio::time::interval(Duration::from_millis(10));
         loop {
             looks.tick().await;
@@ -292,14 +315,16 @@ impl Crowd {
         println!("{what}: after {:.2?}", began.elapsed());
     }
 
+    /// The first instant at which more was in use than there is, if there was one.
+    pub fn overshoot(&self) -> Option<String> {
+        self.ledger.book().overshoot.clone()
+    }
+
     /// Fails if more was in use at any instant than there is.
     pub fn assert_no_overshoot(&self, when: &str) {
-        let overshoot = self.ledger.book().overshoot.clone();
-        assert!(
-            overshoot.is_none(),
-            "{when}: {}",
-            overshoot.unwrap_or_default()
-        );
+        if let Some(overshoot) = self.overshoot() {
+            panic!("{when}: {overshoot}");
+        }
     }
 }
 

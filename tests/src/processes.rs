@@ -18,11 +18,12 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 /// What does not happen within this will not happen.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -108,8 +109,9 @@ pub struct Server {
     child: Child,
     /// Its log as it is written. It must be read, or the server would wait for whoever reads it.
     logs: Receiver<Value>,
-    /// What was read of it.
+    /// What was read of it, and how much of that was waited for.
     logged: Vec<Value>,
+    seen: usize,
     /// Where it serves gRPC.
     pub address: String,
 }
@@ -144,25 +146,30 @@ impl Server {
             child,
             logs,
             logged: Vec::new(),
+            seen: 0,
             address: String::new(),
         };
         let serving = server.wait_for_log("serving gRPC");
         server.address = serving["grpc"].as_str().unwrap().to_owned();
+        // It may have had troubles to tell before that.
+        server.seen = 0;
         server
     }
 
-    /// Reads the log up to a message that starts so.
+    /// Reads the log on, up to a message that starts so.
     pub fn wait_for_log(&mut self, message: &str) -> Value {
+        let deadline = Instant::now() + PATIENCE;
         loop {
-            let Ok(entry) = self.logs.recv_timeout(PATIENCE) else {
-                panic!(
-                    "the log has ended, or is silent, without {message:?}: {:#?}",
-                    self.logged
-                );
-            };
-            self.logged.push(entry.clone());
-            if says(&entry, message) {
-                return entry;
+            while let Some(entry) = self.logged.get(self.seen) {
+                self.seen += 1;
+                if says(entry, message) {
+                    return entry.clone();
+                }
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.logs.recv_timeout(left) {
+                Ok(entry) => self.logged.push(entry),
+                Err(end) => panic!("no {message:?} in the log, {end}: {:#?}", self.logged),
             }
         }
     }
@@ -177,8 +184,8 @@ impl Server {
     /// What it answers to GET on its HTTP port, head and body.
     pub fn get(&mut self, path: &str) -> String {
         let pages = "status page at http://";
-        let mut entry = self.logged(pages).pop();
-        let entry = entry.get_or_insert_with(|| self.wait_for_log(pages));
+        let told = self.logged(pages).pop();
+        let entry = told.unwrap_or_else(|| self.wait_for_log(pages));
         let address = &entry["message"].as_str().unwrap()[pages.len()..];
         let mut connection = TcpStream::connect(address.trim_end_matches('/')).unwrap();
         write!(connection, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
@@ -199,11 +206,18 @@ impl Server {
             .args(["-TERM", &self.child.id().to_string()])
             .status();
         assert!(asked.unwrap().success());
-        let status = self.child.wait().unwrap();
+        // The log ends with the process.
+        let deadline = Instant::now() + PATIENCE;
         let mut logged = std::mem::take(&mut self.logged);
-        // Ends with the process.
-        logged.extend(self.logs.iter());
-        (status, logged)
+        let end = loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.logs.recv_timeout(left) {
+                Ok(entry) => logged.push(entry),
+                Err(end) => break end,
+            }
+        };
+        assert_eq!(end, RecvTimeoutError::Disconnected, "{logged:#?}");
+        (self.child.wait().unwrap(), logged)
     }
 }
 

@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     reason = "a test"
 )]
 #![allow(missing_docs, reason = "a test")]
@@ -13,7 +14,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 use doorward_client::{Mode, Source};
+use serde_json::Value;
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use doorward_tests::crowd::Crowd;
@@ -30,11 +33,11 @@ struct Root {
 }
 
 impl Root {
-    fn of(capacity: f64, lease: &str, learning: &str) -> Self {
+    fn of(capacity: f64, kind: &str, learning: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let template = format!(
             "resources: [{{identifier_glob: shared, capacity: {capacity}, safe_capacity: {SAFE}, \
-             algorithm: {{kind: FAIR_SHARE, lease_length: {lease}, refresh_interval: 500ms, \
+             algorithm: {{kind: {kind}, lease_length: 4s, refresh_interval: 500ms, \
              learning_mode_duration: {learning}}}}}]"
         );
         fs::write(folder.path().join("templates.yaml"), template).unwrap();
@@ -151,13 +154,20 @@ impl Tree {
         self.crowd.until(when, check).await;
     }
 
-    /// Waits until the clients of leaf 0 have noticed that they are refused or alone.
-    async fn until_unanswered(&self) {
-        let check = || match of_leaf(0).find(|index| self.crowd.heard(*index).1 == 0) {
+    /// Waits until nothing moves any more, and keeps in mind what everybody has.
+    async fn settle(&self) {
+        let check = || self.crowd.check_quiet(Duration::from_millis(700));
+        self.crowd.until("all is quiet", check).await;
+        self.crowd.mark();
+    }
+
+    /// Waits until that holds of what every client of leaf 0 has heard.
+    async fn until_heard(&self, what: &str, enough: impl Fn((u32, u32)) -> bool) {
+        let check = || match of_leaf(0).find(|index| !enough(self.crowd.heard(*index))) {
             None => Ok(()),
-            Some(index) => Err(format!("client {index} has not noticed")),
+            Some(index) => Err(format!("not client {index}")),
         };
-        self.crowd.until("the leaf is gone", check).await;
+        self.crowd.until(what, check).await;
     }
 
     /// After a server that was killed is back: everybody has what it had before, all the time.
@@ -175,7 +185,7 @@ const LEARNED: &str = "learning mode ended";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tree_is_fair_and_never_over_whatever_dies() {
-    let root = Root::of(CAPACITY, "4s", "4s");
+    let root = Root::of(CAPACITY, "FAIR_SHARE", "4s");
     let mut tree = Tree::start(&root);
     tree.until_fair("learned and divided").await;
 
@@ -190,17 +200,20 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     }
 
     // Killed, and back before leases end.
-    tree.crowd.mark();
+    tree.settle().await;
     tree.leaves[0].kill();
-    tree.until_unanswered().await;
+    tree.until_heard("a leaf is gone", |(_, failed)| failed > 0)
+        .await;
     tree.assert_kept("a leaf is down");
     tree.leaves[0].restart();
+    tree.until_heard("it confirms", |(answered, _)| answered > 1)
+        .await;
     tree.leaves[0].server().wait_for_log(LEARNED);
     tree.assert_kept("a leaf learned");
     tree.until_fair("a leaf is back").await;
     tree.assert_kept("a leaf is back");
 
-    tree.crowd.mark();
+    tree.settle().await;
     tree.regions[0].kill();
     for leaf in &mut tree.leaves[..LEAVES / REGIONS] {
         leaf.server().wait_for_log(CANNOT_ASK);
@@ -215,7 +228,7 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     tree.until_fair("a region is back").await;
     tree.assert_kept("a region is back");
 
-    tree.crowd.mark();
+    tree.settle().await;
     tree.root.kill();
     for region in &mut tree.regions {
         region.server().wait_for_log(CANNOT_ASK);
@@ -229,6 +242,31 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     tree.assert_kept("the root learned");
     tree.until_fair("the root is back").await;
     tree.assert_kept("the root is back");
+
+    // All of it again, at once and while everybody wants something else all the time.
+    let restless = restless(&tree.crowd);
+    tree.crowd.mark();
+    tree.leaves[0].kill();
+    tree.until_heard("a leaf is gone", |(_, failed)| failed > 0)
+        .await;
+    tree.leaves[0].restart();
+    tree.regions[1].kill();
+    for leaf in &mut tree.leaves[2..4] {
+        leaf.server().wait_for_log(CANNOT_ASK);
+    }
+    tree.regions[1].restart();
+    tree.root.kill();
+    for region in &mut tree.regions {
+        region.server().wait_for_log(CANNOT_ASK);
+    }
+    tree.root.restart();
+    tree.root.server().wait_for_log(LEARNED);
+    restless.abort();
+    let _aborted = restless.await;
+    for (index, member) in tree.crowd.members.iter().enumerate() {
+        member.resource.ask(wants(index)).unwrap();
+    }
+    tree.until_fair("everything is back").await;
 
     // Down for longer than leases last: those below are on their own, others get what they had.
     tree.regions[0].kill();
@@ -265,6 +303,21 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     println!("at most {peak} of {CAPACITY} in use at {looks} looks");
 }
 
+/// Every few milliseconds somebody wants something else, until it is aborted.
+fn restless(crowd: &Crowd) -> JoinHandle<()> {
+    let members = crowd.members.iter();
+    let resources: Vec<_> = members.map(|member| member.resource.clone()).collect();
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(Duration::from_millis(5));
+        for step in 0_usize.. {
+            ticks.tick().await;
+            // Steps that share no factor with the number of clients reach everybody.
+            let resource = &resources[step * 77 % CLIENTS];
+            resource.ask(wants(step * 31) * (step % 3) as f64).unwrap();
+        }
+    })
+}
+
 /// Waits until a client was answered often and never had a lease.
 async fn until_refused(crowd: &Crowd, index: usize) {
     let check = || {
@@ -280,74 +333,94 @@ async fn until_refused(crowd: &Crowd, index: usize) {
     crowd.until("refused", check).await;
 }
 
-/// It lives, and says what it has: nothing.
-fn check_is_up(server: &mut Server) {
+/// It is up and serves, and says so and what it knows of its parent.
+fn status_of(server: &mut Server) -> Value {
     let ready = server.get("/readyz");
     assert!(ready.starts_with("HTTP/1.0 200"), "{ready}");
-    let address = server.address.clone();
-    let status = doorward(&["--server", &address, "status", "shared"]);
-    assert_eq!(status.status.code(), Some(0), "{}", stderr(&status));
-    println!("{}", stdout(&status));
+    let at = ["--server", &server.address];
+    let told = doorward(&[&at[..], &["status", "shared"]].concat());
+    assert_eq!(told.status.code(), Some(0), "{}", stderr(&told));
+    let json = doorward(&[&at[..], &["--output", "json", "status"]].concat());
+    let json: Value = serde_json::from_str(&stdout(&json)).unwrap();
+    let problem = json["parent"]["problem"].as_str().unwrap_or_default();
+    let told = stdout(&told);
+    assert!(told.contains(problem), "{told}");
+    json
+}
+
+/// The flags of a small server below a parent, with pages.
+fn below<'a>(name: &'a str, parent: &'a str) -> [&'a str; 8] {
+    let (floor, pages) = ("--refresh-floor=50ms", "--http-listen");
+    [
+        "--node",
+        name,
+        "--parent",
+        parent,
+        floor,
+        "--push-round=20ms",
+        pages,
+        "127.0.0.1:0",
+    ]
 }
 
 #[tokio::test]
 async fn servers_that_are_each_others_parents_give_nothing_and_say_why() {
-    let pages = ["--http-listen", "127.0.0.1:0"];
+    let why = "its capacity would come from itself";
     let (a, b, own) = (free_address(), free_address(), free_address());
-    let start = |address: &str, name: &str, parent: &str| {
-        let flags = [
-            "--node",
-            name,
-            "--parent",
-            parent,
-            "--refresh-floor",
-            "50ms",
-        ];
-        Server::start_at(address, &[&flags[..], &pages].concat())
-    };
     let mut servers = [
-        start(&a, "a", &b),
-        start(&b, "b", &a),
-        start(&own, "self", &own),
+        Server::start_at(&a, &below("a", &b)),
+        Server::start_at(&b, &below("b", &a)),
+        Server::start_at(&own, &below("self", &own)),
     ];
     let mut crowd = Crowd::new("shared", 0.0);
-    for address in [&a, &b, &own] {
-        crowd.join(address, 10.0, Mode::Pessimistic);
+    for server in &servers {
+        crowd.join(&server.address, 10.0, Mode::Pessimistic);
     }
-    for (index, server) in servers.iter_mut().enumerate() {
+    for index in 0..servers.len() {
         until_refused(&crowd, index).await;
-        println!("{:?}", crowd.members[index].resource.problem());
-        check_is_up(server);
-        println!("{:#?}", server.logged(""));
     }
+    let statuses = servers.each_mut().map(status_of);
+    let says_why = statuses.each_ref().map(|status| {
+        let problem = status["parent"]["problem"].as_str();
+        problem.is_some_and(|problem| problem.contains(why))
+    });
+    assert!(says_why[0] || says_why[1], "{statuses:#?}");
+    assert!(says_why[2], "{statuses:#?}");
+    let said = servers[2].logged(CANNOT_ASK);
+    assert_eq!(said.len(), 1, "once is enough: {said:?}");
+    assert!(
+        said[0]["problem"].as_str().unwrap().contains(why),
+        "{said:?}"
+    );
     assert_eq!(crowd.peak().0, 0.0);
 }
 
 #[tokio::test]
 async fn a_parent_that_comes_later_is_found() {
-    let root = Root::of(100.0, "4s", "0s");
+    let root = Root::of(100.0, "FAIR_SHARE", "0s");
     let parent = free_address();
     let debug = ["--log-level", "info,doorward_server=debug"];
-    let flags = [
-        "--node",
-        "leaf",
-        "--parent",
-        &parent,
-        "--refresh-floor",
-        "50ms",
-    ];
-    let pages = ["--http-listen", "127.0.0.1:0"];
-    let mut leaf = Server::start(&[&flags[..], &pages, &debug].concat());
+    let mut leaf = Server::start(&[&below("leaf", &parent)[..], &debug].concat());
     let mut crowd = Crowd::new("shared", 100.0);
     crowd.join(&leaf.address, 10.0, Mode::Pessimistic);
+    leaf.wait_for_log(CANNOT_ASK);
+    let began = Instant::now();
     until_refused(&crowd, 0).await;
+    let problem = crowd.members[0].resource.problem().unwrap().to_string();
+    assert!(
+        problem.contains("waits for its parent's answer"),
+        "{problem}"
+    );
     for _ in 0..2 {
         leaf.wait_for_log("the parent still cannot be asked");
     }
     let said = leaf.logged(CANNOT_ASK);
     assert_eq!(said.len(), 1, "once is enough: {said:?}");
-    println!("{:?}", crowd.members[0].resource.problem());
-    check_is_up(&mut leaf);
+    let down = began.elapsed().as_millis();
+    let known = &status_of(&mut leaf)["parent"];
+    assert_eq!(known["link"], "down");
+    let age = known["link_age_ms"].as_u64().unwrap();
+    assert!(u128::from(age) >= down, "down for {down} ms: {known:#}");
 
     let path = root.folder.path().join("templates.yaml");
     let _root = Server::start_at(&parent, &["--templates", path.to_str().unwrap()]);
@@ -361,5 +434,20 @@ fn a_parent_needs_a_name_to_know_its_child_by() {
     assert_eq!(output.status.code(), Some(2));
     let said = stderr(&output);
     assert!(said.contains("--node <NAME>"), "{said}");
-    println!("{said}");
+}
+
+/// The measure is measured: what is over by intent, it sees.
+#[tokio::test]
+async fn too_much_in_use_is_noticed() {
+    let root = Root::of(100.0, "NO_ALGORITHM", "0s");
+    let mut server = root.node();
+    let mut crowd = Crowd::new("shared", 100.0);
+    for _ in 0..2 {
+        crowd.join(&server.server().address, 60.0, Mode::Pessimistic);
+    }
+    for member in &crowd.members {
+        member.resource.wait_for_lease(PATIENCE).await.unwrap();
+    }
+    assert_eq!(crowd.peak().0, 120.0);
+    assert!(crowd.overshoot().is_some());
 }
