@@ -160,9 +160,13 @@ impl Board {
         news.clone()
     }
 
-    /// Something else is known of the parent now.
-    pub fn post_parent(&self, news: ParentNews) {
-        *self.parent.lock().unwrap_or_else(PoisonError::into_inner) = Some(news);
+    /// Something else is known of the parent now. A link that is what it was keeps its age.
+    pub fn post_parent(&self, mut news: ParentNews) {
+        let mut parent = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = parent.as_ref().filter(|before| before.link == news.link) {
+            news.since = before.since;
+        }
+        *parent = Some(news);
     }
 
     /// The server is shutting down.

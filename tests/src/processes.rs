@@ -13,12 +13,20 @@
     reason = "of JSON, which answers for everything"
 )]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::Instant;
+
+/// What does not happen within this will not happen.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program of this workspace, built.
 fn program(name: &str) -> PathBuf {
@@ -89,11 +97,21 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
+/// An address on loopback where nobody listens, so far.
+pub fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
 /// A server process. Killed when dropped.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    logs: BufReader<ChildStderr>,
+    /// Its log as it is written. It must be read, or the server would wait for whoever reads it.
+    logs: Receiver<Value>,
+    /// What was read of it, and how much of that was waited for.
+    logged: Vec<Value>,
+    seen: usize,
     /// Where it serves gRPC.
     pub address: String,
 }
@@ -104,46 +122,76 @@ impl Server {
         Self::start_at("127.0.0.1:0", arguments)
     }
 
-    /// Starts one at an address.
+    /// Starts one at an address. It serves pages only if the arguments say where.
     pub fn start_at(address: &str, arguments: &[&str]) -> Self {
+        let no_pages = !arguments.contains(&"--http-listen");
         let mut child = command("doorward-server")
-            .args([
-                "--listen",
-                address,
-                "--http-listen",
-                "none",
-                "--log-format",
-                "json",
-            ])
+            .args(["--listen", address, "--log-format", "json"])
+            .args(no_pages.then_some("--http-listen=none"))
             .args(arguments)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let logs = BufReader::new(child.stderr.take().unwrap());
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (entries, logs) = mpsc::channel();
+        thread::spawn(move || {
+            for line in lines {
+                let entry = serde_json::from_str(&line.unwrap()).unwrap();
+                if entries.send(entry).is_err() {
+                    break;
+                }
+            }
+        });
         let mut server = Self {
             child,
             logs,
+            logged: Vec::new(),
+            seen: 0,
             address: String::new(),
         };
         let serving = server.wait_for_log("serving gRPC");
         server.address = serving["grpc"].as_str().unwrap().to_owned();
+        // It may have had troubles to tell before that.
+        server.seen = 0;
         server
     }
 
-    /// Reads the log up to a message.
+    /// Reads the log on, up to a message that starts so.
     pub fn wait_for_log(&mut self, message: &str) -> Value {
+        let deadline = Instant::now() + PATIENCE;
         loop {
-            let mut line = String::new();
-            let read = self.logs.read_line(&mut line).unwrap();
-            assert!(read > 0, "the log ended without {message:?}");
-            let entry: Value = serde_json::from_str(&line).unwrap();
-            if entry["message"]
-                .as_str()
-                .is_some_and(|said| said.starts_with(message))
-            {
-                return entry;
+            while let Some(entry) = self.logged.get(self.seen) {
+                self.seen += 1;
+                if says(entry, message) {
+                    return entry.clone();
+                }
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.logs.recv_timeout(left) {
+                Ok(entry) => self.logged.push(entry),
+                Err(end) => panic!("no {message:?} in the log, {end}: {:#?}", self.logged),
             }
         }
+    }
+
+    /// What was logged so far that starts so.
+    pub fn logged(&mut self, message: &str) -> Vec<Value> {
+        self.logged.extend(self.logs.try_iter());
+        let all = self.logged.iter();
+        all.filter(|entry| says(entry, message)).cloned().collect()
+    }
+
+    /// What it answers to GET on its HTTP port, head and body.
+    pub fn get(&mut self, path: &str) -> String {
+        let pages = "status page at http://";
+        let told = self.logged(pages).pop();
+        let entry = told.unwrap_or_else(|| self.wait_for_log(pages));
+        let address = &entry["message"].as_str().unwrap()[pages.len()..];
+        let mut connection = TcpStream::connect(address.trim_end_matches('/')).unwrap();
+        write!(connection, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        answer
     }
 
     /// Ends it at once, without any chance to say goodbye.
@@ -151,6 +199,31 @@ impl Server {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
+
+    /// Asks it to end (SIGTERM), and waits until it has. Returns how it ended and what it logged.
+    pub fn terminate(mut self) -> (ExitStatus, Vec<Value>) {
+        let asked = Command::new("kill")
+            .args(["-TERM", &self.child.id().to_string()])
+            .status();
+        assert!(asked.unwrap().success());
+        // The log ends with the process.
+        let deadline = Instant::now() + PATIENCE;
+        let mut logged = std::mem::take(&mut self.logged);
+        let end = loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.logs.recv_timeout(left) {
+                Ok(entry) => logged.push(entry),
+                Err(end) => break end,
+            }
+        };
+        assert_eq!(end, RecvTimeoutError::Disconnected, "{logged:#?}");
+        (self.child.wait().unwrap(), logged)
+    }
+}
+
+fn says(entry: &Value, message: &str) -> bool {
+    let said = entry["message"].as_str();
+    said.is_some_and(|said| said.starts_with(message))
 }
 
 impl Drop for Server {
