@@ -42,7 +42,7 @@ fn real_demand_shares_a_capacity_through_a_tree_and_never_exceeds_it() {
     assert!(figure(&text, "utilisation") > 50.0, "{text}");
     // Demand reached the root, and capacity every leaf.
     for part in [
-        "root", "eu ", "us ", "eu-1", "eu-2", "us-1", "us-2", "ml-073",
+        "root", "eu ", "us ", "eu-1", "eu-2", "us-1", "us-2", "ml-142",
     ] {
         let line = text.lines().rev().find(|line| line.contains(part)).unwrap();
         let leased: f64 = line
