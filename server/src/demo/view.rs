@@ -89,13 +89,16 @@ impl Drop for Screen {
 fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>) {
     let figures = scene.figures;
     let lines = figures.servers.len() + figures.clients.len();
-    // Title, frames, the tree with its header, legend.
-    let is_roomy = usize::from(frame.area().height) > 2 + 7 + lines + 3;
-    let [head, whole, tree, foot] = Layout::vertical([
+    // The tree with its header and frame; besides, there are the title, the whole and the legend.
+    let framed = lines + 3;
+    let is_roomy = usize::from(frame.area().height) > 2 + 7 + framed;
+    let tree_max = u16::try_from(if is_roomy { framed } else { lines + 1 }).unwrap_or(u16::MAX);
+    let [head, whole, tree, foot, _] = Layout::vertical([
         Constraint::Length(2),
         Constraint::Length(if is_roomy { 7 } else { 2 }),
-        Constraint::Min(3),
+        Constraint::Max(tree_max),
         Constraint::Length(1),
+        Constraint::Fill(1),
     ])
     .areas(frame.area());
     draw_head(frame, head, scene);
