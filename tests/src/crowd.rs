@@ -46,8 +46,9 @@ struct Entry {
     held: f64,
     /// `held` at the mark.
     marked: f64,
-    /// The least of `held` since the mark.
+    /// The least of `held` since the mark, and when it first fell.
     least: f64,
+    fell: Option<Instant>,
     /// Requests since the mark: those that were not answered, and those that were after them.
     failed: u32,
     answered: u32,
@@ -119,6 +120,7 @@ impl Ledger {
         for entry in &mut self.book().entries {
             entry.marked = entry.held;
             entry.least = entry.held;
+            entry.fell = None;
             (entry.answered, entry.failed) = (0, 0);
         }
     }
@@ -148,6 +150,9 @@ impl Hooks for Clerk {
             Source::Lease => capacity.get(),
             Source::Mode => 0.0,
         };
+        if entry.held < entry.marked * (1.0 - ROUNDING) {
+            entry.fell.get_or_insert_with(Instant::now);
+        }
         entry.least = entry.least.min(entry.held);
         book.moved = Some(Instant::now());
         self.ledger.look(&mut book);
@@ -266,12 +271,26 @@ impl Crowd {
         self.ledger.mark();
     }
 
-    /// The least part that any member had at any time since the mark, of what it had then.
-    pub fn kept(&self) -> f64 {
+    /// Whether every member had, at all times since the mark, at least that part of what it had then.
+    ///
+    /// # Errors
+    ///
+    /// Who had less.
+    pub fn check_kept(&self, part: f64) -> Result<(), String> {
         let book = self.ledger.book();
-        let had = book.entries.iter().filter(|entry| entry.marked > 0.0);
-        had.map(|entry| entry.least / entry.marked)
-            .fold(1.0, f64::min)
+        let mut fallen = String::new();
+        for (index, entry) in book.entries.iter().enumerate() {
+            if entry.least < entry.marked * part {
+                let (least, marked) = (entry.least, entry.marked);
+                let ago = entry.fell.unwrap_or_else(Instant::now).elapsed();
+                let _ = write!(fallen, "; {index} from {marked} to {least}, {ago:.3?} ago");
+            }
+        }
+        if fallen.is_empty() {
+            Ok(())
+        } else {
+            Err(fallen)
+        }
     }
 
     /// How many requests of a member were answered since one was not, and how many were not, since

@@ -173,11 +173,13 @@ impl Tree {
     /// After a server that was killed is back: everybody has what it had before, all the time.
     fn assert_kept(&self, what: &str) {
         self.crowd.assert_no_overshoot(what);
-        let kept = self.crowd.kept();
-        println!("{what}: everybody kept {kept} of what it had, or more");
-        assert!(kept >= 1.0 - 1e-9, "{what}: somebody fell to {kept}");
+        let kept = self.crowd.check_kept(1.0 - INEXACT);
+        assert!(kept.is_ok(), "{what}: somebody fell{}", kept.unwrap_err());
     }
 }
+
+/// How far compressed demand curves may be off, and so what everybody gets when one is made anew.
+const INEXACT: f64 = 0.004;
 
 const CANNOT_ASK: &str = "the parent cannot be asked";
 const ANSWERS_AGAIN: &str = "the parent answers again";
