@@ -178,6 +178,7 @@ fn log(event: &Event) {
             "this server's capacity would come from itself, by way of its parent; what the parent \
              says is passed over; check --node and --parent of the servers on this way"
         ),
+        Event::CycleRefused(cycle) => error!(%cycle, "a child server is refused"),
         Event::CycleEnded => info!("this server is its own ancestor no more"),
         Event::ResourceDropped { resource } => debug!(%resource, "resource dropped"),
         Event::LearningEnded { resource } => info!(%resource, "learning mode ended"),

@@ -77,6 +77,9 @@ const OUTGOING_MAX: usize = 128;
 /// How long nobody may have looked whether this server still is the master of its node.
 const MASTERSHIP_CHECK: Duration = Duration::from_secs(1);
 
+/// How a problem begins that is a refusal of this server as a child: it is its own ancestor, say.
+const REFUSES: &str = "FailedPrecondition";
+
 /// Why a connection to the parent ended.
 #[derive(Debug)]
 enum End {
@@ -109,6 +112,8 @@ pub struct Upstream {
     poll_length: Duration,
     /// What the log was last told of the link: it hears of every change once.
     told: Option<ParentLink>,
+    /// Whether that was because the parent refuses us.
+    told_refuses: bool,
     streams_told: bool,
 }
 
@@ -134,6 +139,7 @@ impl Upstream {
             poll_until: None,
             poll_length: POLL_LENGTH.0,
             told: None,
+            told_refuses: false,
             streams_told: false,
         };
         upstream.post(ParentLink::Down, None);
@@ -428,7 +434,11 @@ impl Upstream {
 
     /// Tells whoever looks, and waits before the next address is tried.
     async fn fail(&mut self, problem: &str) {
-        if self.told.replace(ParentLink::Down) == Some(ParentLink::Down) {
+        let is_told = self.told.replace(ParentLink::Down) == Some(ParentLink::Down);
+        // That it cannot be reached and that it refuses us are different things to mend.
+        let refuses = problem.starts_with(REFUSES);
+        let is_other = std::mem::replace(&mut self.told_refuses, refuses) != refuses;
+        if is_told && !(is_other && refuses) {
             debug!(
                 parent = self.address,
                 problem, "the parent still cannot be asked"

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::demand::Demand;
 use crate::id::{HolderId, HolderName, ResourceId};
+use crate::node::event::Event;
 use crate::node::mastership::Outcome;
 use crate::node::{Entry, Node};
 use crate::request::server::{
@@ -41,7 +42,12 @@ pub struct Children {
     subscribed: BTreeSet<HolderName>,
     /// Resources of which they may get something else now.
     unsettled: BTreeSet<ResourceId>,
+    /// Those that were refused as ancestors: the log hears of each once.
+    refused: BTreeSet<HolderName>,
 }
+
+/// Refused ancestors that are remembered.
+const REFUSED_MAX: usize = 1_000;
 
 /// Leases of child servers that are looked at by one call, at most, but for those of the last
 /// resource: a few milliseconds.
@@ -71,7 +77,15 @@ impl Node {
         via: Via,
         now: Time,
     ) -> Result<Outcome<GetServerCapacityReply>, Cycle> {
-        self.check_cycle(&request.server)?;
+        if let Err(cycle) = self.check_cycle(&request.server) {
+            if self.children.refused.len() < REFUSED_MAX
+                && self.children.refused.insert(request.server.clone())
+            {
+                self.tell(Event::CycleRefused(cycle.clone()));
+            }
+            return Err(cycle);
+        }
+        self.children.refused.remove(&request.server);
         if !self.mastership.is_master() {
             self.counters.redirected += 1;
             return Ok(Outcome::NotMaster(self.mastership.clone()));
@@ -215,6 +229,7 @@ impl Node {
             report: Some(ServerReport {
                 height: request.height,
                 learning: ask.learning,
+                streams: via == Via::Stream,
                 has,
                 outstanding: ask.outstanding,
                 asked_at: now,

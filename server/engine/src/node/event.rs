@@ -1,6 +1,7 @@
 //! What a node has to tell, for logs.
 
 use crate::id::ResourceId;
+use crate::node::children::Cycle;
 use crate::request::RefusalReason;
 
 /// Something worth a line in the log.
@@ -57,6 +58,8 @@ pub enum Event {
         /// The nodes from the parent up.
         ancestors: Vec<String>,
     },
+    /// A child server was refused that is an ancestor of this node.
+    CycleRefused(Cycle),
     /// The cycle is no more.
     CycleEnded,
 }

@@ -47,6 +47,8 @@ pub struct ServerReport {
     pub height: u32,
     /// Whether it is in learning mode.
     pub learning: bool,
+    /// Whether it asks on a stream, on which it is told what changes.
+    pub streams: bool,
     /// What it may hand out by its own lease.
     pub has: Option<Amount>,
     /// The most its holders may be using. Absent: it is of the old kind and does not say.

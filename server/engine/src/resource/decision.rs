@@ -504,10 +504,15 @@ impl Resource {
         let newest = holding.newest();
         let wanting = newest.capacity < holding.demand.wants();
         let others_want = self.table.waiting() > 0 || self.table.wants() > self.table.granted();
-        let awaited = others_want && holding.reserved() > newest.capacity;
+        // Below the root, who waits for it may be anywhere in the tree.
+        let awaited =
+            (others_want || self.upstream.is_some()) && holding.reserved() > newest.capacity;
         // What it wants goes up to the parent now, or what it is to get is on its way down.
         let more_comes = self.upstream.is_some() && (grew || self.supply.expects_more());
+        // On a stream, what changes is told as it happens, from either side.
+        let streams = holding.report.as_ref().is_some_and(|report| report.streams);
         let refresh_in = match self.learning_remaining(now) {
+            _ if streams => interval,
             Some(remaining) if wanting => {
                 self.invitations.after_learning(interval, floor, remaining)
             }
