@@ -182,7 +182,7 @@ impl Tree {
 const INEXACT: f64 = 0.004;
 
 const CANNOT_ASK: &str = "the parent cannot be asked";
-const ANSWERS_AGAIN: &str = "the parent answers again";
+const ANSWERS: &str = "the parent answers";
 const LEARNED: &str = "learning mode ended";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -223,7 +223,7 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     tree.assert_kept("a region is down");
     tree.regions[0].restart();
     for leaf in &mut tree.leaves[..LEAVES / REGIONS] {
-        leaf.server().wait_for_log(ANSWERS_AGAIN);
+        leaf.server().wait_for_log(ANSWERS);
     }
     tree.regions[0].server().wait_for_log(LEARNED);
     tree.assert_kept("a region learned");
@@ -238,7 +238,7 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     tree.assert_kept("the root is down");
     tree.root.restart();
     for region in &mut tree.regions {
-        region.server().wait_for_log(ANSWERS_AGAIN);
+        region.server().wait_for_log(ANSWERS);
     }
     tree.root.server().wait_for_log(LEARNED);
     tree.assert_kept("the root learned");

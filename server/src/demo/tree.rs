@@ -115,9 +115,8 @@ async fn start_root(name: &str, capacity: f64) -> anyhow::Result<Server> {
         description: Some("requests per second that all clients of the demonstration share".into()),
         kind: Some(AlgorithmKind::FairShare),
         lease_length: Some(Duration::from_secs(20)),
-        // What one leaf's client gave up waits for that client to say so before a client of another
-        // leaf gets it: often, since there is something to see.
-        refresh_interval: Some(Duration::from_millis(500)),
+        // Often, since there is something to see.
+        refresh_interval: Some(Duration::from_secs(2)),
         // No server of this tree has a predecessor to learn from.
         learning_mode_duration: Some(Duration::ZERO),
         ..TemplateSpec::default()
