@@ -15,6 +15,13 @@ fn document(capacity: &str) -> String {
     )
 }
 
+/// A new version of a file, in one step: nobody reads the half of it.
+fn replace(file: &Path, content: &str) {
+    let new = file.with_extension("new");
+    fs::write(&new, content).expect("written");
+    fs::rename(&new, file).expect("renamed");
+}
+
 fn path(file: &Path) -> &str {
     file.to_str().expect("UTF-8")
 }
@@ -76,7 +83,7 @@ async fn a_bad_version_of_the_file_is_reported_and_the_one_in_force_stays() {
         .await
         .expect("it listens");
 
-    fs::write(&file, document("-5")).expect("written");
+    replace(&file, &document("-5"));
     let refused = process.wait_for_log("new templates refused");
     assert!(refused.to_string().contains("capacity: is -5"), "{refused}");
     let status = admin.get_status(GetStatusRequest::default()).await;
@@ -84,7 +91,7 @@ async fn a_bad_version_of_the_file_is_reported_and_the_one_in_force_stays() {
     assert_eq!(status.templates, 1);
     assert!(status.templates_problem.contains("templates.yaml:3:"));
 
-    fs::write(&file, document("200")).expect("written");
+    replace(&file, &document("200"));
     process.wait_for_log("new templates are in force");
     let status = admin.get_status(GetStatusRequest::default()).await;
     assert_eq!(status.expect("served").get_ref().templates_problem, "");
