@@ -98,7 +98,7 @@ impl Resource {
             None => self.decide_for_new(ask, now),
         };
         debug_assert!(
-            was_overcommitted || self.overcommitted().is_none(),
+            was_overcommitted || self.overcommitted().is_none() || self.learns_from_words(now),
             "{}: a grant took Σ reserved above the capacity",
             self.id
         );
@@ -117,6 +117,11 @@ impl Resource {
         });
         self.unsettled = true;
         Ok(self.current(slot, refresh_in, AnswerKind::Decided, now))
+    }
+
+    /// Whether what holders say they have counts, whatever we have ourselves.
+    fn learns_from_words(&self, now: Time) -> bool {
+        self.upstream.is_some() && self.learning_remaining(now).is_some()
     }
 
     /// Decides anew for a child server with a stream that did not ask, by what it last asked. None:
@@ -246,7 +251,6 @@ impl Resource {
         let Some(holding) = self.table.get(slot) else {
             return slot;
         };
-        let by_word = holding.pending;
         // By the claim it had when the capacity was lowered, so before that changes.
         let kept_if_lowered = self.lowering.kept(holding);
         self.change_demand(slot, ask);
@@ -265,13 +269,6 @@ impl Resource {
             Some(holding) => self.grant(ask, &holding.demand, held, kept, newest, now),
             None => return slot,
         };
-        if grant.why.bound == Bound::LearningLeft && by_word {
-            // It claimed more than there is: its word counts no further. While we learn, nothing
-            // is given to anyone that somebody did not have before, and our parent reserves what
-            // our predecessor had; so this frees nothing that may be in use.
-            self.table
-                .change_leases(slot, |leases| leases.acknowledge(grant.room));
-        }
         self.give(slot, &grant, now);
         slot
     }
@@ -340,9 +337,16 @@ impl Resource {
         };
         let mut leases = Leases::new(lease);
         if let (Some(has), true) = (ask.has, self.learning_remaining(now).is_some()) {
-            // It wants less than it has: until it says that it has shrunk, what it has counts.
+            // It wants less than it has: until it says that it has shrunk, what it has counts. At
+            // the root it cannot have more than there is; below it, more may be out than we have
+            // by now, and our parent still reserves it.
+            let most = if self.upstream.is_some() {
+                has.capacity
+            } else {
+                grant.room
+            };
             leases = Leases::new(Lease {
-                capacity: has.capacity.min(grant.room),
+                capacity: has.capacity.min(most),
                 expires_at: now + self.word_lasts(has.expires_in),
             });
             leases.grant(lease);

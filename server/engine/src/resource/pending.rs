@@ -19,6 +19,12 @@ use crate::time::Time;
 /// A lease that ends sooner is over by the time its holder hears of it.
 const LEASE_MIN: Duration = Duration::from_millis(10);
 
+/// A holder whose lease lasts longer may as well keep it for a while.
+const WORD_MIN: Duration = Duration::from_secs(3);
+
+/// So much of what a holder says it has is good enough for it.
+const NEARLY: f64 = 0.9;
+
 /// How long the claim of a holder counts that was told to ask again.
 const PENDING_LENGTH: Duration = Duration::from_secs(20);
 
@@ -31,7 +37,8 @@ impl Resource {
     }
 
     /// Whether a holder can only be told to keep what it has: there is no lease yet, or a lease
-    /// that does not cover what the holder says it has, which the parent was not told of yet.
+    /// that does not cover what the holder says it has. The parent may not have heard of it yet; or
+    /// our predecessor's lease was shrunk while more was out, and what was out runs down.
     pub(super) fn must_wait_for_parent(
         &self,
         slot: Option<Slot>,
@@ -49,11 +56,18 @@ impl Resource {
         }
         let holding = slot.and_then(|slot| self.table.get(slot));
         let held = holding.map_or(Amount::ZERO, Holding::reserved);
-        let unheard = !upstream.has_heard_all() || ask.word() > held;
+        let news = ask.word() > held;
+        if !news && !holding.is_some_and(|holding| holding.pending) {
+            return false;
+        }
         let mut others = *self.table.reserved();
         others.subtract(held);
         let room = others.left_of(self.supply.capacity);
-        unheard && ask.word().min(ask.demand.wants()) > room
+        let unheard = news || !upstream.has_heard_all();
+        let lasts = ask.has.and_then(|has| has.expires_in);
+        let has_time = lasts.is_none_or(|lasts| lasts > WORD_MIN);
+        let far_off = room.get() < ask.word().get() * NEARLY;
+        ask.word() > room && (unheard || has_time && far_off)
     }
 
     /// Remembers what a holder asks and what it says it has, without a decision.
@@ -115,6 +129,8 @@ impl Resource {
 
     /// How long a lease by the holder's own word counts.
     pub(super) fn word_lasts(&self, expires_in: Option<Duration>) -> Duration {
+        // A lease that is over, but for work that goes on: nobody knows for how long.
+        let expires_in = expires_in.filter(|lasts| !lasts.is_zero());
         let length = self.algorithm.lease_length;
         match &self.upstream {
             // How long leases are is not known yet.
