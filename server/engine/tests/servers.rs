@@ -22,7 +22,8 @@ use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
 };
 use doorward_engine::request::{Ask, GetCapacity, Has, ReleaseCapacity};
-use doorward_engine::template::{AlgorithmKind, SafeCapacity, TemplateSpec, Templates};
+use doorward_engine::supply::Told;
+use doorward_engine::template::{Algorithm, AlgorithmKind, SafeCapacity, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
 fn resource() -> ResourceId {
@@ -307,4 +308,62 @@ fn what_nobody_holds_any_more_is_given_back_to_the_parent() {
         0.0
     );
     assert_eq!(eu.resource_snapshot(&resource(), later), None);
+}
+
+#[test]
+fn what_was_out_before_a_restart_and_is_more_than_there_is_now_runs_down_and_goes_to_nobody() {
+    // A leaf whose lease was shrunk to 10 while 40 was out, and that restarted then.
+    let mut eu = node("eu", None);
+    let ask = |eu: &mut Node, client: &str, wants: f64, has: Option<(f64, u64)>, seconds: u64| {
+        let has = has.map(|(capacity, until)| Has {
+            capacity: Amount::new(capacity).unwrap(),
+            expires_in: Some(Duration::from_secs(until - seconds)),
+        });
+        let request = GetCapacity {
+            client: HolderName::new(client).unwrap(),
+            sequence: None,
+            asks: vec![Ask {
+                resource: resource(),
+                priority: 0,
+                wants: Amount::new(wants).unwrap(),
+                has,
+            }],
+        };
+        let answer = eu.handle_get_capacity(&request, Time::from_secs(seconds));
+        let Outcome::Served(reply) = answer else {
+            panic!("it is the master");
+        };
+        reply.leases.first().map(|lease| lease.capacity.get())
+    };
+    let (a, b) = (Some((30.0, 20)), Some((10.0, 40)));
+    assert_eq!(ask(&mut eu, "a", 30.0, a, 1), None, "no lease yet");
+    assert_eq!(ask(&mut eu, "b", 10.0, b, 1), None);
+    let request = eu.poll_upstream_request(1, Time::from_secs(1)).unwrap();
+    let asked = &request.asks[0];
+    assert!(asked.learning && asked.has.is_none());
+    assert_eq!(asked.outstanding, Amount::new(40.0).ok());
+    let algorithm = Algorithm {
+        kind: AlgorithmKind::FairShare,
+        ..Algorithm::default()
+    };
+    let lease = ServerLease {
+        resource: resource(),
+        capacity: Amount::new(10.0).unwrap(),
+        expires_in: algorithm.lease_length,
+        refresh_in: algorithm.refresh_interval,
+        algorithm: Some(algorithm),
+        told: Told::default(),
+        sequence: request.sequence,
+    };
+    let reply = GetServerCapacityReply {
+        leases: vec![lease],
+        ..GetServerCapacityReply::default()
+    };
+    eu.handle_upstream_reply(&reply, Time::from_secs(2));
+    // Both keep what they have; neither's is given to the other.
+    assert_eq!(ask(&mut eu, "a", 30.0, a, 3), None);
+    assert_eq!(ask(&mut eu, "b", 10.0, b, 3), None);
+    // What `a` had is over at 20 s.
+    assert_eq!(ask(&mut eu, "a", 30.0, None, 21), Some(0.0));
+    assert_eq!(ask(&mut eu, "b", 10.0, b, 21), Some(10.0));
 }
