@@ -30,6 +30,8 @@ pub struct Told {
     pub per_client: Option<Amount>,
     /// The parent is in learning mode, and does not know yet how the whole is divided.
     pub learning: bool,
+    /// The most that may be out below us, as far as the parent knows. Absent: it does not say.
+    pub reserved: Option<Amount>,
     /// What a client in safe mode falls back to.
     pub safe_capacity: Option<SafeCapacity>,
 }
@@ -73,6 +75,12 @@ impl Supply {
         self.told
             .as_ref()
             .is_some_and(|told| told.share.get() > self.capacity.get() * (1.0 + 1e-12))
+    }
+
+    /// Whether more may be out than there is: leases from before the capacity shrank are not over.
+    pub fn runs_down(&self) -> bool {
+        let reserved = self.told.as_ref().and_then(|told| told.reserved);
+        reserved.is_some_and(|reserved| reserved > self.capacity)
     }
 
     /// What a parent says of capacity per client.

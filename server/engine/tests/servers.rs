@@ -346,24 +346,28 @@ fn what_was_out_before_a_restart_and_is_more_than_there_is_now_runs_down_and_goe
         kind: AlgorithmKind::FairShare,
         ..Algorithm::default()
     };
-    let lease = ServerLease {
-        resource: resource(),
-        capacity: Amount::new(10.0).unwrap(),
-        expires_in: algorithm.lease_length,
-        refresh_in: algorithm.refresh_interval,
-        algorithm: Some(algorithm),
-        told: Told::default(),
-        sequence: request.sequence,
-    };
-    let reply = GetServerCapacityReply {
-        leases: vec![lease],
+    let answer = |sequence, reserved| GetServerCapacityReply {
+        leases: vec![ServerLease {
+            resource: resource(),
+            capacity: Amount::new(10.0).unwrap(),
+            expires_in: algorithm.lease_length,
+            refresh_in: algorithm.refresh_interval,
+            algorithm: Some(algorithm.clone()),
+            told: Told {
+                reserved: Amount::new(reserved).ok(),
+                ..Told::default()
+            },
+            sequence,
+        }],
         ..GetServerCapacityReply::default()
     };
-    eu.handle_upstream_reply(&reply, Time::from_secs(2));
-    // Both keep what they have; neither's is given to the other.
+    eu.handle_upstream_reply(&answer(request.sequence, 40.0), Time::from_secs(2));
+    // Both keep what they have; neither's is given to the other, nor made longer.
     assert_eq!(ask(&mut eu, "a", 30.0, a, 3), None);
     assert_eq!(ask(&mut eu, "b", 10.0, b, 3), None);
-    // What `a` had is over at 20 s.
-    assert_eq!(ask(&mut eu, "a", 30.0, None, 21), Some(0.0));
-    assert_eq!(ask(&mut eu, "b", 10.0, b, 21), Some(10.0));
+    // What `a` had is over at 20 s, and the parent says so.
+    let request = eu.poll_upstream_request(1, Time::from_secs(21)).unwrap();
+    eu.handle_upstream_reply(&answer(request.sequence, 10.0), Time::from_secs(21));
+    assert_eq!(ask(&mut eu, "a", 30.0, None, 22), Some(0.0));
+    assert_eq!(ask(&mut eu, "b", 10.0, b, 22), Some(10.0));
 }

@@ -37,8 +37,8 @@ impl Resource {
     }
 
     /// Whether a holder can only be told to keep what it has: there is no lease yet, or a lease
-    /// that does not cover what the holder says it has. The parent may not have heard of it yet; or
-    /// our predecessor's lease was shrunk while more was out, and what was out runs down.
+    /// that does not cover what the holder says it has, which the parent may not have heard of yet;
+    /// or our predecessor's lease was shrunk while more was out, and what was out runs down.
     pub(super) fn must_wait_for_parent(
         &self,
         slot: Option<Slot>,
@@ -59,6 +59,12 @@ impl Resource {
         let news = ask.word() > held;
         if !news && !holding.is_some_and(|holding| holding.pending) {
             return false;
+        }
+        if self.supply.runs_down() && !ask.word().is_zero() {
+            // What our predecessor had given under its larger lease must not be made longer, and
+            // we cannot tell it from the rest. It is over by the time the parent says so; what is
+            // not over then fits, and is confirmed.
+            return true;
         }
         let mut others = *self.table.reserved();
         others.subtract(held);

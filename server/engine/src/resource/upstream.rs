@@ -377,6 +377,7 @@ impl Resource {
                 bands,
                 per_client: rule.per_client().filter(|_| is_known),
                 learning: !is_known,
+                reserved: Some(holding.reserved()),
                 safe_capacity: Some(answer.safe_capacity),
             },
             sequence: Some(holding.sequence).filter(|sequence| *sequence > 0),

@@ -174,6 +174,7 @@ fn server_lease_message(
         share: Some(lease.told.share.get()),
         per_client: lease.told.per_client.map(Amount::get),
         learning: lease.told.learning.then_some(true),
+        reserved: lease.told.reserved.map(Amount::get),
     }
 }
 
@@ -400,6 +401,7 @@ fn server_lease(
             bands,
             per_client,
             learning: told.learning.unwrap_or_default(),
+            reserved: amount("reserved", told.reserved)?,
             safe_capacity,
         },
         sequence: told.sequence,

@@ -95,6 +95,7 @@ fn an_answer_arrives_as_it_was_sent() {
             bands: vec![(0, amount(15.0)), (9, amount(25.0))],
             per_client: Some(amount(1.5)),
             learning: true,
+            reserved: Some(amount(55.0)),
             safe_capacity: Some(SafeCapacity::Unlimited),
         },
         sequence: Some(8),
