@@ -261,9 +261,14 @@ pub fn solve(algorithm: &Algorithm, bands: &Bands, supply: &Supply, demand: &Dem
 
 /// Divides what there is by the template's algorithm among everyone.
 pub fn solve_for_all(algorithm: &Algorithm, bands: &Bands, supply: &Supply) -> Rule {
-    solve_for(algorithm, bands, supply, || {
+    let rule = solve_for(algorithm, bands, supply, || {
         bands.iter().map(|(band, _)| band)
-    })
+    });
+    match rule {
+        // So that rules for everyone can be compared, however many bands there were.
+        Rule::Band(band, share) => Rule::Bands(BTreeMap::from([(band, share)])),
+        rule => rule,
+    }
 }
 
 fn solve_for<I: Iterator<Item = i64>>(

@@ -176,6 +176,12 @@ impl DemandCurve {
             chords.extend(Chord::between(worst.farthest, worst.to, index));
         }
         points.sort_by(|a, b| a.level.total_cmp(&b.level));
+        // No more than an amount can be is told, which is an under-estimate.
+        for point in &mut points {
+            point.level = point.level.min(Amount::MAX.get());
+            point.demand = point.demand.min(Amount::MAX.get());
+        }
+        points.dedup_by(|later, earlier| later.level <= earlier.level);
         Self::concave(points)
     }
 

@@ -92,6 +92,16 @@ impl Leases {
         older.fold(self.newest.expires_at, Time::min)
     }
 
+    /// Ends each lease by then, at the latest.
+    pub fn end_by(&mut self, time: Time) {
+        let earlier = |lease: Lease| Lease {
+            expires_at: lease.expires_at.min(time),
+            ..lease
+        };
+        self.newest = earlier(self.newest);
+        self.change_older(|lease| Some(earlier(lease)));
+    }
+
     /// When the last of the leases ends.
     pub fn last_expiry(&self) -> Time {
         let older = self.older.as_slice().iter().map(|lease| lease.expires_at);

@@ -293,6 +293,17 @@ impl LeaseTable {
         Some(result)
     }
 
+    /// Ends every lease by then, at the latest. O(n).
+    pub fn end_all_by(&mut self, time: Time) {
+        for chunk in 0..self.chunks.len() {
+            let places = self.chunks.get(chunk).map_or(0, Vec::len);
+            for place in 0..places {
+                let slot = Slot(u32::try_from(chunk * CHUNK + place).unwrap_or(u32::MAX));
+                self.change_leases(slot, |leases| leases.end_by(time));
+            }
+        }
+    }
+
     /// Changes what a holder asks for.
     pub fn change_demand(&mut self, slot: Slot, demand: Demand) {
         if let Some(holding) = self.get_mut(slot) {

@@ -1,6 +1,7 @@
 //! What there is to share of a resource, and until when.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::template::SafeCapacity;
@@ -32,6 +33,8 @@ pub struct Told {
     pub learning: bool,
     /// The most that may be out below us, as far as the parent knows. Absent: it does not say.
     pub reserved: Option<Amount>,
+    /// How long leases last that are out below us, as far as the parent knows.
+    pub reserved_for: Option<Duration>,
     /// What a client in safe mode falls back to.
     pub safe_capacity: Option<SafeCapacity>,
 }

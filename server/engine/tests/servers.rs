@@ -21,7 +21,7 @@ use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
 };
-use doorward_engine::request::{Ask, GetCapacity, Has, ReleaseCapacity};
+use doorward_engine::request::{Ask, GetCapacity, Has, Refusal, RefusalReason, ReleaseCapacity};
 use doorward_engine::supply::Told;
 use doorward_engine::template::{Algorithm, AlgorithmKind, SafeCapacity, TemplateSpec, Templates};
 use doorward_engine::time::Time;
@@ -370,4 +370,82 @@ fn what_was_out_before_a_restart_and_is_more_than_there_is_now_runs_down_and_goe
     eu.handle_upstream_reply(&answer(request.sequence, 10.0), Time::from_secs(21));
     assert_eq!(ask(&mut eu, "a", 30.0, None, 22), Some(0.0));
     assert_eq!(ask(&mut eu, "b", 10.0, b, 22), Some(10.0));
+}
+
+#[test]
+fn what_a_child_says_cannot_break_its_parent() {
+    let mut spec = TemplateSpec {
+        identifier_glob: Some("r".to_owned()),
+        capacity: Some(100.0),
+        kind: Some(AlgorithmKind::FairShare),
+        lease_length: Some(Duration::from_secs(3600)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        learning_mode_duration: Some(Duration::ZERO),
+        ..TemplateSpec::default()
+    };
+    spec.parameters = vec![("decay_factor".to_owned(), Some("100".to_owned()))];
+    let mut root = node("root", Some(100.0));
+    root.handle_templates(Templates::parse(&[spec]).unwrap(), Time::from_secs(1));
+    // A height, to the power of which the factor leaves every clock.
+    let lease = granted(&mut root, &asking("a", u64::MAX, 1, u32::MAX), 1);
+    assert!(lease.refresh_in < lease.expires_in);
+    assert_eq!(lease.capacity.get(), 10.0);
+}
+
+#[test]
+fn one_who_wants_more_than_can_be_told_does_not_spoil_it_for_the_others() {
+    let mut root = node("root", Some(100.0));
+    let mut eu = node("eu", None);
+    let now = Time::from_secs(1);
+    for (client, wants) in [("a", Amount::MAX.get()), ("b", 2.0)] {
+        let request = GetCapacity {
+            client: HolderName::new(client).unwrap(),
+            sequence: None,
+            asks: vec![Ask {
+                resource: resource(),
+                priority: 0,
+                wants: Amount::new(wants).unwrap(),
+                has: None,
+            }],
+        };
+        eu.handle_get_capacity(&request, now);
+    }
+    let request = eu.poll_upstream_request(1, now).unwrap();
+    for band in request.asks[0].demand.bands() {
+        let levels: Vec<f64> = band.curve.points().iter().map(|p| p.level).collect();
+        let demands: Vec<f64> = band.curve.points().iter().map(|p| p.demand).collect();
+        let told = DemandCurve::parse(&levels, &demands, band.wants, band.clients);
+        assert_eq!(told.as_ref(), Ok(&band.curve));
+    }
+    assert_eq!(granted(&mut root, &request, 1).capacity.get(), 100.0);
+}
+
+#[test]
+fn a_parent_that_is_not_ready_after_it_refused_is_asked_in_rounds() {
+    let mut eu = node("eu", None);
+    let child = asking("leaf", 1, 1, 1);
+    let mut now = Time::from_secs(1);
+    let _waits = eu.handle_get_server_capacity(&child, Via::Stream, now);
+    let mut asks = 0;
+    for step in 0..20_000_u64 {
+        now = Time::from_nanos(1_000_000_000 + step * 1_000_000);
+        if let Some(request) = eu.poll_upstream_request(1, now) {
+            asks += 1;
+            let reason = if step == 0 {
+                RefusalReason::UnknownResource
+            } else {
+                RefusalReason::NotReady
+            };
+            let refused = vec![Refusal {
+                resource: request.asks[0].resource.clone(),
+                reason,
+            }];
+            let reply = GetServerCapacityReply {
+                refused,
+                ..GetServerCapacityReply::default()
+            };
+            eu.handle_upstream_reply(&reply, now);
+        }
+    }
+    assert!((2..200).contains(&asks), "{asks} in 20 s");
 }

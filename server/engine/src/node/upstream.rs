@@ -106,7 +106,7 @@ impl Node {
             .take(RESOURCES_PER_REQUEST_MAX)
             .map(|(_, id)| id.clone())
             .collect();
-        let sequence = wall_micros.max(self.upstream.sequence + 1);
+        let sequence = wall_micros.max(self.upstream.sequence.saturating_add(1));
         self.upstream.sequence = sequence;
         let mut request = GetServerCapacity {
             server,

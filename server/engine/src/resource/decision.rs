@@ -35,6 +35,9 @@ use crate::time::Time;
 /// A shortfall below this part of the share, or of the capacity, is rounding, not waiting.
 const ROUNDING: f64 = 1e-12;
 
+/// How many times as many bands child servers may bring together as clients may.
+const CHILDREN_BANDS_FACTOR: usize = 64;
+
 /// A decision, before it becomes a lease.
 #[derive(Clone, Copy, Debug)]
 struct Grant {
@@ -177,7 +180,14 @@ impl Resource {
             .take(different)
             .filter(|band| self.bands.get(*band).is_none())
             .count();
-        if new > 0 && self.bands.len() + new > limits.bands_per_resource_max {
+        // A child's bands are those of many clients, who are not to suffer from what one of them, or
+        // another child's, asks; its own server has seen to it that they are not too many.
+        let many = limits.bands_per_resource_max
+            * match ask.holder.kind {
+                HolderKind::Client => 1,
+                HolderKind::Server => CHILDREN_BANDS_FACTOR,
+            };
+        if new > 0 && self.bands.len() + new > many {
             return Err(RefusalReason::TooManyBands(self.bands.len()));
         }
         Ok(())
@@ -501,8 +511,10 @@ impl Resource {
                     .algorithm
                     .decay_factor
                     .powi(i32::try_from(report.height.min(HEIGHT_MAX)).unwrap_or_default());
-                let interval = self.algorithm.refresh_interval.mul_f64(decay);
-                interval.clamp(INTERVAL_MIN.max(floor + floor / 16), INTERVAL_MAX)
+                // As numbers, which cannot overflow: the height is the child's word.
+                let seconds = self.algorithm.refresh_interval.as_secs_f64() * decay;
+                let interval = Duration::from_secs_f64(seconds.min(INTERVAL_MAX.as_secs_f64()));
+                interval.max(INTERVAL_MIN).max(floor + floor / 16)
             }
         };
         let newest = holding.newest();

@@ -14,6 +14,7 @@ use crate::lease::{Lease, Leases};
 use crate::lease_table::{Holding, Slot};
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
+use crate::template::DURATION_MAX;
 use crate::time::Time;
 
 /// A lease that ends sooner is over by the time its holder hears of it.
@@ -140,7 +141,9 @@ impl Resource {
         let length = self.algorithm.lease_length;
         match &self.upstream {
             // How long leases are is not known yet.
-            Some(upstream) if !upstream.knows_algorithm => expires_in.unwrap_or(length),
+            Some(upstream) if !upstream.knows_algorithm => {
+                expires_in.unwrap_or(length).min(DURATION_MAX)
+            }
             _ => expires_in.unwrap_or(length).min(length),
         }
     }

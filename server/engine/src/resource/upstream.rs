@@ -149,7 +149,8 @@ impl Resource {
         }
         let nobody = self.table.is_empty();
         if let Some((_, until)) = upstream.refused {
-            return Some(until).filter(|_| !nobody);
+            let asked = upstream.asked.map_or(Time::ZERO, |asked| asked.sent_at);
+            return Some(until.max(asked + pace.round)).filter(|_| !nobody);
         }
         let Some(asked) = upstream.asked else {
             return Some(Time::ZERO).filter(|_| !nobody);
@@ -227,7 +228,8 @@ impl Resource {
             return Ok(Applied::Stale);
         };
         let Some(asked) = upstream.asked else {
-            return Err("it was not asked for".to_owned());
+            // An answer to what was given back, and is wanted again.
+            return Ok(Applied::Stale);
         };
         match lease.sequence {
             Some(sequence) if sequence < asked.sequence => return Ok(Applied::Stale),
@@ -257,12 +259,18 @@ impl Resource {
         upstream.parent_tells_algorithm = lease.algorithm.is_some();
         let own = || self.template.as_ref().map(|template| &template.algorithm);
         let algorithm = lease.algorithm.as_ref().or_else(own).cloned();
+        let was_overcommitted = self.overcommitted().is_some();
         if let Some(algorithm) = algorithm.filter(|given| first || *given != self.algorithm) {
             self.set_algorithm(algorithm, now);
         }
         if first {
-            // Until now, how long to learn was not known.
+            // Until now, how long to learn was not known, nor how long leases are.
             self.learn(now);
+            let length = self.algorithm.lease_length;
+            self.table.end_all_by(now + length);
+            // Leases of our predecessor may be longer than they are now.
+            let out = now + lease.told.reserved_for.unwrap_or_default();
+            self.learning_until = self.learning_until.map(|until| until.max(out));
         }
         // What it may have no more of, it may have for as long as it was promised before.
         let promised = self.supply.expires_at.unwrap_or(expires_at);
@@ -281,7 +289,8 @@ impl Resource {
             let next = now + 2 * lease.refresh_in;
             self.learning_until = self.learning_until.map(|until| until.max(next));
         }
-        self.set_supply(Supply::of_parent(lease.capacity, expires_at, told));
+        let supply = Supply::of_parent(lease.capacity, expires_at, told);
+        self.change_supply(supply, was_overcommitted);
         Ok(Applied::InForce)
     }
 
@@ -291,6 +300,7 @@ impl Resource {
             return false;
         };
         upstream.in_flight = false;
+        upstream.refused = None;
         upstream.refresh_at = now + NONSENSE_LENGTH;
         !std::mem::replace(&mut upstream.nonsense, true)
     }
@@ -304,6 +314,7 @@ impl Resource {
         upstream.in_flight = false;
         if reason == RefusalReason::NotReady {
             upstream.parent_not_ready = true;
+            upstream.refused = None;
             return false;
         }
         let is_news = upstream.refused.is_none();
@@ -378,6 +389,7 @@ impl Resource {
                 per_client: rule.per_client().filter(|_| is_known),
                 learning: !is_known,
                 reserved: Some(holding.reserved()),
+                reserved_for: Some(holding.reserved_until().since(asked_at)),
                 safe_capacity: Some(answer.safe_capacity),
             },
             sequence: Some(holding.sequence).filter(|sequence| *sequence > 0),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
+use doorward_engine::claim::Subclients;
 use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::DemandCurve;
 use doorward_engine::id::{HolderName, ResourceId};
@@ -15,7 +16,7 @@ use doorward_engine::request::server::{
 use doorward_engine::request::{Refusal, RefusalReason};
 use doorward_engine::supply::Told;
 use doorward_engine::template::{
-    Algorithm, AlgorithmKind, SafeCapacity, Shrink, TemplateSpec, Templates,
+    Algorithm, AlgorithmKind, DURATION_MAX, SafeCapacity, Shrink, TemplateSpec, Templates,
 };
 use doorward_proto::doorman as wire;
 use prost::Message;
@@ -114,8 +115,15 @@ fn band(wanted: &wire::PriorityBandAggregate) -> Result<BandDemand, String> {
             wanted.num_clients
         ));
     }
-    // Up to 2⁵³ exactly, which is more clients than there are.
+    // Exactly, since it is no more than the most there may be.
     let told = wanted.num_clients as f64;
+    if told > Subclients::MAX.get() {
+        return Err(format!(
+            "num_clients is {}; at most {}",
+            wanted.num_clients,
+            Subclients::MAX.get()
+        ));
+    }
     let curve = if wanted.level.is_empty() && wanted.demand.is_empty() {
         // Counts and sums only: one claim of so many equals.
         let clients = if wants.is_zero() { told } else { told.max(1.0) };
@@ -175,6 +183,7 @@ fn server_lease_message(
         per_client: lease.told.per_client.map(Amount::get),
         learning: lease.told.learning.then_some(true),
         reserved: lease.told.reserved.map(Amount::get),
+        reserved_for_ms: lease.told.reserved_for.map(millis),
     }
 }
 
@@ -402,6 +411,9 @@ fn server_lease(
             per_client,
             learning: told.learning.unwrap_or_default(),
             reserved: amount("reserved", told.reserved)?,
+            reserved_for: told
+                .reserved_for_ms
+                .map(|millis| Duration::from_millis(millis).min(DURATION_MAX)),
             safe_capacity,
         },
         sequence: told.sequence,

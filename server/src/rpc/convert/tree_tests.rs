@@ -96,6 +96,7 @@ fn an_answer_arrives_as_it_was_sent() {
             per_client: Some(amount(1.5)),
             learning: true,
             reserved: Some(amount(55.0)),
+            reserved_for: Some(Duration::from_millis(70_000)),
             safe_capacity: Some(SafeCapacity::Unlimited),
         },
         sequence: Some(8),
