@@ -324,8 +324,11 @@ impl Upstream {
                     self.succeed(ParentLink::Poll);
                 }
             }
-            if !std::mem::replace(&mut well, true) {
-                // Nothing is due: what is known of the parent is that it is there.
+            let is_idle = self
+                .node
+                .read(|node, _| node.poll_upstream_timeout().is_none());
+            if is_idle && !std::mem::replace(&mut well, true) {
+                // There is nothing to ask: what is known of the parent is that it is there.
                 self.succeed(ParentLink::Poll);
             }
             tokio::select! {
