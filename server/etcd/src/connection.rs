@@ -1,0 +1,141 @@
+//! Calls that end in time, at whichever endpoint works.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
+use tracing::debug;
+
+use crate::config::{Config, Endpoint};
+use crate::error::Error;
+
+/// How often a connection is pinged while something waits on it, and how long for an answer: a
+/// member that hangs is noticed in the sum of both.
+const PING: (Duration, Duration) = (Duration::from_millis(500), Duration::from_millis(1_000));
+
+/// To one endpoint at a time. One that fails is left for the next one.
+pub struct Connection {
+    config: Arc<Config>,
+    /// Which of the endpoints is in use, or comes next.
+    turn: usize,
+    client: Option<Client>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("endpoint", &self.endpoint())
+            .field("connected", &self.client.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// To an endpoint by chance first, so that not all go to the same one. Connects when it is
+    /// first used.
+    pub fn new(config: Arc<Config>) -> Self {
+        let turn = rand::random_range(0..config.endpoints.len().max(1));
+        Self {
+            config,
+            turn,
+            client: None,
+        }
+    }
+
+    /// The endpoint in use, or the one that comes next.
+    pub fn endpoint(&self) -> &str {
+        self.config
+            .endpoints
+            .get(self.turn)
+            .map_or("nowhere", Endpoint::as_str)
+    }
+
+    /// How many endpoints there are.
+    pub fn endpoints(&self) -> usize {
+        self.config.endpoints.len()
+    }
+
+    /// Asks etcd, within the configured time. `what` names the question, for people.
+    ///
+    /// # Errors
+    ///
+    /// If it does not answer in time, or says no. If it may be the endpoint's fault, the next call
+    /// goes to the next one.
+    pub async fn call<T>(
+        &mut self,
+        what: &'static str,
+        ask: impl AsyncFnOnce(&mut Client) -> Result<T, etcd_client::Error>,
+    ) -> Result<T, Error> {
+        let timeout = self.config.call_timeout;
+        let asking = async {
+            if self.client.is_none() {
+                let client = self.connect().await?;
+                self.client = Some(client);
+            }
+            let endpoint = self.endpoint().to_owned();
+            match &mut self.client {
+                Some(client) => ask(client)
+                    .await
+                    .map_err(|error| Error::of(&endpoint, what, &error)),
+                None => Err(Error::Unreachable {
+                    endpoint,
+                    what,
+                    problem: "there is no connection".to_owned(),
+                }),
+            }
+        };
+        let answer = match tokio::time::timeout(timeout, asking).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Error::Unreachable {
+                endpoint: self.endpoint().to_owned(),
+                what,
+                problem: format!("no answer within {timeout:?}"),
+            }),
+        };
+        match &answer {
+            Ok(_) | Err(Error::LeaseGone) => {}
+            // Refused here may be refused everywhere. But a token that is out of date, say, is
+            // renewed only by a new connection.
+            Err(error) => {
+                debug!(%error, "leaving the endpoint");
+                self.leave();
+            }
+        }
+        answer
+    }
+
+    /// Leaves the endpoint: the next call goes to the next one.
+    pub fn leave(&mut self) {
+        self.client = None;
+        self.turn = (self.turn + 1) % self.config.endpoints.len().max(1);
+    }
+
+    async fn connect(&self) -> Result<Client, Error> {
+        let endpoint = self.endpoint();
+        let mut options = ConnectOptions::new()
+            .with_connect_timeout(self.config.call_timeout)
+            .with_keep_alive(PING.0, PING.1)
+            .with_keep_alive_while_idle(false)
+            // A member without a leader says so, and ends watches, instead of being silent.
+            .with_require_leader(true);
+        if let Some(user) = &self.config.user {
+            options = options
+                .with_user(&user.name, &user.password)
+                .with_auto_token_refresh(true);
+        }
+        if endpoint.starts_with("https:") {
+            let mut tls = TlsOptions::new();
+            if let Some(ca) = &self.config.tls.ca {
+                tls = tls.ca_certificate(Certificate::from_pem(ca));
+            }
+            if let Some((certificate, key)) = &self.config.tls.identity {
+                tls = tls.identity(Identity::from_pem(certificate, key));
+            }
+            options = options.with_tls(tls);
+        }
+        Client::connect([endpoint], Some(options))
+            .await
+            .map_err(|error| Error::of(endpoint, "connect", &error))
+    }
+}

@@ -1,0 +1,154 @@
+//! Where the servers of a node are, and which of them is the master.
+
+use std::sync::Arc;
+
+use etcd_client::{Client, GetOptions};
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::follow::{Entry, View};
+use crate::layout::NodeKeys;
+
+/// What stands under a node's master key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Master {
+    /// Where it is, `host:port`.
+    pub address: String,
+    /// Which process it is: another one each time a server starts.
+    pub server: String,
+}
+
+/// What stands under a node's term key: a mastership, as its master last confirmed it. It stays when
+/// the mastership is over, so that a successor knows until when its predecessor may believe in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Term {
+    /// The epoch: the revision at which the master key came to be.
+    pub epoch: u64,
+    /// Where the master is.
+    pub address: String,
+    /// Which process it is.
+    pub server: String,
+    /// How long the master may believe in it without confirming it again, at most.
+    pub length_ms: u64,
+    /// The master has given it up, and decides nothing any more.
+    pub resigned: bool,
+}
+
+/// A server's place in the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// It has no parent.
+    Root,
+    /// It has a parent, and child servers.
+    Regional,
+    /// It has a parent, and no child servers.
+    Leaf,
+}
+
+impl Role {
+    /// `root`, `regional` or `leaf`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::Regional => "regional",
+            Self::Leaf => "leaf",
+        }
+    }
+}
+
+/// What a server says of itself, under its own key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registration {
+    /// Its node.
+    pub node: String,
+    /// Where it serves gRPC, `host:port`.
+    pub address: String,
+    /// Where its pages are, if they are anywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_address: Option<String>,
+    /// Which process it is.
+    pub server: String,
+    /// Its place in the tree, as far as it knows.
+    pub role: Role,
+    /// How many nodes are above its own; absent as long as it does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<u32>,
+    /// Its version.
+    pub version: String,
+}
+
+/// The servers of a node, as etcd has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Servers {
+    /// The master, and its epoch.
+    pub master: Option<(Master, u64)>,
+    /// Its last mastership, if there ever was one.
+    pub term: Option<Term>,
+    /// All that are there, by address.
+    pub servers: Vec<Registration>,
+}
+
+impl Servers {
+    /// Reads what stands under a node's keys. What makes no sense is passed over: it is not ours.
+    pub fn of_view(keys: &NodeKeys, view: &View) -> Self {
+        let master = view.entries.get(&keys.master()).and_then(|entry| {
+            let epoch = u64::try_from(entry.create_revision).ok()?;
+            Some((parse(entry)?, epoch))
+        });
+        let prefix = keys.servers();
+        let registered = view
+            .entries
+            .iter()
+            .filter(|(key, _)| key.starts_with(&prefix));
+        Self {
+            master,
+            term: view.entries.get(&keys.term()).and_then(parse),
+            servers: registered.filter_map(|(_, entry)| parse(entry)).collect(),
+        }
+    }
+
+    /// Where to ask: the master first, then the others.
+    pub fn addresses(&self) -> Vec<String> {
+        let master = self.master.iter().map(|(master, _)| &master.address);
+        let mut addresses: Vec<String> = Vec::with_capacity(self.servers.len() + 1);
+        for address in master.chain(self.servers.iter().map(|server| &server.address)) {
+            if !addresses.contains(address) {
+                addresses.push(address.clone());
+            }
+        }
+        addresses
+    }
+}
+
+fn parse<T: for<'a> Deserialize<'a>>(entry: &Entry) -> Option<T> {
+    serde_json::from_slice(&entry.value).ok()
+}
+
+/// Asks once for the servers of a node.
+///
+/// # Errors
+///
+/// If none of the endpoints answers.
+pub async fn resolve(config: &Arc<Config>, keys: &NodeKeys) -> Result<Servers, Error> {
+    let mut connection = Connection::new(Arc::clone(config));
+    let mut attempts = connection.endpoints().max(1);
+    loop {
+        let prefix = keys.prefix().to_owned();
+        let answer = connection
+            .call("get", async move |client: &mut Client| {
+                client
+                    .get(prefix, Some(GetOptions::new().with_prefix()))
+                    .await
+            })
+            .await;
+        attempts -= 1;
+        match answer {
+            Ok(answer) => return Ok(Servers::of_view(keys, &View::of_answer(&answer))),
+            Err(error) if attempts == 0 => return Err(error),
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Under which keys things stand.
+//!
+//! ```text
+//! {prefix}/{node}/master              who is the master; goes with its lease
+//! {prefix}/{node}/term                the last mastership; stays
+//! {prefix}/{node}/servers/{address}   a server that is there; goes with its lease
+//! {key}                               the templates
+//! {key}/good                          the last templates that were in force
+//! {key}/history/{number}              every version that was written through the command line
+//! ```
+//!
+//! Values are JSON, but for the templates themselves, which are the document as operators write it.
+
+/// Where nodes stand, unless the operator says otherwise.
+pub const DEFAULT_PREFIX: &str = "/doorward/nodes";
+
+/// Where the templates stand, unless the operator says otherwise.
+pub const DEFAULT_TEMPLATES: &str = "/doorward/templates";
+
+/// The keys of one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeKeys {
+    root: String,
+}
+
+impl NodeKeys {
+    /// The keys of a node under a prefix.
+    pub fn new(prefix: &str, node: &str) -> Self {
+        // A name may hold what separates names here.
+        let node = node.replace('%', "%25").replace('/', "%2F");
+        Self {
+            root: format!("{}/{node}/", prefix.trim_end_matches('/')),
+        }
+    }
+
+    /// What all keys of the node begin with.
+    pub fn prefix(&self) -> &str {
+        &self.root
+    }
+
+    /// Who is the master.
+    pub fn master(&self) -> String {
+        format!("{}master", self.root)
+    }
+
+    /// The last mastership.
+    pub fn term(&self) -> String {
+        format!("{}term", self.root)
+    }
+
+    /// What the keys of all servers begin with.
+    pub fn servers(&self) -> String {
+        format!("{}servers/", self.root)
+    }
+
+    /// A server that is there.
+    pub fn server(&self, address: &str) -> String {
+        format!("{}servers/{address}", self.root)
+    }
+}
+
+/// The keys of templates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateKeys {
+    key: String,
+}
+
+impl TemplateKeys {
+    /// The keys that belong to the templates under a key.
+    pub fn new(key: &str) -> Self {
+        Self {
+            key: key.trim_end_matches('/').to_owned(),
+        }
+    }
+
+    /// The templates.
+    pub fn document(&self) -> &str {
+        &self.key
+    }
+
+    /// The last templates that were in force.
+    pub fn good(&self) -> String {
+        format!("{}/good", self.key)
+    }
+
+    /// What the keys of all versions begin with.
+    pub fn history(&self) -> String {
+        format!("{}/history/", self.key)
+    }
+
+    /// A version. Numbers sort as their keys do.
+    pub fn version(&self, number: u64) -> String {
+        format!("{}/history/{number:020}", self.key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_node_has_keys_of_another() {
+        let keys = |node| NodeKeys::new("/p/", node);
+        assert_eq!(keys("eu").master(), "/p/eu/master");
+        assert_eq!(keys("eu").server("h:1"), "/p/eu/servers/h:1");
+        for (a, b) in [
+            ("a", "a/servers"),
+            ("a", "ab"),
+            ("a/b", "a%2Fb"),
+            ("a", "a/"),
+        ] {
+            let (a, b) = (keys(a), keys(b));
+            assert!(!a.prefix().starts_with(b.prefix()), "{a:?} {b:?}");
+            assert!(!b.prefix().starts_with(a.prefix()), "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn versions_sort_by_their_number() {
+        let keys = TemplateKeys::new("/t");
+        assert!(keys.version(9) < keys.version(10));
+        assert!(keys.version(u64::MAX).starts_with(&keys.history()));
+    }
+}
