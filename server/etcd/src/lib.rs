@@ -14,6 +14,8 @@ pub mod config;
 pub mod connection;
 pub mod directory;
 pub mod error;
+#[cfg(feature = "flags")]
+pub mod flags;
 pub mod follow;
 pub mod layout;
 

@@ -1,0 +1,260 @@
+//! The flags of every program that reaches etcd.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use thiserror::Error;
+
+use crate::config::{Config, Endpoint, EndpointError, Tls, TlsFileError, User};
+use crate::layout;
+
+/// How etcd is reached.
+#[derive(Clone, Debug, Default, Args)]
+pub struct EtcdFlags {
+    /// Members of an etcd cluster, separated by commas: http://HOST:PORT or https://HOST:PORT.
+    #[arg(
+        long = "etcd-endpoints", help_heading = "etcd",
+        value_name = "URL",
+        env = "DOORWARD_ETCD_ENDPOINTS", hide_env_values = true,
+        value_delimiter = ',',
+        value_parser = Endpoint::parse
+    )]
+    pub endpoints: Vec<Endpoint>,
+
+    /// What the keys of all nodes begin with in etcd: masters, and who is there.
+    #[arg(
+        long = "election-prefix",
+        help_heading = "etcd",
+        value_name = "KEY",
+        env = "DOORWARD_ELECTION_PREFIX",
+        hide_env_values = true,
+        default_value = layout::DEFAULT_PREFIX,
+        value_parser = key
+    )]
+    pub prefix: String,
+
+    /// The authority that vouches for etcd's certificates, a PEM file; needed with https.
+    #[arg(
+        long = "etcd-ca",
+        help_heading = "etcd",
+        value_name = "FILE",
+        env = "DOORWARD_ETCD_CA",
+        hide_env_values = true
+    )]
+    pub ca: Option<PathBuf>,
+
+    /// Our own certificate, if etcd asks for one, a PEM file.
+    #[arg(
+        long = "etcd-cert",
+        help_heading = "etcd",
+        value_name = "FILE",
+        env = "DOORWARD_ETCD_CERT",
+        hide_env_values = true
+    )]
+    pub cert: Option<PathBuf>,
+
+    /// The key of our own certificate, a PEM file.
+    #[arg(
+        long = "etcd-key",
+        help_heading = "etcd",
+        value_name = "FILE",
+        env = "DOORWARD_ETCD_KEY",
+        hide_env_values = true
+    )]
+    pub key: Option<PathBuf>,
+
+    /// Who we are to etcd, if it has users.
+    #[arg(
+        long = "etcd-user",
+        help_heading = "etcd",
+        value_name = "NAME",
+        env = "DOORWARD_ETCD_USER",
+        hide_env_values = true
+    )]
+    pub user: Option<String>,
+
+    /// A file with the password of --etcd-user, and nothing else.
+    #[arg(
+        long = "etcd-password-file",
+        help_heading = "etcd",
+        value_name = "FILE",
+        env = "DOORWARD_ETCD_PASSWORD_FILE",
+        hide_env_values = true
+    )]
+    pub password_file: Option<PathBuf>,
+}
+
+/// Flags that cannot be used.
+#[derive(Debug, Error)]
+pub enum FlagsError {
+    /// TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsFileError),
+    /// An endpoint.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// TLS that can be of no use, or is missing.
+    #[error("{0}")]
+    Useless(&'static str),
+    /// The password.
+    #[error("cannot read the password from {path}: {why}")]
+    Password {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: std::io::Error,
+    },
+}
+
+impl EtcdFlags {
+    /// How etcd is reached. None: no endpoints are given, so it is not used.
+    ///
+    /// # Errors
+    ///
+    /// If the flags contradict each other, or a file they name cannot be used.
+    pub fn config(&self) -> Result<Option<Config>, FlagsError> {
+        let has_tls = self.ca.is_some() || self.cert.is_some() || self.key.is_some();
+        if self.endpoints.is_empty() {
+            return if has_tls || self.user.is_some() || self.password_file.is_some() {
+                Err(FlagsError::Useless(
+                    "TLS and credentials for etcd are given, but not where it is: see \
+                     --etcd-endpoints",
+                ))
+            } else {
+                Ok(None)
+            };
+        }
+        let tls_endpoints = self.endpoints.iter().filter(|endpoint| endpoint.is_tls());
+        match (tls_endpoints.count(), has_tls) {
+            (0, true) => {
+                return Err(FlagsError::Useless(
+                    "TLS for etcd is given, but no endpoint is https: see --etcd-endpoints",
+                ));
+            }
+            (1.., _) if self.ca.is_none() => {
+                return Err(FlagsError::Useless(
+                    "an endpoint of etcd is https, but nobody vouches for it: give --etcd-ca",
+                ));
+            }
+            _ => {}
+        }
+        let user = match (&self.user, &self.password_file) {
+            (None, None) => None,
+            (Some(name), Some(path)) => {
+                let password =
+                    std::fs::read_to_string(path).map_err(|why| FlagsError::Password {
+                        path: path.clone(),
+                        why,
+                    })?;
+                Some(User {
+                    name: name.clone(),
+                    password: password.trim_end_matches(['\r', '\n']).to_owned(),
+                })
+            }
+            _ => {
+                return Err(FlagsError::Useless(
+                    "--etcd-user and --etcd-password-file are needed both, or neither",
+                ));
+            }
+        };
+        Ok(Some(Config {
+            tls: Tls::read(
+                self.ca.as_deref(),
+                self.cert.as_deref(),
+                self.key.as_deref(),
+            )?,
+            user,
+            ..Config::new(self.endpoints.clone())
+        }))
+    }
+}
+
+/// A key, or what keys begin with.
+pub fn key(text: &str) -> Result<String, String> {
+    let trimmed = text.trim_end_matches('/');
+    if trimmed.is_empty() || trimmed.contains(char::is_control) {
+        Err("give a key, as in /doorward/nodes".to_owned())
+    } else {
+        Ok(trimmed.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Flags {
+        #[command(flatten)]
+        etcd: EtcdFlags,
+    }
+
+    fn config(arguments: &[&str]) -> Result<Option<Config>, FlagsError> {
+        let flags = Flags::parse_from(std::iter::once(&"test").chain(arguments));
+        flags.etcd.config()
+    }
+
+    #[test]
+    fn without_endpoints_etcd_is_not_used() {
+        assert_eq!(config(&[]).unwrap(), None);
+        let config = config(&["--etcd-endpoints", "a:1,http://b:2"])
+            .unwrap()
+            .unwrap();
+        assert_eq!(config.endpoints.len(), 2);
+        assert_eq!(config.user, None);
+    }
+
+    #[test]
+    fn a_password_is_read_without_the_end_of_its_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("password");
+        std::fs::write(&file, "a b\n").unwrap();
+        let file = file.to_str().unwrap();
+        let flags = [
+            "--etcd-endpoints",
+            "a:1",
+            "--etcd-user",
+            "ann",
+            "--etcd-password-file",
+            file,
+        ];
+        let user = config(&flags).unwrap().unwrap().user.unwrap();
+        assert_eq!((user.name.as_str(), user.password.as_str()), ("ann", "a b"));
+    }
+
+    #[test]
+    fn flags_that_contradict_each_other_say_what_to_do() {
+        for (flags, problem) in [
+            (&["--etcd-user", "ann"][..], "see --etcd-endpoints"),
+            (
+                &["--etcd-endpoints", "a:1", "--etcd-ca", "x"],
+                "no endpoint is https",
+            ),
+            (&["--etcd-endpoints", "https://a:1"], "give --etcd-ca"),
+            (
+                &["--etcd-endpoints", "a:1", "--etcd-user", "ann"],
+                "both, or neither",
+            ),
+            (
+                &[
+                    "--etcd-endpoints",
+                    "a:1",
+                    "--etcd-user",
+                    "a",
+                    "--etcd-password-file",
+                    "/none",
+                ],
+                "cannot read the password from /none",
+            ),
+            (
+                &["--etcd-endpoints", "https://a:1", "--etcd-ca", "/none"],
+                "cannot read /none",
+            ),
+        ] {
+            let error = config(flags).unwrap_err().to_string();
+            assert!(error.contains(problem), "{flags:?}: {error}");
+        }
+    }
+}
