@@ -14,6 +14,7 @@ use crate::limiter::demand::AdaptiveWants;
 use crate::resource::{Resource, check_wants};
 use crate::slot::Slot;
 use crate::state::{ClientState, Config, Mode};
+use crate::transport::addresses::Addresses;
 use crate::transport::connection::Connection;
 use crate::transport::task::{self, Book, Shared};
 
@@ -46,6 +47,8 @@ impl Drop for CloseGuard {
 pub struct ClientBuilder {
     client_id: String,
     addresses: Vec<String>,
+    #[cfg(feature = "etcd")]
+    etcd: Option<doorward_etcd::Etcd>,
     mode: Mode,
     config: Config,
     hooks: Arc<dyn Hooks>,
@@ -59,6 +62,8 @@ impl Client {
         ClientBuilder {
             client_id: client_id.into(),
             addresses: Vec::new(),
+            #[cfg(feature = "etcd")]
+            etcd: None,
             mode: Mode::default(),
             config: Config::default(),
             hooks: Arc::new(NoHooks),
@@ -101,7 +106,9 @@ impl Client {
 
 impl ClientBuilder {
     /// Adds a server's address, `host:port` or `http://host:port`. Several are tried in turn; any
-    /// server of the node will do, since it says who the master is.
+    /// server of the node will do, since it says who the master is. With the feature `etcd`, one
+    /// may be that of a node in etcd, `etcd://host:port/node`: see [finding
+    /// servers](crate#finding-servers).
     pub fn address(mut self, address: impl Into<String>) -> Self {
         self.addresses.push(address.into());
         self
@@ -110,6 +117,13 @@ impl ClientBuilder {
     /// Adds several addresses.
     pub fn addresses<A: Into<String>>(mut self, addresses: impl IntoIterator<Item = A>) -> Self {
         self.addresses.extend(addresses.into_iter().map(Into::into));
+        self
+    }
+
+    /// How etcd is reached, for an address that does not say so: `etcd:///node`.
+    #[cfg(feature = "etcd")]
+    pub fn etcd(mut self, etcd: crate::etcd::Etcd) -> Self {
+        self.etcd = Some(etcd);
         self
     }
 
@@ -148,8 +162,8 @@ impl ClientBuilder {
         let mut last = String::from("none was made");
         let attempts = async {
             let mut pause = Duration::from_millis(50);
-            while let Err(problem) = connection.client().await {
-                last = problem;
+            while let Err(failure) = connection.connect().await {
+                last = failure.problem;
                 tokio::time::sleep(pause.mul_f64(0.5 + clock::chance())).await;
                 pause = (pause * 2).min(Duration::from_secs(1));
             }
@@ -175,7 +189,12 @@ impl ClientBuilder {
         if !is_id(&self.client_id) {
             return Err(ConnectError::BadClientId(self.client_id.clone()));
         }
-        Connection::new(&self.addresses, self.config.timeout)
+        let timeout = self.config.timeout;
+        #[cfg(feature = "etcd")]
+        let addresses = Addresses::parse_with_etcd(&self.addresses, self.etcd.as_ref(), timeout)?;
+        #[cfg(not(feature = "etcd"))]
+        let addresses = Addresses::parse(&self.addresses, timeout)?;
+        Ok(Connection::new(addresses, timeout))
     }
 
     fn start(self, connection: Connection) -> Client {

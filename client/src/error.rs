@@ -18,6 +18,9 @@ pub enum ConnectError {
         /// What is wrong with it.
         problem: String,
     },
+    /// An address of a node in etcd cannot be used.
+    #[error("{0}")]
+    BadNodeAddress(String),
     /// The client id is empty or too long.
     #[error("the client id {0:?} does not do; give 1 to 256 printable bytes")]
     BadClientId(String),

@@ -28,6 +28,33 @@
 //! says what to use: nothing (pessimistic), what it wants (optimistic), or the safe capacity the
 //! server told (safe).
 //!
+//! # Finding servers
+//!
+//! An address is that of a server, `host:port`; any server of the node will do, since it says who
+//! the master is, and several are tried in turn. With the feature `etcd`, which is on by default, it
+//! may also be that of a node whose servers are registered in etcd:
+//!
+//! ```text
+//! etcd://HOST:PORT[,HOST:PORT…]/NODE[?KEY=VALUE[&KEY=VALUE…]]
+//! etcd://etcd-0:2379,etcd-1:2379/eu
+//! etcd://etcd-0:2379/eu?ca=/etc/etcd/ca.pem&user=reader&password_file=/etc/etcd/password
+//! ```
+//!
+//! The keys are `prefix` (what the keys of all nodes begin with, `/doorward/nodes` if absent), `ca`,
+//! `cert` and `key` (PEM files; with `ca`, etcd is reached by TLS), `user` and `password_file`. What
+//! is no plain letter in the name or in a value is percent-encoded. `etcd:///NODE` leaves all that
+//! to [`ClientBuilder::etcd`]. Nothing is read from the environment.
+//!
+//! etcd is asked when the client connects, and again when it has to find a server anew: when a call
+//! failed, or when none of the servers it knows has a master. The master that etcd names is tried
+//! first, then the node's other servers, then other addresses that were given. The client keeps no
+//! connection to etcd, waits for it two seconds at most (and at most half the time a call has), and
+//! asks it no more often than its backoff lets it try; while etcd is away, the servers that were
+//! known last count.
+//!
+//! While the servers of a node elect a master, the client asks about every second; see the
+//! [`state`] for what else it does when something fails.
+//!
 //! # The two halves
 //!
 //! [`state`] and [`limiter`] are pure: no clock, no network, no chance but what they are handed.
@@ -47,6 +74,8 @@ mod clock;
 mod concurrency_limiter;
 #[cfg(feature = "transport")]
 mod error;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 #[cfg(feature = "transport")]
 mod hooks;
 #[cfg(feature = "transport")]

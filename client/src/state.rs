@@ -16,7 +16,7 @@ mod resource;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub use backoff::{Backoff, BackoffConfig};
+pub use backoff::{Backoff, BackoffConfig, FailureKind};
 pub use message::{Ask, Granted, Has, RefusalKind, Refused, Request, Response};
 pub use resource::{Lease, Mode, ResourceState, Trouble};
 
@@ -263,13 +263,22 @@ impl ClientState {
         true
     }
 
-    /// The request of that number went nowhere: an error, a timeout, no master. `chance` is uniform
-    /// in 0…1.
+    /// The request of that number went nowhere: an error, a timeout. `chance` is uniform in 0…1.
     pub fn handle_failure(&mut self, sequence: u64, chance: f64, now: Time) {
+        self.fail(sequence, FailureKind::OutOfReach, chance, now);
+    }
+
+    /// The request of that number reached a server of the node, but there is no master to answer
+    /// it: one is about to be elected. `chance` is uniform in 0…1.
+    pub fn handle_masterless(&mut self, sequence: u64, chance: f64, now: Time) {
+        self.fail(sequence, FailureKind::Masterless, chance, now);
+    }
+
+    fn fail(&mut self, sequence: u64, kind: FailureKind, chance: f64, now: Time) {
         if self.take_under_way(sequence).is_none() {
             return;
         }
-        let wait = self.backoff.fail(self.config.backoff, chance);
+        let wait = self.backoff.fail(kind, self.config.backoff, chance, now);
         let mut until = now + wait;
         // Never so long that a valid lease could not be refreshed in time if a server was up.
         for state in self.resources.values() {

@@ -1,5 +1,6 @@
 //! The shell around the pure half: sockets, timers, tasks.
 
+pub(crate) mod addresses;
 pub(crate) mod connection;
 pub(crate) mod convert;
 pub(crate) mod task;

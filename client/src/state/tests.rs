@@ -259,6 +259,23 @@ fn failures_back_off_but_never_past_the_end_of_a_lease() {
 }
 
 #[test]
+fn without_a_master_it_asks_about_every_second_and_keeps_its_lease() {
+    let mut client = client(Mode::Safe);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
+    let mut now = 5.0;
+    for _ in 0..5 {
+        let request = client.request(|_| 0.0, at(now));
+        client.handle_masterless(request.sequence, 0.5, at(now));
+        check(&client, now, 8.0, Source::Lease);
+        waits_until(&client, now, now + 1.0);
+        now += 1.0;
+    }
+    // And again once there is one.
+    exchange(&mut client, now, now, &answer(granted(9.0, 60, 5)));
+    check(&client, now, 9.0, Source::Lease);
+}
+
+#[test]
 fn a_redirect_is_followed_at_once() {
     let mut client = client(Mode::Safe);
     let request = client.request(|_| 0.0, at(0.0));

@@ -1,19 +1,19 @@
 //! The connection to whoever is the master: addresses, redirects, one channel at a time.
 //!
 //! A channel that failed is thrown away: a balancer over all addresses would keep the dead ones.
-//! Addresses are tried in turn; a redirect goes before them, once.
+//! Addresses are tried in turn; a redirect goes before them, once. Nobody goes back to the master of
+//! an older epoch; an epoch that is absent says nothing.
 
-use std::convert::Infallible;
 use std::error::Error;
 use std::fmt::Display;
 use std::time::Duration;
 
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tracing::{debug, info};
 
-use crate::error::ConnectError;
+use crate::transport::addresses::{Address, Addresses};
 
 /// Redirects that are followed without an answer of a master between them.
 const REDIRECTS_MAX: u32 = 5;
@@ -25,42 +25,50 @@ pub(crate) enum Outcome<T> {
     Answered(T),
     /// Somewhere else there is a master: ask again at once.
     Redirected,
-    /// No answer, or none from a master; why, for people.
-    Failed(String),
+    /// No answer, or none from a master.
+    Failed(Failure),
+}
+
+/// Why a call failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// For people.
+    pub(crate) problem: String,
+    /// A server of the node is there, but there is no master: none is known, or the one that was
+    /// named cannot be reached.
+    pub(crate) is_masterless: bool,
+}
+
+/// A server that was asked.
+#[derive(Clone, Debug)]
+struct Asked {
+    name: String,
+    /// Another server named it as the master.
+    was_named: bool,
 }
 
 /// To one server at a time.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    addresses: Vec<Endpoint>,
-    /// The address whose turn it is.
-    turn: usize,
-    redirect: Option<(Endpoint, String)>,
+    addresses: Addresses,
+    redirect: Option<Address>,
     redirects: u32,
-    channel: Option<(CapacityClient<Channel>, String)>,
+    channel: Option<(CapacityClient<Channel>, Asked)>,
     /// The newest mastership heard of.
     epoch: u64,
     timeout: Duration,
 }
 
 impl Connection {
-    pub(crate) fn new(addresses: &[String], timeout: Duration) -> Result<Self, ConnectError> {
-        if addresses.is_empty() {
-            return Err(ConnectError::NoAddress);
-        }
-        let addresses: Result<Vec<Endpoint>, ConnectError> = addresses
-            .iter()
-            .map(|address| endpoint(address, timeout))
-            .collect();
-        Ok(Self {
-            addresses: addresses?,
-            turn: 0,
+    pub(crate) fn new(addresses: Addresses, timeout: Duration) -> Self {
+        Self {
+            addresses,
             redirect: None,
             redirects: 0,
             channel: None,
             epoch: 0,
             timeout,
-        })
+        }
     }
 
     /// Asks for capacity.
@@ -68,19 +76,19 @@ impl Connection {
         &mut self,
         request: doorman::GetCapacityRequest,
     ) -> Outcome<doorman::GetCapacityResponse> {
-        let mut client = match self.client().await {
-            Ok(client) => client,
-            Err(problem) => return Outcome::Failed(problem),
+        let (mut client, asked) = match self.connected().await {
+            Ok(connected) => connected,
+            Err(failure) => return Outcome::Failed(failure),
         };
         let answer = tokio::time::timeout(self.timeout, client.get_capacity(request)).await;
         let response = match answer {
             Ok(Ok(response)) => response.into_inner(),
             Ok(Err(status)) => {
-                return Outcome::Failed(self.failed("GetCapacity", &described(&status)));
+                return Outcome::Failed(self.failed(&asked, "GetCapacity", &described(&status)));
             }
             Err(_) => {
                 let problem = format!("no answer within {:?}", self.timeout);
-                return Outcome::Failed(self.failed("GetCapacity", &problem));
+                return Outcome::Failed(self.failed(&asked, "GetCapacity", &problem));
             }
         };
         match response.mastership {
@@ -88,7 +96,10 @@ impl Connection {
                 self.redirects = 0;
                 Outcome::Answered(response)
             }
-            Some(mastership) => self.redirected(&mastership),
+            Some(mastership) => match self.redirected(&asked, &mastership) {
+                Ok(()) => Outcome::Redirected,
+                Err(failure) => Outcome::Failed(failure),
+            },
         }
     }
 
@@ -102,28 +113,38 @@ impl Connection {
         matches!(answer, Ok(Ok(_)))
     }
 
-    /// The client of the present channel, made if there is none. A fresh channel is first asked
-    /// who the master is; a server too old to say is taken for it.
-    pub(crate) async fn client(&mut self) -> Result<CapacityClient<Channel>, String> {
+    /// Makes a channel to a master if there is none.
+    pub(crate) async fn connect(&mut self) -> Result<(), Failure> {
+        self.connected().await.map(|_| ())
+    }
+
+    /// The present channel, made if there is none. A fresh one is first asked who the master is; a
+    /// server too old to say is taken for it.
+    async fn connected(&mut self) -> Result<(CapacityClient<Channel>, Asked), Failure> {
         loop {
-            if let Some((client, _)) = &self.channel {
-                return Ok(client.clone());
+            if let Some(connected) = &self.channel {
+                return Ok(connected.clone());
             }
-            let (endpoint, name) = self
-                .redirect
-                .take()
-                .unwrap_or_else(|| self.address_in_turn());
-            let mut client = CapacityClient::new(endpoint.connect_lazy());
+            let was_named = self.redirect.is_some();
+            let address = match self.redirect.take() {
+                Some(address) => address,
+                None => self.addresses.next().await.map_err(|problem| Failure {
+                    problem,
+                    is_masterless: false,
+                })?,
+            };
+            let asked = Asked {
+                name: address.name,
+                was_named,
+            };
+            let mut client = CapacityClient::new(address.endpoint.connect_lazy());
             let question = client.discovery(doorman::DiscoveryRequest {});
             let mastership = match tokio::time::timeout(self.timeout, question).await {
                 Ok(Ok(answer)) => {
                     let answer = answer.into_inner();
                     if !answer.is_master {
-                        match self.redirected::<Infallible>(&answer.mastership) {
-                            Outcome::Redirected => continue,
-                            Outcome::Failed(problem) => return Err(problem),
-                            Outcome::Answered(never) => match never {},
-                        }
+                        self.redirected(&asked, &answer.mastership)?;
+                        continue;
                     }
                     answer.mastership
                 }
@@ -131,110 +152,89 @@ impl Connection {
                     doorman::Mastership::default()
                 }
                 Ok(Err(status)) => {
-                    return Err(self.failed_at(&name, "Discovery", &described(&status)));
+                    return Err(self.failed(&asked, "Discovery", &described(&status)));
                 }
-                Err(_) => return Err(self.failed_at(&name, "Discovery", &"no answer in time")),
+                Err(_) => return Err(self.failed(&asked, "Discovery", &"no answer in time")),
             };
-            if let Some(epoch) = mastership.epoch {
-                if epoch < self.epoch {
-                    let problem = "its mastership is out of date";
-                    return Err(self.failed_at(&name, "Discovery", &problem));
-                }
-                self.epoch = epoch;
-            }
-            info!(server = name, epoch = self.epoch, "connected");
-            self.channel = Some((client, name));
+            self.heed_epoch(&asked, "Discovery", &mastership)?;
+            info!(server = asked.name, epoch = self.epoch, "connected");
+            self.addresses.settle();
+            self.channel = Some((client, asked));
         }
     }
 
-    fn address_in_turn(&self) -> (Endpoint, String) {
-        // There is at least one address, and the turn is below their number.
-        let endpoint = self.addresses.get(self.turn).or(self.addresses.first());
-        let endpoint = endpoint
-            .cloned()
-            .unwrap_or_else(|| Endpoint::from_static("http://[::1]:1"));
-        let name = endpoint
-            .uri()
-            .authority()
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        (endpoint, name)
-    }
-
-    /// The server says that it is not the master.
-    fn redirected<T>(&mut self, mastership: &doorman::Mastership) -> Outcome<T> {
-        let name = self.channel.take().map(|(_, name)| name);
-        let name = name.unwrap_or_else(|| self.address_in_turn().1);
-        if let Some(epoch) = mastership.epoch {
-            if epoch < self.epoch {
-                return Outcome::Failed(self.failed_at(&name, "redirect", &"it is out of date"));
-            }
-            self.epoch = epoch;
-        }
-        let Some(address) = mastership
-            .master_address
-            .as_deref()
-            .filter(|a| !a.is_empty())
-        else {
-            return Outcome::Failed(self.failed_at(&name, "redirect", &"no master is known"));
+    /// The server says that it is not the master: goes where it says, at once.
+    fn redirected(
+        &mut self,
+        asked: &Asked,
+        mastership: &doorman::Mastership,
+    ) -> Result<(), Failure> {
+        self.channel = None;
+        self.heed_epoch(asked, "redirect", mastership)?;
+        let master = mastership.master_address.as_deref();
+        let Some(master) = master.filter(|address| !address.is_empty()) else {
+            let problem = "it is not the master and knows of none";
+            return Err(self.leave(asked, "redirect", &problem, true));
         };
         self.redirects += 1;
         if self.redirects > REDIRECTS_MAX {
             self.redirects = 0;
-            let problem = format!("{REDIRECTS_MAX} redirects in a row, the last to {address}");
-            return Outcome::Failed(self.failed_at(&name, "redirect", &problem));
+            let problem = format!("{REDIRECTS_MAX} redirects in a row, the last to {master}");
+            return Err(self.failed(asked, "redirect", &problem));
         }
-        match endpoint(address, self.timeout) {
-            Ok(endpoint) => {
-                debug!(master = address, "redirected");
-                self.redirect = Some((endpoint, address.to_owned()));
-                Outcome::Redirected
+        match Address::parse(master, self.timeout) {
+            Ok(address) => {
+                debug!(master, "redirected");
+                self.redirect = Some(address);
+                Ok(())
             }
-            Err(error) => Outcome::Failed(self.failed_at(&name, "redirect", &error)),
+            Err(error) => Err(self.failed(asked, "redirect", &error)),
         }
     }
 
-    /// Something failed at the present server: next time, the next address. Returns what happened,
-    /// for people.
-    fn failed(&mut self, what: &str, problem: &dyn Display) -> String {
-        let name = self.channel.take().map(|(_, name)| name);
-        let name = name.unwrap_or_else(|| self.address_in_turn().1);
-        self.failed_at(&name, what, problem)
+    /// Who has seen an epoch does not go back to an older one.
+    fn heed_epoch(
+        &mut self,
+        asked: &Asked,
+        what: &str,
+        mastership: &doorman::Mastership,
+    ) -> Result<(), Failure> {
+        // Without one there is no election: nothing to compare.
+        let Some(epoch) = mastership.epoch else {
+            return Ok(());
+        };
+        if epoch < self.epoch {
+            return Err(self.failed(asked, what, &"its mastership is out of date"));
+        }
+        self.epoch = epoch;
+        Ok(())
     }
 
-    fn failed_at(&mut self, name: &str, what: &str, problem: &dyn Display) -> String {
+    /// Something failed at a server: next time, the next address. A master that another server
+    /// named, and that cannot be asked, is about to have a successor.
+    fn failed(&mut self, asked: &Asked, what: &str, problem: &dyn Display) -> Failure {
+        self.leave(asked, what, problem, asked.was_named)
+    }
+
+    fn leave(
+        &mut self,
+        asked: &Asked,
+        what: &str,
+        problem: &dyn Display,
+        is_masterless: bool,
+    ) -> Failure {
         self.channel = None;
         self.redirect = None;
-        self.turn = (self.turn + 1) % self.addresses.len();
-        let message = format!("{what} at {name}: {problem}");
-        debug!(message, "call failed");
-        message
+        // Where it leads next time, may be somewhere else.
+        self.redirects = 0;
+        self.addresses.leave(is_masterless);
+        let problem = format!("{what} at {}: {problem}", asked.name);
+        debug!(problem, "call failed");
+        Failure {
+            problem,
+            is_masterless,
+        }
     }
-}
-
-/// `host:port`, with or without `http://`.
-fn endpoint(address: &str, timeout: Duration) -> Result<Endpoint, ConnectError> {
-    let bad = |problem: String| ConnectError::BadAddress {
-        address: address.to_owned(),
-        problem,
-    };
-    let uri = if address.contains("://") {
-        address.to_owned()
-    } else {
-        format!("http://{address}")
-    };
-    let endpoint = Endpoint::from_shared(uri).map_err(|error| bad(error.to_string()))?;
-    match (endpoint.uri().scheme_str(), endpoint.uri().port()) {
-        (Some("http"), Some(_)) => {}
-        (Some("http"), None) => return Err(bad("it has no port".to_owned())),
-        _ => return Err(bad("only http is spoken".to_owned())),
-    }
-    Ok(endpoint
-        .connect_timeout(timeout)
-        .http2_keep_alive_interval(Duration::from_secs(10))
-        .keep_alive_timeout(Duration::from_secs(5))
-        .keep_alive_while_idle(true)
-        .tcp_nodelay(true))
 }
 
 /// What a status says, with its innermost cause: "connection refused" stands there.

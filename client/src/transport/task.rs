@@ -16,7 +16,7 @@ use crate::hooks::Hooks;
 use crate::slot::Slot;
 use crate::state::{ClientState, Step, Trouble};
 use crate::time::Time;
-use crate::transport::connection::{Connection, Outcome};
+use crate::transport::connection::{Connection, Failure, Outcome};
 use crate::transport::convert;
 
 /// How long the last release may take when a client is closed.
@@ -251,8 +251,15 @@ fn handle(shared: &Shared, done: Done) {
             shared.hooks.refreshed(true, took);
         }
         Outcome::Redirected => book.state.handle_redirect(sequence),
-        Outcome::Failed(problem) => {
-            book.state.handle_failure(sequence, clock::chance(), now);
+        Outcome::Failed(Failure {
+            problem,
+            is_masterless,
+        }) => {
+            if is_masterless {
+                book.state.handle_masterless(sequence, clock::chance(), now);
+            } else {
+                book.state.handle_failure(sequence, clock::chance(), now);
+            }
             if book.failure.is_none() {
                 warn!(problem, "cannot refresh; trying again");
             } else {

@@ -3,13 +3,15 @@
 //! - [`connection`]: calls that end in time, at whichever endpoint works;
 //! - [`follow`]: a range of keys as it is now, and whenever it changes;
 //! - [`layout`]: under which keys masters, servers and templates stand;
-//! - [`directory`]: where the servers of a node are, and which of them is the master.
+//! - [`directory`]: where the servers of a node are, and which of them is the master;
+//! - [`address`]: a node in etcd, as one text.
 //!
 //! etcd's client reconnects to nobody: a stream that ended has ended, a call to a frozen member
 //! hangs, and an endpoint that failed is asked again and again. So every call here has a timeout of
 //! its own, one endpoint is used at a time and left as soon as it fails, and what is watched is also
 //! looked at from time to time.
 
+pub mod address;
 pub mod config;
 pub mod connection;
 pub mod directory;
@@ -19,6 +21,7 @@ pub mod flags;
 pub mod follow;
 pub mod layout;
 
+pub use address::{Etcd, NodeAddress, Place};
 pub use config::{Config, Tls, User};
 pub use connection::Connection;
 pub use error::Error;

@@ -1,0 +1,20 @@
+//! How etcd is reached, for a program that says so itself.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use doorward_client::Client;
+//! use doorward_client::etcd::{Config, Endpoint, Etcd};
+//!
+//! # fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let etcd = Etcd {
+//!     config: Arc::new(Config::new(vec![Endpoint::parse("https://etcd-0:2379")?])),
+//!     prefix: "/doorward/nodes".to_owned(),
+//! };
+//! let builder = Client::builder("frontend-7").etcd(etcd).address("etcd:///eu");
+//! # Ok(())
+//! # }
+//! ```
+
+pub use doorward_etcd::config::{Endpoint, EndpointError, TlsFileError};
+pub use doorward_etcd::{Config, Etcd, Tls, User};

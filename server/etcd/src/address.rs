@@ -1,0 +1,531 @@
+//! A node's servers as one text: which etcd to ask, and for which node.
+//!
+//! ```text
+//! etcd://HOST:PORT[,HOST:PORT…]/NODE[?KEY=VALUE[&KEY=VALUE…]]
+//! ```
+//!
+//! | key | absent | |
+//! | --- | --- | --- |
+//! | `prefix` | `/doorward/nodes` | What the keys of all nodes begin with. |
+//! | `ca` | no TLS | Who vouches for etcd's certificates, a PEM file. |
+//! | `cert`, `key` | none | Our own certificate and its key, PEM files; both or neither. |
+//! | `user`, `password_file` | none | Who we are to etcd; both or neither. |
+//!
+//! Without hosts, `etcd:///NODE`, how etcd is reached has to be known from elsewhere, as has its
+//! prefix if the text says none. The name of the node and all values are percent-decoded. A password
+//! never stands in the text: it would end up in logs and process lists.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::config::{Config, Endpoint, Tls, User};
+use crate::layout::{self, NodeKeys};
+
+/// What such a text begins with.
+const SCHEME: &str = "etcd://";
+
+/// The keys that a text may have.
+const KEYS: &str = "prefix, ca, cert, key, user or password_file";
+
+/// A text that was understood. No file that it names was read yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeAddress {
+    node: String,
+    /// None: from elsewhere.
+    endpoints: Vec<Endpoint>,
+    /// None: from elsewhere, or the usual one.
+    prefix: Option<String>,
+    ca: Option<PathBuf>,
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+    user: Option<String>,
+    password_file: Option<PathBuf>,
+}
+
+/// How etcd is reached, and what the keys of nodes begin with there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Etcd {
+    /// How it is reached.
+    pub config: Arc<Config>,
+    /// What the keys of all nodes begin with.
+    pub prefix: String,
+}
+
+/// A node, and the etcd that knows its servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The node's name.
+    pub node: String,
+    /// Where it is known.
+    pub etcd: Etcd,
+}
+
+impl Place {
+    /// The keys of the node.
+    pub fn keys(&self) -> NodeKeys {
+        NodeKeys::new(&self.etcd.prefix, &self.node)
+    }
+}
+
+/// As an address, without what only matters for reaching etcd.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_address(f, &self.etcd.config.endpoints, &self.node)
+    }
+}
+
+/// Why a text is no address of a node in etcd, or cannot be used as one.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{address} does not do: {problem}")]
+pub struct AddressError {
+    /// As given, but for what stands before an `@`.
+    address: String,
+    /// What is wrong, and what to give.
+    problem: String,
+}
+
+/// Whether a text is meant to be an address of a node in etcd.
+pub fn is_meant(text: &str) -> bool {
+    text.trim_start().starts_with(SCHEME)
+}
+
+/// The addresses in a list that is separated by commas, as a flag or a variable has it. One of a
+/// node in etcd has commas of its own, and stands alone.
+pub fn split(list: &str) -> Vec<&str> {
+    if is_meant(list) {
+        return vec![list.trim()];
+    }
+    let addresses = list.split(',').map(str::trim);
+    addresses.filter(|address| !address.is_empty()).collect()
+}
+
+impl NodeAddress {
+    /// Understands a text.
+    ///
+    /// # Errors
+    ///
+    /// If it is none; says what to give.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let text = text.trim();
+        Self::understand(text).map_err(|problem| AddressError {
+            address: without_secrets(text),
+            problem,
+        })
+    }
+
+    fn understand(text: &str) -> Result<Self, String> {
+        let rest = text
+            .strip_prefix(SCHEME)
+            .ok_or("give etcd://HOST:PORT/NODE")?;
+        let (place, query) = match rest.split_once('?') {
+            Some((place, query)) => (place, Some(query)),
+            None => (rest, None),
+        };
+        let (hosts, node) = place
+            .split_once('/')
+            .ok_or("it names no node; give etcd://HOST:PORT/NODE")?;
+        let mut address = Self {
+            node: node_name(node)?,
+            endpoints: Vec::new(),
+            prefix: None,
+            ca: None,
+            cert: None,
+            key: None,
+            user: None,
+            password_file: None,
+        };
+        for pair in query.unwrap_or_default().split('&') {
+            if !pair.is_empty() {
+                address.set(pair)?;
+            }
+        }
+        address.check()?;
+        address.endpoints = endpoints(hosts, address.ca.is_some())?;
+        if address.endpoints.is_empty() && address.says_how() {
+            return Err(
+                "it says how to reach etcd, but not where it is; give etcd://HOST:PORT/NODE, or \
+                 leave both to be known from elsewhere"
+                    .to_owned(),
+            );
+        }
+        Ok(address)
+    }
+
+    fn set(&mut self, pair: &str) -> Result<(), String> {
+        let (key, value) = pair
+            .split_once('=')
+            .ok_or_else(|| format!("{pair:?} has no value; give KEY=VALUE"))?;
+        let value = decoded(value)?;
+        if value.is_empty() {
+            return Err(format!("{key} is empty; leave it out, or give a value"));
+        }
+        let is_again = match key {
+            "prefix" => {
+                let prefix = value.trim_end_matches('/');
+                if prefix.is_empty() || prefix.contains(char::is_control) {
+                    return Err("prefix is no key; give one, as in /doorward/nodes".to_owned());
+                }
+                self.prefix.replace(prefix.to_owned()).is_some()
+            }
+            "ca" => self.ca.replace(value.into()).is_some(),
+            "cert" => self.cert.replace(value.into()).is_some(),
+            "key" => self.key.replace(value.into()).is_some(),
+            "user" => self.user.replace(value).is_some(),
+            "password_file" => self.password_file.replace(value.into()).is_some(),
+            "password" => return Err("give the password as password_file=FILE".to_owned()),
+            _ => return Err(format!("{key:?} means nothing; give {KEYS}")),
+        };
+        if is_again {
+            return Err(format!("{key} is given twice; give it once"));
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.cert.is_some() != self.key.is_some() {
+            Err("give cert and key both, or neither".to_owned())
+        } else if self.cert.is_some() && self.ca.is_none() {
+            Err("cert and key are for TLS, which needs ca as well".to_owned())
+        } else if self.user.is_some() != self.password_file.is_some() {
+            Err("give user and password_file both, or neither".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn says_how(&self) -> bool {
+        self.ca.is_some() || self.user.is_some()
+    }
+
+    /// The node's name.
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// Where the node is known. Reads the files that the text names. `elsewhere`: what counts if
+    /// the text does not say where etcd is, or under which prefix.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be used, or nothing says where etcd is.
+    pub fn place(&self, elsewhere: Option<&Etcd>) -> Result<Place, AddressError> {
+        let config = match elsewhere {
+            Some(elsewhere) if self.endpoints.is_empty() => Arc::clone(&elsewhere.config),
+            _ => Arc::new(self.config()?),
+        };
+        let prefix = match (&self.prefix, elsewhere) {
+            (Some(prefix), _) => prefix.clone(),
+            // That of one etcd says nothing of another.
+            (None, Some(elsewhere)) if self.endpoints.is_empty() => elsewhere.prefix.clone(),
+            (None, _) => layout::DEFAULT_PREFIX.to_owned(),
+        };
+        Ok(Place {
+            node: self.node.clone(),
+            etcd: Etcd { config, prefix },
+        })
+    }
+
+    fn config(&self) -> Result<Config, AddressError> {
+        let unusable = |problem: String| AddressError {
+            address: self.to_string(),
+            problem,
+        };
+        if self.endpoints.is_empty() {
+            return Err(unusable(
+                "it does not say where etcd is, nor does anything else; give \
+                 etcd://HOST:PORT/NODE"
+                    .to_owned(),
+            ));
+        }
+        let (ca, cert, key) = (&self.ca, &self.cert, &self.key);
+        let tls = Tls::read(ca.as_deref(), cert.as_deref(), key.as_deref());
+        let user = match (&self.user, &self.password_file) {
+            (Some(name), Some(file)) => Some(User {
+                name: name.clone(),
+                password: password(file).map_err(unusable)?,
+            }),
+            _ => None,
+        };
+        Ok(Config {
+            tls: tls.map_err(|error| unusable(error.to_string()))?,
+            user,
+            ..Config::new(self.endpoints.clone())
+        })
+    }
+}
+
+impl FromStr for NodeAddress {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        Self::parse(text)
+    }
+}
+
+/// Without what only matters for reaching etcd.
+impl fmt::Display for NodeAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_address(f, &self.endpoints, &self.node)
+    }
+}
+
+fn write_address(f: &mut fmt::Formatter<'_>, endpoints: &[Endpoint], node: &str) -> fmt::Result {
+    f.write_str(SCHEME)?;
+    for (index, endpoint) in endpoints.iter().enumerate() {
+        let endpoint = endpoint.as_str();
+        let host = endpoint
+            .split_once("://")
+            .map_or(endpoint, |(_, host)| host);
+        let comma = if index == 0 { "" } else { "," };
+        write!(f, "{comma}{host}")?;
+    }
+    f.write_str("/")?;
+    for c in node.chars() {
+        match c {
+            '%' | '/' | '?' | '&' | ' ' => write!(f, "%{:02X}", u32::from(c))?,
+            _ => write!(f, "{c}")?,
+        }
+    }
+    Ok(())
+}
+
+/// The text for people, who may have put a password where none belongs.
+fn without_secrets(text: &str) -> String {
+    let text = match text.rsplit_once('@') {
+        Some((_, rest)) => format!("{SCHEME}…@{rest}"),
+        None => text.to_owned(),
+    };
+    match text.split_once("password=") {
+        Some((before, _)) => format!("{before}password=…"),
+        None => text,
+    }
+}
+
+fn endpoints(hosts: &str, tls: bool) -> Result<Vec<Endpoint>, String> {
+    if hosts.contains('@') {
+        return Err("credentials stand elsewhere: ?user=NAME&password_file=FILE".to_owned());
+    }
+    if hosts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let scheme = if tls { "https" } else { "http" };
+    let endpoint = |host: &str| {
+        let bad = || format!("{host:?} is no host with a port; give HOST:PORT, as in etcd-1:2379");
+        Endpoint::parse(&format!("{scheme}://{host}")).map_err(|_| bad())
+    };
+    hosts.split(',').map(endpoint).collect()
+}
+
+fn node_name(text: &str) -> Result<String, String> {
+    if text.contains('/') {
+        return Err("one name follows the hosts; a / in it is written %2F".to_owned());
+    }
+    let node = decoded(text)?;
+    if node.is_empty() {
+        return Err("it names no node; give etcd://HOST:PORT/NODE".to_owned());
+    }
+    if node.contains(char::is_control) {
+        return Err("the name of the node has control characters".to_owned());
+    }
+    Ok(node)
+}
+
+fn decoded(text: &str) -> Result<String, String> {
+    let bad = || format!("{text:?} is not percent-encoded UTF-8; a % itself is written %25");
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || char::from(rest.next()?).to_digit(16);
+        let (high, low) = (digit(), digit());
+        let value = high.zip(low).map(|(high, low)| high * 16 + low);
+        bytes.push(value.and_then(|v| u8::try_from(v).ok()).ok_or_else(bad)?);
+    }
+    String::from_utf8(bytes).map_err(|_| bad())
+}
+
+fn password(file: &Path) -> Result<String, String> {
+    let content = std::fs::read_to_string(file)
+        .map_err(|why| format!("cannot read the password from {}: {why}", file.display()))?;
+    Ok(content.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(text: &str) -> Place {
+        NodeAddress::parse(text).unwrap().place(None).unwrap()
+    }
+
+    #[track_caller]
+    fn check_bad(text: &str, problem: &str) {
+        let error = NodeAddress::parse(text)
+            .and_then(|address| address.place(None))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(problem), "{text}: {error}");
+    }
+
+    #[test]
+    fn addresses_say_which_etcd_and_which_node() {
+        for (text, endpoints, master) in [
+            (
+                "etcd://a:1/eu",
+                &["http://a:1"][..],
+                "/doorward/nodes/eu/master",
+            ),
+            (
+                " etcd://a:1,[::1]:2/eu ",
+                &["http://a:1", "http://[::1]:2"],
+                "/doorward/nodes/eu/master",
+            ),
+            (
+                "etcd://a:1/e%20u%C3%A9",
+                &["http://a:1"],
+                "/doorward/nodes/e ué/master",
+            ),
+            (
+                "etcd://a:1/a%2Fb",
+                &["http://a:1"],
+                "/doorward/nodes/a%2Fb/master",
+            ),
+            ("etcd://a:1/eu?prefix=/x/", &["http://a:1"], "/x/eu/master"),
+            (
+                "etcd://a:1/eu?prefix=%2Fx%2Fy&",
+                &["http://a:1"],
+                "/x/y/eu/master",
+            ),
+        ] {
+            let place = place(text);
+            let found = place.etcd.config.endpoints.iter().map(Endpoint::as_str);
+            assert_eq!(found.collect::<Vec<_>>(), endpoints, "{text}");
+            assert_eq!(place.keys().master(), master, "{text}");
+            assert_eq!(place.etcd.config.user, None);
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_says_what_to_give() {
+        for (text, problem) in [
+            ("127.0.0.1:6970", "give etcd://HOST:PORT/NODE"),
+            ("etcd://a:1", "names no node"),
+            ("etcd://a:1/", "names no node"),
+            ("etcd://a:1/?prefix=/x", "names no node"),
+            (
+                "etcd://a/eu",
+                "\"a\" is no host with a port; give HOST:PORT",
+            ),
+            ("etcd://a:1,/eu", "\"\" is no host"),
+            ("etcd://a:1, b:2/eu", "\" b:2\" is no host"),
+            ("etcd://http://a:1/eu", "a / in it is written %2F"),
+            ("etcd://a:1/eu/us", "a / in it is written %2F"),
+            ("etcd://a:1/e%2", "a % itself is written %25"),
+            ("etcd://a:1/e%GG", "a % itself is written %25"),
+            ("etcd://a:1/%FF", "UTF-8"),
+            ("etcd://a:1/e%0A", "control characters"),
+            (
+                "etcd://a:1/eu?prefx=/x",
+                "\"prefx\" means nothing; give prefix, ca",
+            ),
+            ("etcd://a:1/eu?prefix", "give KEY=VALUE"),
+            ("etcd://a:1/eu?prefix=/", "give one, as in /doorward/nodes"),
+            ("etcd://a:1/eu?prefix=/a&prefix=/b", "given twice"),
+            ("etcd://a:1/eu?ca=", "ca is empty"),
+            ("etcd://a:1/eu?cert=c&ca=a", "cert and key both, or neither"),
+            ("etcd://a:1/eu?cert=c&key=k", "needs ca"),
+            ("etcd://a:1/eu?user=ann", "user and password_file both"),
+            (
+                "etcd://a:1/eu?password=x",
+                "give the password as password_file=FILE",
+            ),
+            ("etcd:///eu?user=ann&password_file=f", "not where it is"),
+            ("etcd:///eu?ca=f", "not where it is"),
+            (
+                "etcd:///eu",
+                "does not say where etcd is, nor does anything else",
+            ),
+            ("etcd://a:1/eu?ca=/none", "cannot read /none"),
+            (
+                "etcd://a:1/eu?user=ann&password_file=/none",
+                "cannot read the password from /none",
+            ),
+        ] {
+            check_bad(text, problem);
+        }
+    }
+
+    #[test]
+    fn a_password_where_none_belongs_is_not_repeated() {
+        for text in [
+            "etcd://ann:secret@a:1/eu",
+            "etcd://a:1/eu?user=ann&password=secret",
+        ] {
+            let said = NodeAddress::parse(text).unwrap_err().to_string();
+            assert!(said.contains("password_file=FILE"), "{said}");
+            assert!(!said.contains("secret"), "{said}");
+        }
+    }
+
+    #[test]
+    fn files_mean_tls_and_credentials() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name).display().to_string();
+        std::fs::write(at("pem"), "-----BEGIN CERTIFICATE-----").unwrap();
+        std::fs::write(at("pass word"), "a b\r\n").unwrap();
+        let (pem, password) = (at("pem"), at("pass%20word"));
+        let text = format!(
+            "etcd://a:1,b:2/eu?ca={pem}&cert={pem}&key={pem}&user=a%26b&password_file={password}"
+        );
+        let place = place(&text);
+        let config = &place.etcd.config;
+        assert!(config.endpoints.iter().all(Endpoint::is_tls));
+        assert!(config.tls.ca.is_some() && config.tls.identity.is_some());
+        let user = config.user.as_ref().unwrap();
+        assert_eq!((user.name.as_str(), user.password.as_str()), ("a&b", "a b"));
+        assert_eq!(place.to_string(), "etcd://a:1,b:2/eu");
+    }
+
+    #[test]
+    fn without_hosts_what_is_known_from_elsewhere_counts() {
+        let elsewhere = Etcd {
+            config: Arc::new(Config::new(vec![Endpoint::parse("z:9").unwrap()])),
+            prefix: "/z".to_owned(),
+        };
+        for (text, endpoint, prefix) in [
+            ("etcd:///eu", "http://z:9", "/z"),
+            ("etcd:///eu?prefix=/x", "http://z:9", "/x"),
+            ("etcd://a:1/eu", "http://a:1", layout::DEFAULT_PREFIX),
+        ] {
+            let address = NodeAddress::parse(text).unwrap();
+            let place = address.place(Some(&elsewhere)).unwrap();
+            assert_eq!(place.etcd.config.endpoints[0].as_str(), endpoint, "{text}");
+            assert_eq!(place.etcd.prefix, prefix, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_understood_again() {
+        for text in [
+            "etcd://a:1,b:2/eu",
+            "etcd:///eu",
+            "etcd://a:1/a%2Fb%20%25%3F",
+        ] {
+            assert_eq!(NodeAddress::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_list_is_split_unless_it_is_a_node_in_etcd() {
+        assert_eq!(split(" a:1, b:2,,"), ["a:1", "b:2"]);
+        assert_eq!(split("etcd://a:1,b:2/eu "), ["etcd://a:1,b:2/eu"]);
+        assert_eq!(split(""), [""; 0]);
+    }
+}
