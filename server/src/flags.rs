@@ -8,10 +8,12 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use doorward_engine::id::{HolderName, IdError};
+use doorward_etcd::address::{self, AddressError, Etcd, NodeAddress};
 use thiserror::Error;
 
 use crate::demo::DemoFlags;
 use crate::logs::LogFormat;
+use crate::upstream::Source;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,6 +32,8 @@ Examples:
   doorward-server --node eu --parent quota.example.com:6970 --listen 0.0.0.0:6970
       A server of a region, or a leaf: it leases from its parent what its clients and child
       servers ask for.
+  doorward-server --node eu --parent etcd://etcd-0:2379,etcd-1:2379/root
+      The same, below whichever servers of the node root are registered in etcd.
 
 Every flag can be given as an environment variable, named beside it; a flag wins over its variable.
 
@@ -102,18 +106,21 @@ pub struct ServeFlags {
     pub advertise: Option<String>,
 
     /// Lease capacity from the node of these servers, instead of being the root: the addresses of
-    /// one parent, separated by commas.
+    /// one parent, separated by commas; or that of its node in etcd, etcd://HOST:PORT/NODE, whose
+    /// servers are followed as they come and go.
     ///
     /// Templates are the root's: what a resource has and how it is divided comes from the parent.
+    /// An address in etcd may name several members, separated by commas, and after a ? more, joined
+    /// by &: prefix=KEY, ca=FILE, cert=FILE, key=FILE, user=NAME, password_file=FILE. Given twice,
+    /// plain addresses are tried after those that etcd knows.
     #[arg(
         long, help_heading = "Tree",
-        value_name = "HOST:PORT",
+        value_name = "HOST:PORT|etcd://…",
         env = "DOORWARD_PARENT", hide_env_values = true,
-        value_delimiter = ',',
         requires = "node",
-        value_parser = advertised
+        value_parser = parent_servers
     )]
-    pub parent: Vec<String>,
+    pub parent: Vec<ParentServers>,
 
     /// How long changes are gathered before parent and child servers are told, in one message.
     #[arg(
@@ -252,6 +259,63 @@ impl FromStr for HttpListen {
     }
 }
 
+/// Where servers of the parent are, as one flag says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParentServers {
+    /// At these addresses.
+    At(Vec<String>),
+    /// Where etcd says.
+    InEtcd(NodeAddress),
+}
+
+/// Why the parent's servers cannot be found by what the flags say.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ParentError {
+    /// The address of a node in etcd cannot be used.
+    #[error("--parent: {0}")]
+    Address(#[from] AddressError),
+    /// A server has one parent.
+    #[error("--parent names more than one node in etcd; give one")]
+    MoreThanOne,
+}
+
+/// Where the servers of the parent are. None: there is no parent. `elsewhere` says where etcd is
+/// for an address that does not. Reads the files that an address names.
+///
+/// # Errors
+///
+/// If the address of a node in etcd cannot be used, or there are several.
+pub fn parent_source(
+    flags: &[ParentServers],
+    elsewhere: Option<&Etcd>,
+) -> Result<Option<Source>, ParentError> {
+    let mut source = Source::default();
+    for flag in flags {
+        match flag {
+            ParentServers::At(addresses) => source.given.extend(addresses.iter().cloned()),
+            ParentServers::InEtcd(node) => {
+                let place = node.place(elsewhere)?;
+                if source.node.replace(place).is_some() {
+                    return Err(ParentError::MoreThanOne);
+                }
+            }
+        }
+    }
+    Ok((!flags.is_empty()).then_some(source))
+}
+
+fn parent_servers(text: &str) -> Result<ParentServers, String> {
+    if address::is_meant(text) {
+        let node = NodeAddress::parse(text).map_err(|error| error.to_string())?;
+        return Ok(ParentServers::InEtcd(node));
+    }
+    let addresses: Result<Vec<String>, String> = text
+        .split(',')
+        .map(|address| advertised(address.trim()))
+        .collect();
+    addresses.map(ParentServers::At)
+}
+
 fn push_round(text: &str) -> Result<Duration, String> {
     let round = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     let range = Duration::from_millis(1)..=Duration::from_secs(10);
@@ -337,9 +401,54 @@ mod tests {
             ["--push-round", "1h"],
             // A parent, but no name to be known by.
             ["--parent", "127.0.0.1:6970"],
+            ["--parent", "etcd://e:2379/eu"],
             ["--log-format", "xml"],
         ] {
             let arguments = ["doorward-server", bad[0], bad[1]];
+            assert!(Flags::try_parse_from(arguments).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_parent_is_a_list_of_servers_or_a_node_in_etcd() {
+        let source = |parents: &[&str], elsewhere: Option<&Etcd>| {
+            let mut arguments = vec!["doorward-server", "--node", "eu"];
+            for parent in parents {
+                arguments.extend(["--parent", parent]);
+            }
+            let flags = Flags::try_parse_from(arguments).expect("in order");
+            parent_source(&flags.serve.parent, elsewhere)
+        };
+        assert_eq!(source(&[], None), Ok(None));
+        let list = source(&["a:1, b:2", "c:3"], None).expect("in order");
+        let given = vec!["a:1".to_owned(), "b:2".to_owned(), "c:3".to_owned()];
+        assert_eq!(list, Some(Source::from(given)));
+        let node = source(&["a:1", "etcd://e:1,f:2/root"], None).expect("in order");
+        let node = node.expect("a parent");
+        let place = node.node.expect("in etcd");
+        assert_eq!(node.given, ["a:1"]);
+        assert_eq!(place.to_string(), "etcd://e:1,f:2/root");
+
+        let unknown = source(&["etcd:///root"], None).expect_err("where is etcd?");
+        assert!(unknown.to_string().contains("where etcd is"), "{unknown}");
+        let known = source(&["etcd:///root"], Some(&place.etcd)).expect("in order");
+        let known = known.and_then(|source| source.node).expect("in etcd");
+        assert_eq!(known, place);
+        let two = source(&["etcd://e:1/a", "etcd://e:1/b"], None);
+        assert_eq!(two, Err(ParentError::MoreThanOne));
+    }
+
+    #[test]
+    fn a_parent_that_cannot_be_meant_is_refused() {
+        for bad in [
+            "",
+            "a:1,",
+            "nowhere",
+            "etcd://e/root",
+            "etcd://e:1",
+            "etcd://e:1/r?x=y",
+        ] {
+            let arguments = ["doorward-server", "--node", "eu", "--parent", bad];
             assert!(Flags::try_parse_from(arguments).is_err(), "{bad:?}");
         }
     }

@@ -11,7 +11,7 @@ use doorward_engine::node;
 use doorward_engine::template::Templates;
 use doorward_server::app::{self, Config, Server};
 use doorward_server::demo::{self, DemoFlags};
-use doorward_server::flags::{Command, Flags, ServeFlags};
+use doorward_server::flags::{self, Command, Flags, ParentError, ServeFlags};
 use doorward_server::logs::LogFormat;
 use doorward_server::template_file::{self, TemplateFile, TemplateFileError};
 use doorward_server::{clock, logs, upstream};
@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Templates that are not in order are for the operator to mend, like a wrong flag.
         Err(error) if error.is::<TemplateFileError>() => complain(&error, MISUSED),
+        Err(error) if error.is::<ParentError>() => complain(&error, MISUSED),
         Err(error) => complain(&error, FAILED),
     }
 }
@@ -109,7 +110,7 @@ async fn run(flags: ServeFlags) -> anyhow::Result<()> {
             None,
         ),
     };
-    let mut server = Server::start(config(&flags, templates, source)).await?;
+    let mut server = Server::start(config(&flags, templates, source)?).await?;
     match file {
         Some(file) => follow_file(&mut server, file, hang_up),
         None => server.spawn(async move {
@@ -171,14 +172,18 @@ impl Signals {
     }
 }
 
-fn config(flags: &ServeFlags, templates: Templates, templates_source: String) -> Config {
-    Config {
+fn config(
+    flags: &ServeFlags,
+    templates: Templates,
+    templates_source: String,
+) -> Result<Config, ParentError> {
+    Ok(Config {
         node_name: flags.node.clone(),
         listen: flags.listen,
         http_listen: flags.http_listen.0,
         advertise: flags.advertise.clone(),
-        parent: (!flags.parent.is_empty()).then(|| upstream::Config {
-            addresses: flags.parent.clone(),
+        parent: flags::parent_source(&flags.parent, None)?.map(|servers| upstream::Config {
+            servers,
             round: flags.push_round,
             // A little above the floor: a call that comes too early changes nothing.
             slow_round: (flags.refresh_floor + flags.refresh_floor / 16)
@@ -199,5 +204,5 @@ fn config(flags: &ServeFlags, templates: Templates, templates_source: String) ->
         },
         shutdown_grace: flags.shutdown_grace,
         ..Config::default()
-    }
+    })
 }

@@ -3,11 +3,19 @@
 //! What to ask and when, and what an answer does, the engine knows ([`doorward_engine::node`]);
 //! this carries it. It prefers a stream, on which a change travels as it happens. A parent that
 //! does not know streams is polled; so is one whose streams break at once, for a while. Addresses
-//! are tried in turn, with a backoff; a server that is not the master says where it is.
+//! are tried in turn, with a backoff; a server that is not the master says where it is. With the
+//! parent's node in etcd, a master that is named there comes first, and ends a wait.
+//!
+//! A parent ends a stream when a newer one of the same node takes its place. That is either another
+//! server's, which became master of this node, and then this one is not any more; or one of our own,
+//! and then there is nothing wrong with streams. So it is no reason to poll.
 //!
 //! A stream begins with a message even if there is nothing to ask: the parent learns who is there,
 //! and the child whether it is the master, and which nodes are above.
 
+mod addresses;
+mod mastership;
+mod problem;
 mod unanswered;
 
 use std::fmt;
@@ -25,21 +33,27 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Status as RpcStatus, Streaming};
+use tonic::{Code, Streaming};
 use tracing::{debug, info, warn};
 
 use crate::clock;
 use crate::node_handle::NodeHandle;
 use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::rpc::convert::tree::{self, Answer};
+use crate::rpc::stream::REPLACED;
 use crate::status::{Board, ParentLink, ParentNews};
+use crate::upstream::addresses::Addresses;
+use crate::upstream::mastership::{Masterships, OUT_OF_DATE};
+use crate::upstream::problem::{innermost, told_by};
 use crate::upstream::unanswered::Unanswered;
+
+pub use crate::upstream::addresses::Source;
 
 /// How the parent is reached.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Its servers, `host:port`; at least one.
-    pub addresses: Vec<String>,
+    /// Where its servers are.
+    pub servers: Source,
     /// How long changes are gathered before they go up.
     pub round: Duration,
     /// How long changes are gathered that may matter little, and how often a parent without
@@ -67,6 +81,9 @@ const REDIRECTS_MAX: u32 = 5;
 /// below the length of a lease.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
+/// As the second, while the parent has no master: its servers elect one within seconds.
+const BACKOFF_ELECTION: Duration = Duration::from_secs(1);
+
 /// Requests on a stream of which something is not answered, at most. What is due beyond waits.
 const UNANSWERED_MAX: usize = 8;
 
@@ -83,12 +100,14 @@ const REFUSES: &str = "FailedPrecondition";
 /// Why a connection to the parent ended.
 #[derive(Debug)]
 enum End {
-    /// The server is not the master; where that is, if it says so.
-    NotMaster(Option<String>),
+    /// The server is not the master; who is, if it says so.
+    NotMaster(wire::Mastership),
     /// It knows no streams.
     NoStreams,
     /// A stream broke before it had shown that it works; why.
     StreamBroken(String),
+    /// A newer stream of this node took the place of ours; what the parent said.
+    Replaced(String),
     /// There is no connection, or it broke; why.
     Broken(String),
     /// It is time to try a stream again.
@@ -102,11 +121,14 @@ pub struct Upstream {
     config: Config,
     node: Arc<NodeHandle>,
     board: Arc<Board>,
+    addresses: Addresses,
+    /// The one that is asked now; empty if none is known.
     address: String,
-    /// Which of the configured addresses comes next.
-    turn: usize,
+    masterships: Masterships,
     redirects: u32,
     failures: u32,
+    /// Streams in a row that were replaced before they had shown that they work.
+    replaced: u32,
     /// Until when the parent is polled, since streams do not work, and for how long next time.
     poll_until: Option<Instant>,
     poll_length: Duration,
@@ -127,15 +149,18 @@ impl fmt::Debug for Upstream {
 
 impl Upstream {
     /// Whoever asks the parent for the node of `board`. Tells the board at once that there is one.
+    /// Must be called within a tokio runtime.
     pub fn new(config: Config, board: Arc<Board>) -> Self {
         let upstream = Self {
-            address: config.addresses.first().cloned().unwrap_or_default(),
+            address: config.servers.given.first().cloned().unwrap_or_default(),
+            addresses: Addresses::new(config.servers.clone()),
             config,
             node: Arc::clone(board.node()),
             board,
-            turn: 0,
+            masterships: Masterships::default(),
             redirects: 0,
             failures: 0,
+            replaced: 0,
             poll_until: None,
             poll_length: POLL_LENGTH.0,
             told: None,
@@ -148,6 +173,8 @@ impl Upstream {
 
     /// Asks for ever: spawn it.
     pub async fn run(mut self) {
+        self.addresses.ready().await;
+        self.address = self.addresses.next().unwrap_or_default();
         loop {
             self.wait_for_mastership().await;
             let end = self.ask().await;
@@ -161,7 +188,8 @@ impl Upstream {
                     self.poll_length = (2 * self.poll_length).min(POLL_LENGTH.1);
                 }
                 End::TryStream => self.poll_until = None,
-                End::NotMaster(address) => self.redirect(address).await,
+                End::Replaced(problem) => self.stand_back(&problem).await,
+                End::NotMaster(mastership) => self.redirect(mastership).await,
                 End::Broken(problem) => self.fail(&problem).await,
             }
         }
@@ -175,7 +203,7 @@ impl Upstream {
             // that ping them often.
             return match self.connect(|endpoint| endpoint).await {
                 Ok(channel) => self.poll(channel).await,
-                Err(problem) => End::Broken(problem),
+                Err(end) => end,
             };
         }
         let with_pings = |endpoint: Endpoint| {
@@ -186,7 +214,7 @@ impl Upstream {
         };
         let channel = match self.connect(with_pings).await {
             Ok(channel) => channel,
-            Err(problem) => return End::Broken(problem),
+            Err(end) => return end,
         };
         let began = Instant::now();
         let end = self.stream(channel).await;
@@ -194,6 +222,7 @@ impl Upstream {
         if works {
             self.poll_length = POLL_LENGTH.0;
             self.streams_told = false;
+            self.replaced = 0;
         }
         match end {
             End::Broken(problem) if !works => End::StreamBroken(problem),
@@ -212,14 +241,20 @@ impl Upstream {
         }
     }
 
-    async fn connect(&self, set_up: impl FnOnce(Endpoint) -> Endpoint) -> Result<Channel, String> {
+    /// Connects to the server whose turn it is, if that is the master.
+    async fn connect(&mut self, set_up: impl FnOnce(Endpoint) -> Endpoint) -> Result<Channel, End> {
+        if self.address.is_empty() {
+            self.address = self.addresses.next().map_err(End::Broken)?;
+        }
         let endpoint = Endpoint::from_shared(format!("http://{}", self.address))
-            .map_err(|error| format!("{} is no address: {error}", self.address))?;
+            .map_err(|error| End::Broken(format!("{} is no address: {error}", self.address)))?;
         let endpoint = set_up(endpoint.connect_timeout(CONNECT_TIMEOUT).tcp_nodelay(true));
-        tokio::time::timeout(CONNECT_TIMEOUT, endpoint.connect())
+        let channel = tokio::time::timeout(CONNECT_TIMEOUT, endpoint.connect())
             .await
-            .map_err(|_| format!("no connection within {CONNECT_TIMEOUT:?}"))?
-            .map_err(|error| innermost(&error))
+            .map_err(|_| End::Broken(format!("no connection within {CONNECT_TIMEOUT:?}")))?
+            .map_err(|error| End::Broken(innermost(&error)))?;
+        let checked = self.masterships.check(channel.clone(), ANSWER_TIMEOUT);
+        checked.await.map(|()| channel)
     }
 
     /// Asks on a stream until it ends.
@@ -266,10 +301,13 @@ impl Upstream {
                         Err(status) if status.code() == Code::Unimplemented => {
                             return End::NoStreams;
                         }
+                        Err(status) if is_replacement(&status) => {
+                            return End::Replaced(status.message().to_owned());
+                        }
                         Err(status) => return End::Broken(told_by(&status)),
                     };
                     if let Some(mastership) = response.mastership {
-                        return End::NotMaster(mastership.master_address);
+                        return End::NotMaster(mastership);
                     }
                     let answer = tree::parents_answer(response, clock::wall());
                     unanswered.note_answer(&answer, Instant::now());
@@ -311,7 +349,7 @@ impl Upstream {
                         }
                     };
                     if let Some(mastership) = response.mastership {
-                        return End::NotMaster(mastership.master_address);
+                        return End::NotMaster(mastership);
                     }
                     whole.response.extend(response.response);
                     whole.refused.extend(response.refused);
@@ -417,8 +455,12 @@ impl Upstream {
         self.poll_until = Some(Instant::now() + length);
     }
 
-    async fn redirect(&mut self, address: Option<String>) {
+    async fn redirect(&mut self, mastership: wire::Mastership) {
+        if !self.masterships.heed(&mastership) {
+            return self.fail(OUT_OF_DATE).await;
+        }
         self.redirects += 1;
+        let address = mastership.master_address;
         match address.filter(|address| !address.is_empty()) {
             Some(_) if self.redirects > REDIRECTS_MAX => {
                 self.fail("its servers send us from one to the other").await;
@@ -433,6 +475,26 @@ impl Upstream {
             }
             None => self.fail("it is not the master and knows of none").await,
         }
+    }
+
+    /// The parent has a newer stream of this node, which this server is the master of: opens
+    /// another one after a while. Two servers that both take themselves for the node's only one
+    /// would do so in turns.
+    async fn stand_back(&mut self, problem: &str) {
+        if self.replaced == 0 {
+            warn!(
+                parent = self.address,
+                problem, "the parent ended the stream"
+            );
+        } else {
+            debug!(
+                parent = self.address,
+                problem, "the parent ended the stream again"
+            );
+        }
+        self.post(ParentLink::Down, Some(problem.to_owned()));
+        self.wait(self.replaced, BACKOFF.1).await;
+        self.replaced = self.replaced.saturating_add(1);
     }
 
     /// Tells whoever looks, and waits before the next address is tried.
@@ -453,26 +515,38 @@ impl Upstream {
             );
         }
         self.post(ParentLink::Down, Some(problem.to_owned()));
+        // One that was named by another server and cannot be asked, or that knows of no master:
+        // there will be a successor soon.
+        let is_election = self.redirects > 0;
+        let longest = if is_election {
+            BACKOFF_ELECTION
+        } else {
+            BACKOFF.1
+        };
         // Where it leads next time, may be somewhere else.
         self.redirects = 0;
-        self.turn = self.turn.wrapping_add(1);
-        let addresses = &self.config.addresses;
-        if let Some(next) = addresses.get(self.turn % addresses.len().max(1)) {
-            self.address.clone_from(next);
-        }
+        self.addresses.leave();
         self.failures = self.failures.saturating_add(1);
         // The other addresses are tried at once.
-        let others = u32::try_from(addresses.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let others = self.addresses.others();
         if let Some(waits) = self.failures.checked_sub(others.saturating_add(1)) {
-            let (first, last) = BACKOFF;
-            let most = first.saturating_mul(1 << waits.min(10)).min(last);
-            tokio::time::sleep(clock::some_of(most)).await;
+            self.wait(waits, longest).await;
+        }
+        self.address = self.addresses.next().unwrap_or_default();
+    }
+
+    /// Waits the longer the more often it did before, or until etcd names somebody new.
+    async fn wait(&mut self, waits: u32, longest: Duration) {
+        let most = BACKOFF.0.saturating_mul(1 << waits.min(10)).min(longest);
+        tokio::select! {
+            () = tokio::time::sleep(clock::some_of(most)) => {}
+            () = self.addresses.somebody_new() => {}
         }
     }
 
     fn post(&self, link: ParentLink, problem: Option<String>) {
         self.board.post_parent(ParentNews {
-            addresses: self.config.addresses.clone(),
+            addresses: self.config.servers.told(),
             address: self.address.clone(),
             link,
             since: clock::wall(),
@@ -488,20 +562,6 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-/// What a status says, for people.
-fn told_by(status: &RpcStatus) -> String {
-    let source = std::error::Error::source(status);
-    match source {
-        Some(source) => format!("{:?}: {}", status.code(), innermost(source)),
-        None => format!("{:?}: {}", status.code(), status.message()),
-    }
-}
-
-/// The innermost cause: "connection refused" stands there.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
+fn is_replacement(status: &tonic::Status) -> bool {
+    status.code() == Code::Aborted && status.message().starts_with(REPLACED)
 }

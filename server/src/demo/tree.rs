@@ -140,7 +140,7 @@ fn below(name: &str, parent: SocketAddr) -> Config {
     Config {
         templates_source: "the parent".to_owned(),
         parent: Some(upstream::Config {
-            addresses: vec![parent.to_string()],
+            servers: vec![parent.to_string()].into(),
             round: ROUND,
             slow_round: EARLY_GAP,
         }),

@@ -33,6 +33,9 @@ use crate::status::Board;
 /// Messages to a child that it has not taken yet. More, and its stream is closed.
 const BACKLOG_MAX: usize = 64;
 
+/// How a parent begins to tell a child that its stream ends because there is a newer one.
+pub const REPLACED: &str = "a newer stream";
+
 /// How long the first message of a stream may take.
 const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -111,7 +114,7 @@ impl Pushes {
         };
         if let Some(before) = streams.by_child.insert(child.clone(), stream) {
             let _full_or_gone = before.answers.try_send(Err(RpcStatus::aborted(format!(
-                "a newer stream of {child} took the place of this one; if that happens again and \
+                "{REPLACED} of {child} took the place of this one; if that happens again and \
                  again, two servers have the same --node"
             ))));
             before.over.cancel();

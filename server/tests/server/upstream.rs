@@ -38,12 +38,13 @@ async fn child_with(addresses: &[&str], templates: Templates) -> Server {
 }
 
 fn child_config(addresses: &[&str], templates: Templates) -> Config {
+    let given: Vec<String> = addresses.iter().map(|a| (*a).to_owned()).collect();
     Config {
         node_name: "eu".to_owned(),
         http_listen: None,
         templates,
         parent: Some(upstream::Config {
-            addresses: addresses.iter().map(|a| (*a).to_owned()).collect(),
+            servers: given.into(),
             round: ROUND,
             slow_round: SLOW_ROUND,
         }),
