@@ -4,7 +4,8 @@
 //! this carries it. It prefers a stream, on which a change travels as it happens. A parent that
 //! does not know streams is polled; so is one whose streams break at once, for a while. Addresses
 //! are tried in turn, with a backoff; a server that is not the master says where it is. With the
-//! parent's node in etcd, a master that is named there comes first, and ends a wait.
+//! parent's node in etcd, a master that is named there comes first: a new one ends a wait, and a
+//! conversation with the one before.
 //!
 //! A parent ends a stream when a newer one of the same node takes its place. That is either another
 //! server's, which became master of this node, and then this one is not any more; or one of our own,
@@ -316,7 +317,10 @@ impl Upstream {
                         self.succeed(ParentLink::Stream);
                     }
                 }
-                () = self.next_request(), if unanswered.len() < UNANSWERED_MAX => {}
+                () = next_request(&self.node), if unanswered.len() < UNANSWERED_MAX => {}
+                moved = self.addresses.moved_from(&self.address) => {
+                    return End::NotMaster(moved);
+                }
                 () = until(late) => {
                     return End::Broken(format!("no answer on the stream within {ANSWER_TIMEOUT:?}"));
                 }
@@ -370,7 +374,10 @@ impl Upstream {
                 self.succeed(ParentLink::Poll);
             }
             tokio::select! {
-                () = self.next_request() => {}
+                () = next_request(&self.node) => {}
+                moved = self.addresses.moved_from(&self.address) => {
+                    return End::NotMaster(moved);
+                }
                 () = until(self.poll_until) => return End::TryStream,
             }
             if !self.is_master() {
@@ -400,17 +407,6 @@ impl Upstream {
             height: 1,
             asks: Vec::new(),
         })
-    }
-
-    /// Waits until something is to be asked, or may be, or a while has passed.
-    async fn next_request(&self) {
-        let at = self.node.read(|node, _| node.poll_upstream_timeout());
-        let at = at.map(|at| self.node.clock().instant(at));
-        tokio::select! {
-            () = until(at) => {}
-            () = self.node.upstream_moved() => {}
-            () = tokio::time::sleep(MASTERSHIP_CHECK) => {}
-        }
     }
 
     fn apply(&self, answer: Answer) {
@@ -471,7 +467,7 @@ impl Upstream {
                     to = address,
                     "the parent's master is elsewhere"
                 );
-                self.address = address;
+                self.go_to(address);
             }
             None => self.fail("it is not the master and knows of none").await,
         }
@@ -532,7 +528,16 @@ impl Upstream {
         if let Some(waits) = self.failures.checked_sub(others.saturating_add(1)) {
             self.wait(waits, longest).await;
         }
-        self.address = self.addresses.next().unwrap_or_default();
+        let next = self.addresses.next();
+        self.go_to(next.unwrap_or_default());
+    }
+
+    /// That streams did not work at one server says nothing of another.
+    fn go_to(&mut self, address: String) {
+        if self.address != address {
+            self.poll_until = None;
+            self.address = address;
+        }
     }
 
     /// Waits the longer the more often it did before, or until etcd names somebody new.
@@ -552,6 +557,17 @@ impl Upstream {
             since: clock::wall(),
             problem,
         });
+    }
+}
+
+/// Waits until something is to be asked, or may be, or a while has passed.
+async fn next_request(node: &NodeHandle) {
+    let at = node.read(|node, _| node.poll_upstream_timeout());
+    let at = at.map(|at| node.clock().instant(at));
+    tokio::select! {
+        () = until(at) => {}
+        () = node.upstream_moved() => {}
+        () = tokio::time::sleep(MASTERSHIP_CHECK) => {}
     }
 }
 

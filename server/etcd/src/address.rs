@@ -237,7 +237,7 @@ impl NodeAddress {
         if self.endpoints.is_empty() {
             return Err(unusable(
                 "it does not say where etcd is, nor does anything else; give \
-                 etcd://HOST:PORT/NODE"
+                 etcd://HOST:PORT/NODE, or --etcd-endpoints where there is such a flag"
                     .to_owned(),
             ));
         }

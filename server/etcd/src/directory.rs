@@ -1,5 +1,6 @@
 //! Where the servers of a node are, and which of them is the master.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use etcd_client::{Client, GetOptions};
@@ -133,10 +134,45 @@ fn parse<T: for<'a> Deserialize<'a>>(entry: &Entry) -> Option<T> {
 ///
 /// If none of the endpoints answers.
 pub async fn resolve(config: &Arc<Config>, keys: &NodeKeys) -> Result<Servers, Error> {
+    let view = look(config, keys.prefix()).await?;
+    Ok(Servers::of_view(keys, &view))
+}
+
+/// Asks once for the servers of all nodes under a prefix, by the node's name.
+///
+/// # Errors
+///
+/// If none of the endpoints answers.
+pub async fn resolve_all(
+    config: &Arc<Config>,
+    prefix: &str,
+) -> Result<BTreeMap<String, Servers>, Error> {
+    let under = format!("{}/", prefix.trim_end_matches('/'));
+    let view = look(config, &under).await?;
+    let mut views: BTreeMap<String, View> = BTreeMap::new();
+    for (key, entry) in view.entries {
+        let node = key.strip_prefix(&under).and_then(|key| key.split_once('/'));
+        if let Some((node, _)) = node {
+            let node = name_of(node);
+            views.entry(node).or_default().entries.insert(key, entry);
+        }
+    }
+    let servers = views.into_iter().map(|(node, view)| {
+        let servers = Servers::of_view(&NodeKeys::new(prefix, &node), &view);
+        (node, servers)
+    });
+    // What holds nothing of ours is no node.
+    Ok(servers
+        .filter(|(_, servers)| *servers != Servers::default())
+        .collect())
+}
+
+/// Reads all keys that begin so, at whichever endpoint answers.
+async fn look(config: &Arc<Config>, prefix: &str) -> Result<View, Error> {
     let mut connection = Connection::new(Arc::clone(config));
     let mut attempts = connection.endpoints().max(1);
     loop {
-        let prefix = keys.prefix().to_owned();
+        let prefix = prefix.to_owned();
         let answer = connection
             .call("get", async move |client: &mut Client| {
                 client
@@ -146,9 +182,28 @@ pub async fn resolve(config: &Arc<Config>, keys: &NodeKeys) -> Result<Servers, E
             .await;
         attempts -= 1;
         match answer {
-            Ok(answer) => return Ok(Servers::of_view(keys, &View::of_answer(&answer))),
+            Ok(answer) => return Ok(View::of_answer(&answer)),
             Err(error) if attempts == 0 => return Err(error),
             Err(_) => {}
+        }
+    }
+}
+
+/// The name of a node as it stands in keys, read back.
+fn name_of(key: &str) -> String {
+    key.replace("%2F", "/").replace("%25", "%")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_nodes_are_read_back_from_their_keys() {
+        for name in ["eu", "a/b", "50%", "%2F", "%25/"] {
+            let keys = NodeKeys::new("/p", name);
+            let key = keys.prefix().strip_prefix("/p/").unwrap();
+            assert_eq!(name_of(key.trim_end_matches('/')), name);
         }
     }
 }

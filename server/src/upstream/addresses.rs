@@ -13,6 +13,7 @@ use doorward_etcd::Place;
 use doorward_etcd::directory::Servers;
 use doorward_etcd::follow::{Follow, Followed, Range};
 use doorward_etcd::layout::NodeKeys;
+use doorward_proto::doorman as wire;
 use tokio::sync::watch;
 
 /// How often etcd is looked at although it tells nothing. Servers are few.
@@ -142,6 +143,24 @@ impl Addresses {
         if waiting.await.is_err() {
             // Nobody follows any more, which is when the server ends.
             std::future::pending().await
+        }
+    }
+
+    /// Waits until etcd names a master that was not named before, and that is not at this address.
+    /// Returns what that says of the mastership; of its epoch the master will tell itself.
+    pub(super) async fn moved_from(&mut self, address: &str) -> wire::Mastership {
+        loop {
+            self.somebody_new().await;
+            self.take_in();
+            let master = self.node.as_ref().and_then(|node| node.master.as_ref());
+            if let Some((master, _)) = master
+                && master != address
+            {
+                return wire::Mastership {
+                    master_address: Some(master.clone()),
+                    epoch: None,
+                };
+            }
         }
     }
 
@@ -349,6 +368,23 @@ mod tests {
             let _taken_in = fixture.addresses.next();
             let again = fixture.addresses.somebody_new().now_or_never();
             assert!(again.is_none(), "{servers:?} {master:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_conversation_ends_when_another_server_becomes_the_master() {
+        let mut fixture = fixture(&[]);
+        fixture.says(&["a:1", "b:1"], Some(("a:1", 5)));
+        for (master, moves) in [
+            (Some(("a:1", 5)), None),
+            (None, None),
+            (Some(("a:1", 9)), None),
+            (Some(("b:1", 12)), Some("b:1")),
+        ] {
+            fixture.says(&["a:1", "b:1"], master);
+            let moved = fixture.addresses.moved_from("a:1").now_or_never();
+            let to = moved.as_ref().map(wire::Mastership::master_address);
+            assert_eq!(to, moves, "{master:?}");
         }
     }
 }

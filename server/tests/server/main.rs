@@ -12,6 +12,8 @@ mod admin;
 mod bad_input;
 mod capacity;
 mod children;
+mod discovery;
+mod etcd;
 mod fake_parent;
 mod family;
 mod logs;

@@ -1,9 +1,11 @@
-//! Single calls to the master of a node: tries the addresses in turn and follows redirects.
+//! Single calls to the master of a node: finds its servers, tries them in turn and follows redirects.
 
 use std::error::Error;
 use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use doorward_etcd::address::{self, NodeAddress, Place};
+use doorward_etcd::directory;
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::admin_client::AdminClient;
 use doorward_proto::doorman;
@@ -19,7 +21,10 @@ const REDIRECTS_MAX: usize = 5;
 /// Calls the servers of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
+    /// Given one by one.
     addresses: Vec<String>,
+    /// The node in etcd whose servers come before them.
+    node: Option<Place>,
     timeout: Duration,
 }
 
@@ -64,24 +69,59 @@ impl Answer for admin::GetStatusResponse {
 
 impl Caller {
     pub(crate) fn new(common: &Common) -> Result<Self, Failure> {
-        let addresses: Vec<String> = common
-            .server
-            .iter()
-            .map(|a| a.trim().to_owned())
-            .filter(|a| !a.is_empty())
-            .collect();
-        if addresses.is_empty() {
+        let mut addresses = Vec::new();
+        let mut node = None;
+        for text in common.addresses() {
+            if address::is_meant(&text) {
+                let etcd = common.etcd()?;
+                let place = NodeAddress::parse(&text).and_then(|node| node.place(etcd.as_ref()));
+                let place = place.map_err(|error| Failure::Usage(error.to_string()))?;
+                if node.replace(place).is_some() {
+                    let problem = "--server names more than one node in etcd; give one";
+                    return Err(Failure::Usage(problem.to_owned()));
+                }
+            } else {
+                endpoint(&text)?;
+                addresses.push(text);
+            }
+        }
+        if addresses.is_empty() && node.is_none() {
             return Err(Failure::Usage(
                 "no server is given; see --server".to_owned(),
             ));
         }
-        for address in &addresses {
-            endpoint(address)?;
-        }
         Ok(Self {
             addresses,
+            node,
             timeout: common.timeout,
         })
+    }
+
+    /// Where to ask, in that order.
+    async fn servers(&self) -> Result<Vec<String>, Failure> {
+        let Some(node) = &self.node else {
+            return Ok(self.addresses.clone());
+        };
+        let keys = node.keys();
+        let resolved = directory::resolve(&node.etcd.config, &keys);
+        let found = match tokio::time::timeout(self.timeout, resolved).await {
+            Ok(Ok(servers)) => Ok(servers.addresses()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("etcd did not answer within {:?}", self.timeout)),
+        };
+        let problem = match found {
+            Ok(mut servers) if !servers.is_empty() => {
+                servers.extend(self.addresses.iter().cloned());
+                return Ok(servers);
+            }
+            Ok(_) => format!("no server of {node} is there; see doorward nodes"),
+            Err(problem) => problem,
+        };
+        if self.addresses.is_empty() {
+            Err(Failure::Unreachable(problem))
+        } else {
+            Ok(self.addresses.clone())
+        }
     }
 
     pub(crate) async fn get(
@@ -146,7 +186,7 @@ impl Caller {
     {
         let mut problems = Vec::new();
         let mut advice = "Try again once there is one";
-        for address in &self.addresses {
+        for address in &self.servers().await? {
             match self.call_at(address, &ask).await {
                 Ok(answer) => return Ok(answer),
                 Err(Miss::Silent(problem)) => {

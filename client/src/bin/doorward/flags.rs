@@ -1,11 +1,15 @@
 //! Commands and flags, and what `--help` teaches.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use doorward_etcd::address::{self, Etcd};
+use doorward_etcd::flags::EtcdFlags;
 
+use crate::failure::Failure;
 use crate::palette::ColorFlag;
 
 const EXAMPLES: &str = "\
@@ -16,6 +20,10 @@ Examples:
   doorward status                         what the master holds
   doorward status example/fair            every lease on a resource, and why it is what it is
   doorward shell                          play several clients at once
+  doorward nodes --etcd-endpoints http://etcd-0:2379
+                                          all nodes in etcd, their masters and servers
+  doorward status --server etcd://etcd-0:2379/eu
+                                          what the master of the node eu holds
   doorward templates check templates.yaml
 
 Exit codes: 0 done; 1 the answer is no (refused, unknown resource, a file that is not in order);
@@ -28,7 +36,9 @@ Exit codes: 0 done; 1 the answer is no (refused, unknown resource, a file that i
     version,
     about = "Asks Doorward servers for capacity, and shows what they hold.",
     after_help = EXAMPLES,
-    max_term_width = 100
+    max_term_width = 100,
+    // Flags for etcd count wherever they stand, as the others do.
+    mut_args = |arg| if is_of_etcd(&arg) { arg.global(true) } else { arg }
 )]
 pub(crate) struct Flags {
     #[command(flatten)]
@@ -40,14 +50,18 @@ pub(crate) struct Flags {
 /// What all commands take.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Common {
-    /// The servers of a node, host:port, separated by commas: any will do, they say who the master is.
+    /// The servers of a node, host:port, separated by commas: any will do, they say who the master
+    /// is. Or the node in etcd, where they are registered: etcd://HOST:PORT/NODE.
+    ///
+    /// An address in etcd may name several members, separated by commas, and after a ? more, joined
+    /// by &: prefix=KEY, ca=FILE, cert=FILE, key=FILE, user=NAME, password_file=FILE. Without a
+    /// host, etcd:///NODE, the flags for etcd count.
     #[arg(
         long,
         global = true,
         value_name = "ADDRESS",
         env = "DOORWARD_SERVER",
         hide_env_values = true,
-        value_delimiter = ',',
         default_value = "127.0.0.1:6970"
     )]
     pub(crate) server: Vec<String>,
@@ -78,6 +92,34 @@ pub(crate) struct Common {
     /// When to colour.
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
     pub(crate) color: ColorFlag,
+
+    /// Where etcd is, for what does not say so itself.
+    #[command(flatten)]
+    pub(crate) etcd: EtcdFlags,
+}
+
+impl Common {
+    /// The addresses that --server gives, one by one.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        let lists = self.server.iter();
+        let addresses = lists.flat_map(|list| address::split(list));
+        addresses.map(str::to_owned).collect()
+    }
+
+    /// The etcd that the flags name, if they do. Only for what needs it: a mistake in them is none
+    /// for anything else.
+    pub(crate) fn etcd(&self) -> Result<Option<Etcd>, Failure> {
+        let config = self.etcd.config();
+        let config = config.map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(config.map(|config| Etcd {
+            config: Arc::new(config),
+            prefix: self.etcd.prefix.clone(),
+        }))
+    }
+}
+
+fn is_of_etcd(arg: &Arg) -> bool {
+    arg.get_help_heading() == Some("etcd")
 }
 
 /// How to print.
@@ -118,6 +160,10 @@ pub(crate) enum Command {
     /// are remarks. A script goes on after a command that failed; the last one that did decides
     /// the exit code.
     Shell,
+    /// List the nodes that are registered in etcd: their masters, and all servers that are there.
+    ///
+    /// Which etcd, the flags for etcd say, or else --server if it is the address of a node in etcd.
+    Nodes(NodesFlags),
     /// Work with template files.
     #[command(subcommand)]
     Templates(TemplatesCommand),
@@ -209,6 +255,15 @@ pub(crate) struct StatusFlags {
     /// Show the server that was asked, even if another one is the master.
     #[arg(long)]
     pub(crate) here: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct NodesFlags {
+    /// Only this node.
+    pub(crate) node: Option<String>,
+    /// The same as --output json.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use doorward_client::{Capacity, Client};
+use doorward_etcd::address;
 use doorward_proto::doorman;
 use serde::Serialize;
 
@@ -241,9 +242,14 @@ pub(crate) fn amount_of(capacity: Capacity) -> f64 {
 
 /// A client of the library, for what lasts longer than a call.
 pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client, Failure> {
-    let builder = Client::builder(client_id)
-        .addresses(common.server.iter().map(|address| address.trim()))
-        .connect_timeout(common.timeout);
+    let addresses = common.addresses();
+    let mut builder = Client::builder(client_id).connect_timeout(common.timeout);
+    if addresses.iter().any(|text| address::is_meant(text))
+        && let Some(etcd) = common.etcd()?
+    {
+        builder = builder.etcd(etcd);
+    }
+    let builder = builder.addresses(addresses);
     builder.connect().await.map_err(|error| match error {
         doorward_client::ConnectError::NotConnected { .. } => {
             Failure::Unreachable(error.to_string())

@@ -8,6 +8,7 @@ mod failure;
 mod flags;
 mod get;
 mod interruption;
+mod nodes;
 mod numbers;
 mod palette;
 mod release;
@@ -52,6 +53,7 @@ async fn run(flags: Flags) -> Result<(), Failure> {
         Command::Watch(watch) => watch::run(&common, &watch).await,
         Command::Release(release) => release::run(&common, &release).await,
         Command::Status(status) => status::run(&common, &status).await,
+        Command::Nodes(nodes) => nodes::run(&common, &nodes).await,
         Command::Shell => shell::run(&common).await,
         Command::Templates(TemplatesCommand::Check { files }) => templates::check(&common, &files),
         Command::Completions { shell } => {

@@ -1,0 +1,269 @@
+//! `doorward nodes`: who is registered in etcd, and who the masters are.
+//!
+//! A server is there as long as it renews its registration; a node is there as long as it has a
+//! server, a master, or ever had one.
+
+use std::io::{self, Write};
+
+use comfy_table::Cell;
+use doorward_etcd::address::{self, Etcd, NodeAddress};
+use doorward_etcd::directory::{self, Registration, Servers};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::flags::{Common, NodesFlags, Output};
+use crate::palette::{Palette, Tone};
+use crate::table::Table;
+
+/// A node, as `--output json` prints it. Its field names are an interface.
+#[derive(Debug, PartialEq, Serialize)]
+struct Node {
+    node: String,
+    /// Absent: there is none.
+    master: Option<Master>,
+    /// The epoch of the last mastership, also when it is over. Absent: there was none.
+    last_epoch: Option<u64>,
+    servers: Vec<Server>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Master {
+    address: String,
+    epoch: u64,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Server {
+    address: String,
+    /// Absent: its pages are nowhere.
+    http_address: Option<String>,
+    is_master: bool,
+    role: &'static str,
+    /// How many nodes are above its own. Absent: it does not know.
+    level: Option<u32>,
+    version: String,
+}
+
+pub(crate) async fn run(common: &Common, flags: &NodesFlags) -> Result<(), Failure> {
+    let etcd = etcd(common)?;
+    let all = directory::resolve_all(&etcd.config, &etcd.prefix);
+    let all = match tokio::time::timeout(common.timeout, all).await {
+        Ok(all) => all.map_err(|error| Failure::Unreachable(error.to_string()))?,
+        Err(_) => {
+            let problem = format!("etcd did not answer within {:?}", common.timeout);
+            return Err(Failure::Unreachable(problem));
+        }
+    };
+    let wanted = |node: &str| flags.node.as_ref().is_none_or(|wanted| wanted == node);
+    let nodes: Vec<Node> = all
+        .into_iter()
+        .filter(|(node, _)| wanted(node))
+        .map(|(node, servers)| Node::of(node, servers))
+        .collect();
+    if let (Some(node), []) = (&flags.node, nodes.as_slice()) {
+        let prefix = &etcd.prefix;
+        let problem = format!("no node {node:?} is known to etcd under {prefix}");
+        return Err(Failure::No(problem));
+    }
+    let mut out = io::stdout().lock();
+    if flags.json || common.output == Output::Json {
+        serde_json::to_writer(&mut out, &nodes).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else if nodes.is_empty() {
+        writeln!(out, "no node is known to etcd under {}", etcd.prefix)?;
+    } else {
+        table(&nodes, Palette::of_stdout(common.color)).write(&mut out)?;
+    }
+    Ok(())
+}
+
+/// Which etcd is meant.
+fn etcd(common: &Common) -> Result<Etcd, Failure> {
+    if let Some(etcd) = common.etcd()? {
+        return Ok(etcd);
+    }
+    let addresses = common.addresses();
+    let Some(text) = addresses.iter().find(|text| address::is_meant(text)) else {
+        let problem = "where etcd is, is not given; see --etcd-endpoints";
+        return Err(Failure::Usage(problem.to_owned()));
+    };
+    let place = NodeAddress::parse(text).and_then(|node| node.place(None));
+    let place = place.map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok(place.etcd)
+}
+
+impl Node {
+    fn of(node: String, servers: Servers) -> Self {
+        let (master, epoch) = servers.master.unzip();
+        let server = |registered: Registration| Server {
+            is_master: master
+                .as_ref()
+                .is_some_and(|master| master.address == registered.address),
+            address: registered.address,
+            http_address: registered.http_address,
+            role: registered.role.as_str(),
+            level: registered.level,
+            version: registered.version,
+        };
+        Self {
+            node,
+            last_epoch: epoch.or(servers.term.map(|term| term.epoch)),
+            servers: servers.servers.into_iter().map(server).collect(),
+            master: master.zip(epoch).map(|(master, epoch)| Master {
+                address: master.address,
+                epoch,
+            }),
+        }
+    }
+}
+
+/// A row for each server, the node's master first; and for what has no server.
+fn table(nodes: &[Node], palette: Palette) -> Table {
+    let header = ["node", "server", "role", "level", "version", "state"];
+    let mut table = Table::new(header, 3..4, palette);
+    for node in nodes {
+        let name = || palette.cell(Tone::Strong, &node.node);
+        let bare = |address: &str, state| {
+            let nothing = || Cell::new("");
+            [
+                name(),
+                Cell::new(address),
+                nothing(),
+                nothing(),
+                nothing(),
+                state,
+            ]
+        };
+        let is_registered = node.servers.iter().any(|server| server.is_master);
+        match (&node.master, node.last_epoch) {
+            (Some(master), _) if !is_registered => {
+                let state = format!("master, epoch {}; not registered", master.epoch);
+                table.add(bare(&master.address, palette.cell(Tone::Partial, state)));
+            }
+            (Some(_), _) => {}
+            (None, Some(epoch)) => {
+                let state = format!("no master since epoch {epoch}");
+                table.add(bare("", palette.cell(Tone::Bad, state)));
+            }
+            (None, None) => {
+                table.add(bare(
+                    "",
+                    palette.cell(Tone::Bad, "no master, and there never was"),
+                ));
+            }
+        }
+        let (masters, others): (Vec<&Server>, Vec<&Server>) =
+            node.servers.iter().partition(|server| server.is_master);
+        for server in masters.into_iter().chain(others) {
+            let state = match &node.master {
+                Some(master) if server.is_master => {
+                    palette.cell(Tone::Good, format!("master, epoch {}", master.epoch))
+                }
+                _ => palette.cell(Tone::Quiet, "candidate"),
+            };
+            let level = server
+                .level
+                .map_or("?".to_owned(), |level| level.to_string());
+            table.add([
+                name(),
+                Cell::new(&server.address),
+                Cell::new(server.role),
+                Cell::new(level),
+                Cell::new(&server.version),
+                state,
+            ]);
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use doorward_etcd::directory::{self, Role, Term};
+
+    use super::*;
+
+    fn registration(address: &str) -> Registration {
+        Registration {
+            node: "eu".to_owned(),
+            address: address.to_owned(),
+            http_address: None,
+            server: "s".to_owned(),
+            role: Role::Leaf,
+            level: (address == "a:1").then_some(1),
+            version: "0.1.0".to_owned(),
+        }
+    }
+
+    fn servers(master: Option<&str>, term: Option<u64>, addresses: &[&str]) -> Servers {
+        let master = master.map(|address| directory::Master {
+            address: address.to_owned(),
+            server: "s".to_owned(),
+        });
+        Servers {
+            master: master.map(|master| (master, 17)),
+            term: term.map(|epoch| Term {
+                epoch,
+                address: "a:1".to_owned(),
+                server: "s".to_owned(),
+                length_ms: 5_000,
+                resigned: false,
+            }),
+            servers: addresses.iter().map(|a| registration(a)).collect(),
+        }
+    }
+
+    #[track_caller]
+    fn check(servers: Servers, rows: &[&str]) {
+        let nodes = [Node::of("eu".to_owned(), servers)];
+        let mut out = Vec::new();
+        table(&nodes, Palette { on: false })
+            .write(&mut out)
+            .unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let found: Vec<String> = text.lines().skip(1).map(squeezed).collect();
+        assert_eq!(found, rows, "{text}");
+    }
+
+    #[test]
+    fn a_row_is_a_server_and_the_master_comes_first() {
+        check(
+            servers(Some("b:1"), Some(17), &["a:1", "b:1"]),
+            &[
+                "eu b:1 leaf ? 0.1.0 master, epoch 17",
+                "eu a:1 leaf 1 0.1.0 candidate",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_node_without_a_master_says_since_when() {
+        check(
+            servers(None, Some(9), &["a:1"]),
+            &[
+                "eu no master since epoch 9",
+                "eu a:1 leaf 1 0.1.0 candidate",
+            ],
+        );
+        check(servers(None, Some(9), &[]), &["eu no master since epoch 9"]);
+        check(
+            servers(None, None, &["a:1"]),
+            &[
+                "eu no master, and there never was",
+                "eu a:1 leaf 1 0.1.0 candidate",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_master_that_is_not_registered_is_shown_all_the_same() {
+        check(
+            servers(Some("b:1"), None, &["a:1"]),
+            &[
+                "eu b:1 master, epoch 17; not registered",
+                "eu a:1 leaf 1 0.1.0 candidate",
+            ],
+        );
+    }
+}

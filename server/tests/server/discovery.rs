@@ -1,0 +1,251 @@
+//! Clients and child servers that find the servers of a node in a real etcd.
+
+use std::time::Duration;
+
+use doorward_client::state::{BackoffConfig, Config as ClientConfig};
+use doorward_client::{Capacity, Client, ClientBuilder, Resource};
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::template::Templates;
+use doorward_etcd::NodeAddress;
+use doorward_server::app::{Config, Server};
+use doorward_server::status::ParentLink;
+use doorward_server::upstream::{self, Source};
+
+use crate::etcd::Etcd;
+use crate::running::{PATIENCE, asked, capacity, config, eventually, get, only, templates_with};
+use crate::upstream::{news, until_link};
+
+/// A root that has so much of `fair/*`.
+async fn root_with(capacity: f64) -> Server {
+    Server::start(root_config(templates_with(capacity)))
+        .await
+        .expect("free ports")
+}
+
+fn root_config(templates: Templates) -> Config {
+    Config {
+        node_name: "eu".to_owned(),
+        http_listen: None,
+        templates,
+        ..config()
+    }
+}
+
+fn address_of(server: &Server) -> String {
+    server.grpc_address().to_string()
+}
+
+/// An impatient client.
+fn client(address: &str) -> ClientBuilder {
+    let wait = Duration::from_millis(20);
+    Client::builder("c")
+        .address(address)
+        .config(ClientConfig {
+            early_gap: wait,
+            timeout: Duration::from_secs(2),
+            backoff: BackoffConfig {
+                base: wait,
+                cap: wait,
+            },
+        })
+        .connect_timeout(PATIENCE)
+}
+
+async fn open(client: &Client) -> Resource {
+    let resource = client.resource("fair/x").wants(1_000.0).open().unwrap();
+    resource.wait_for_lease(PATIENCE).await.unwrap();
+    resource
+}
+
+/// Asks for ever more, which is asked at once, until so much is there.
+async fn until_has(resource: &Resource, capacity: f64) {
+    let mut wants = 1_000.0;
+    eventually(&format!("it has {capacity}"), async || {
+        wants += 1.0;
+        resource.ask(wants).unwrap();
+        resource.capacity() == Capacity::Limited(capacity)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_finds_the_master_and_the_one_after_it() {
+    let etcd = Etcd::start().await;
+    let first = root_with(100.0).await;
+    let (address, nowhere) = (address_of(&first), "127.0.0.1:1");
+    etcd.register("eu", nowhere).await;
+    etcd.register("eu", &address).await;
+    etcd.elect("eu", &address).await;
+    let client = client(&etcd.address("eu")).connect().await.unwrap();
+    let resource = open(&client).await;
+    assert_eq!(resource.capacity(), Capacity::Limited(100.0));
+
+    let second = root_with(50.0).await;
+    etcd.depose("eu", &address, 1).await;
+    etcd.unregister("eu", &address).await;
+    first.shutdown().await;
+    eventually("it is noticed", async || {
+        resource.ask(2_000.0).unwrap();
+        client.failure().is_some()
+    })
+    .await;
+    etcd.register("eu", &address_of(&second)).await;
+    etcd.elect("eu", &address_of(&second)).await;
+    until_has(&resource, 50.0).await;
+    assert_eq!(client.failure(), None);
+}
+
+#[tokio::test]
+async fn a_client_goes_on_with_what_it_knows_while_etcd_is_away() {
+    let mut etcd = Etcd::start().await;
+    let server = root_with(100.0).await;
+    let listen = server.grpc_address();
+    etcd.register("eu", &address_of(&server)).await;
+    etcd.elect("eu", &address_of(&server)).await;
+    let before = client(&etcd.address("eu")).connect().await.unwrap();
+    let resource = open(&before).await;
+
+    etcd.stop();
+    server.shutdown().await;
+    let server = Server::start(Config {
+        listen,
+        ..root_config(templates_with(50.0))
+    });
+    let server = server.await.expect("free again");
+    until_has(&resource, 50.0).await;
+
+    // Who knows nothing yet says what is wrong.
+    let newcomer = client(&etcd.address("eu")).connect_timeout(Duration::from_millis(500));
+    let error = newcomer.connect().await.err().unwrap().to_string();
+    assert!(error.contains(etcd.endpoint()), "{error}");
+    assert!(error.contains("does not answer"), "{error}");
+    // What was given beside it counts.
+    let newcomer = client(&etcd.address("eu")).address(address_of(&server));
+    open(&newcomer.connect().await.unwrap()).await;
+
+    etcd.start_again().await;
+    let newcomer = client(&etcd.address("eu")).connect().await.unwrap();
+    open(&newcomer).await;
+}
+
+#[tokio::test]
+async fn a_client_does_not_wait_for_an_etcd_that_hangs() {
+    let etcd = Etcd::start().await;
+    let server = root_with(100.0).await;
+    etcd.freeze();
+    let began = tokio::time::Instant::now();
+    let client = client(&etcd.address("eu")).address(address_of(&server));
+    open(&client.connect().await.unwrap()).await;
+    // Half of what a call may take, and what the rest takes.
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_node_without_servers_is_a_clear_failure() {
+    let etcd = Etcd::start().await;
+    let lonely = client(&etcd.address("us")).connect_timeout(Duration::from_millis(500));
+    let error = lonely.connect().await.err().unwrap().to_string();
+    let address = etcd.address("us");
+    assert!(
+        error.contains(&format!("no server of this node is there: {address}")),
+        "{error}"
+    );
+}
+
+async fn child(address: &str) -> Server {
+    let node = NodeAddress::parse(address).unwrap().place(None).unwrap();
+    let child = Config {
+        node_name: "eu1".to_owned(),
+        http_listen: None,
+        templates: Templates::default(),
+        parent: Some(upstream::Config {
+            servers: Source {
+                given: Vec::new(),
+                node: Some(node),
+            },
+            round: Duration::from_millis(10),
+            slow_round: Duration::from_millis(100),
+        }),
+        ..config()
+    };
+    Server::start(child).await.expect("free ports")
+}
+
+#[tokio::test]
+async fn a_child_follows_its_parent_where_it_moves() {
+    let etcd = Etcd::start().await;
+    let (first, second) = (root_with(100.0).await, root_with(100.0).await);
+    for server in [&first, &second] {
+        etcd.register("eu", &address_of(server)).await;
+    }
+    let lose = |server: &Server| {
+        let node = server.board().node();
+        node.change(|node, now| node.handle_mastership(Mastership::Unknown, now));
+    };
+    let epoch = |server: &Server| server.board().status(None, 0).epoch;
+    let win = |server: &Server, epoch: u64| {
+        let node = server.board().node();
+        node.change(|node, now| node.handle_mastership(Mastership::Master { epoch }, now));
+    };
+    let newest = epoch(&second).max(epoch(&first)).expect("masters");
+    lose(&second);
+    etcd.elect("eu", &address_of(&first)).await;
+
+    let server = child(&etcd.address("eu")).await;
+    until_link(&server, ParentLink::Stream).await;
+    assert_eq!(news(&server).address, address_of(&first));
+    assert_eq!(news(&server).addresses, [etcd.address("eu")]);
+    // It moves as soon as etcd says so, though nobody asks anything.
+    lose(&first);
+    etcd.depose("eu", &address_of(&first), 1).await;
+    win(&second, newest + 1);
+    etcd.elect("eu", &address_of(&second)).await;
+    let asks_at = async |parent: &Server| {
+        eventually("it moves", async || {
+            let news = news(&server);
+            news.address == address_of(parent) && news.link == ParentLink::Stream
+        })
+        .await;
+    };
+    asks_at(&second).await;
+    // And back, after a while without a master.
+    etcd.depose("eu", &address_of(&second), 2).await;
+    etcd.unregister("eu", &address_of(&second)).await;
+    second.shutdown().await;
+    eventually("that is said", async || {
+        let problem = news(&server).problem.unwrap_or_default();
+        problem.contains("knows of none")
+    })
+    .await;
+    win(&first, newest + 2);
+    etcd.elect("eu", &address_of(&first)).await;
+    asks_at(&first).await;
+}
+
+#[tokio::test]
+async fn a_child_that_is_there_before_its_parent_waits_for_it() {
+    let mut etcd = Etcd::start().await;
+    etcd.stop();
+    let server = child(&etcd.address("eu")).await;
+    eventually("that is told", async || {
+        let problem = news(&server).problem.unwrap_or_default();
+        problem.contains("does not answer")
+    })
+    .await;
+    etcd.start_again().await;
+    eventually("nobody is there", async || {
+        let problem = news(&server).problem.unwrap_or_default();
+        problem.contains("no server of etcd://")
+    })
+    .await;
+    let templates = templates_with(100.0);
+    let parent = Server::start(root_config(templates))
+        .await
+        .expect("free ports");
+    etcd.register("eu", &address_of(&parent)).await;
+    until_link(&server, ParentLink::Stream).await;
+    let mut client = capacity(&server).await;
+    let response = get(&mut client, "a", vec![asked("fair/x", 30.0)]).await;
+    assert_eq!(only(&response).gets.capacity, 30.0);
+}
