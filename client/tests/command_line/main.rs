@@ -9,8 +9,13 @@
 
 mod calls;
 mod documents;
+// As the server's tests have it, which use all of it.
+#[allow(dead_code, reason = "not all of it is needed here")]
+#[path = "../../../server/tests/server/etcd.rs"]
+mod etcd;
 mod fake_server;
 mod leases;
+mod nodes;
 mod shell;
 mod status;
 mod tree;

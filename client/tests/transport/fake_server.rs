@@ -104,6 +104,16 @@ impl FakeServer {
         }
     }
 
+    /// Waits until it was asked so often who the master is.
+    pub async fn discoveries(&mut self, count: usize) {
+        let mut seen = 0;
+        while seen < count {
+            if let Seen::Discovery = self.seen.recv().await.unwrap() {
+                seen += 1;
+            }
+        }
+    }
+
     /// The next request for capacity that comes.
     pub async fn next_get(&mut self) -> doorman::GetCapacityRequest {
         loop {
@@ -163,6 +173,17 @@ impl Capacity for Service {
     ) -> Result<Response<doorman::ReleaseCapacityResponse>, Status> {
         let _ = self.seen.send(Seen::Release(request.into_inner()));
         Ok(Response::new(doorman::ReleaseCapacityResponse::default()))
+    }
+}
+
+/// Who the master is, of which epoch; itself if that is no address.
+pub fn discovery(is_master: bool, address: Option<&str>, epoch: u64) -> doorman::DiscoveryResponse {
+    doorman::DiscoveryResponse {
+        is_master,
+        mastership: doorman::Mastership {
+            master_address: address.map(str::to_owned),
+            epoch: (epoch > 0).then_some(epoch),
+        },
     }
 }
 

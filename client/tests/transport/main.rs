@@ -9,6 +9,7 @@
 #![allow(missing_docs, unreachable_pub, reason = "a test")]
 
 mod fake_server;
+mod mastership;
 
 use std::time::Duration;
 
@@ -206,6 +207,17 @@ async fn what_cannot_be_connected_to_says_so() {
         let error = client(bad).connect_lazy().err().unwrap().to_string();
         assert!(error.contains(problem), "{error}");
     }
+    for (bad, problem) in [
+        ("etcd://a:1", "it names no node"),
+        ("etcd:///eu", "does not say where etcd is"),
+        ("etcd://a:1/eu?ca=/none", "cannot read /none"),
+    ] {
+        let error = client(bad).connect_lazy().err().unwrap().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+    let two = client("etcd://a:1/eu").address("etcd://a:1/us");
+    let error = two.connect_lazy().err().unwrap().to_string();
+    assert!(error.contains("more than one node"), "{error}");
     assert!(matches!(
         Client::builder("c").connect_lazy().err(),
         Some(ConnectError::NoAddress)

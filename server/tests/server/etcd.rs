@@ -88,8 +88,10 @@ impl Etcd {
             .env_clear()
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .spawn()
-            .expect("there is an etcd binary; tests/install-etcd gets one");
+            .spawn();
+        let Ok(process) = process else {
+            panic!("there is no etcd binary; tests/install-etcd gets one");
+        };
         self.process = Some(process);
         let ready = async {
             while self.try_put("/ready", "").await.is_err() {

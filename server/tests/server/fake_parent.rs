@@ -38,6 +38,8 @@ pub(crate) enum Way {
 
 struct Behaviour {
     streams: Streams,
+    /// None: it is so old that it knows of no such thing.
+    discovery: Option<doorman::DiscoveryResponse>,
     delay: Duration,
     answer: Box<dyn FnMut(&Ask) -> Answer + Send>,
     /// The newest stream.
@@ -71,6 +73,7 @@ impl FakeParent {
         let service = Service {
             behaviour: Arc::new(Mutex::new(Behaviour {
                 streams,
+                discovery: None,
                 delay: Duration::ZERO,
                 answer: Box::new(generous),
                 open: None,
@@ -105,6 +108,18 @@ impl FakeParent {
         self.service.behaviour.lock().unwrap().streams = streams;
     }
 
+    /// Whether it says it is the master, of which epoch; or who is.
+    pub(crate) fn says_of_the_master(&self, address: Option<&str>, epoch: Option<u64>) {
+        let discovery = doorman::DiscoveryResponse {
+            is_master: address == Some(&self.address),
+            mastership: doorman::Mastership {
+                master_address: address.map(str::to_owned),
+                epoch,
+            },
+        };
+        self.service.behaviour.lock().unwrap().discovery = Some(discovery);
+    }
+
     pub(crate) fn delay(&self, delay: Duration) {
         self.service.behaviour.lock().unwrap().delay = delay;
     }
@@ -118,6 +133,14 @@ impl FakeParent {
     /// The newest stream breaks.
     pub(crate) async fn break_stream(&self) {
         self.push(Err(Status::unavailable("a storm"))).await;
+    }
+
+    /// Nobody is there any more, and the newest stream breaks.
+    pub(crate) async fn stop(self) {
+        let open = self.service.behaviour.lock().unwrap().open.clone();
+        drop(self);
+        let broken = Err(Status::unavailable("it is gone"));
+        open.expect("a stream").send(broken).await.unwrap();
     }
 
     /// Whether a child has a stream open.
@@ -222,7 +245,9 @@ impl Capacity for Service {
         &self,
         _: Request<doorman::DiscoveryRequest>,
     ) -> Result<Response<doorman::DiscoveryResponse>, Status> {
-        Err(Status::unimplemented("not here"))
+        let discovery = self.behaviour.lock().unwrap().discovery.clone();
+        let answer = discovery.map(Response::new);
+        answer.ok_or_else(|| Status::unimplemented("too old"))
     }
 
     async fn get_capacity(

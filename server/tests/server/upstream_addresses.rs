@@ -152,3 +152,74 @@ async fn a_parent_that_restarts_is_found_again() {
     .await;
     assert_eq!(news(&server).problem, None);
 }
+
+#[tokio::test]
+async fn who_says_it_is_not_the_master_is_asked_nothing_else() {
+    let mut follower = FakeParent::start(Streams::Served).await;
+    let master = FakeParent::start(Streams::Served).await;
+    follower.says_of_the_master(Some(&master.address), Some(5));
+    master.says_of_the_master(Some(&master.address), Some(5));
+    let server = child(&[&follower.address]).await;
+    until_link(&server, ParentLink::Stream).await;
+    assert_eq!(news(&server).address, master.address);
+    assert!(!follower.has_stream());
+    assert_eq!(follower.count_asks().len(), 0);
+}
+
+#[tokio::test]
+async fn nobody_goes_back_to_a_master_of_an_older_epoch() {
+    let newer = FakeParent::start(Streams::Served).await;
+    let older = FakeParent::start(Streams::Served).await;
+    newer.says_of_the_master(Some(&newer.address), Some(9));
+    older.says_of_the_master(Some(&older.address), Some(8));
+    let server = child(&[&newer.address, &older.address]).await;
+    until_link(&server, ParentLink::Stream).await;
+    newer.stop().await;
+    let out_of_date = async || {
+        let problem = news(&server).problem.unwrap_or_default();
+        problem.contains("out of date")
+    };
+    eventually("it is refused", out_of_date).await;
+    // Nor to one of which another server says that it is of that epoch.
+    older.says_of_the_master(Some("127.0.0.1:1"), Some(8));
+    eventually("that is refused", out_of_date).await;
+    older.says_of_the_master(Some(&older.address), Some(10));
+    until_link(&server, ParentLink::Stream).await;
+    assert_eq!(news(&server).address, older.address);
+}
+
+#[tokio::test]
+async fn a_master_without_an_epoch_is_taken_as_it_is() {
+    let with = FakeParent::start(Streams::Served).await;
+    let without = FakeParent::start(Streams::Served).await;
+    with.says_of_the_master(Some(&with.address), Some(9));
+    without.says_of_the_master(Some(&without.address), None);
+    let server = child(&[&with.address, &without.address]).await;
+    until_link(&server, ParentLink::Stream).await;
+    with.stop().await;
+    eventually("it is asked", async || {
+        news(&server).address == without.address && news(&server).link == ParentLink::Stream
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stream_that_a_newer_one_replaced_is_opened_again_and_nothing_is_polled() {
+    let logs = Logs::start();
+    let mut parent = FakeParent::start(Streams::Served).await;
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    until_gets(&mut client, 30.0, 30.0).await;
+    for _ in 0..3 {
+        let replaced = "a newer stream of eu took the place of this one";
+        parent.push(Err(tonic::Status::aborted(replaced))).await;
+        eventually("it has ended", async || !parent.has_stream()).await;
+        eventually("there is another", async || parent.has_stream()).await;
+    }
+    until_link(&server, ParentLink::Stream).await;
+    until_gets(&mut client, 40.0, 40.0).await;
+    let asks = parent.count_asks();
+    assert_eq!(asks.get("calls"), None, "{asks:?}");
+    assert_eq!(logs.count("ended the stream"), 1, "{}", logs.text());
+    assert_eq!(logs.count("cannot be asked"), 0, "{}", logs.text());
+}
