@@ -8,10 +8,12 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use doorward_engine::id::{HolderName, IdError};
+use doorward_etcd::flags::EtcdFlags;
 use thiserror::Error;
 
 use crate::demo::DemoFlags;
 use crate::logs::LogFormat;
+use crate::templates::Source;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -136,18 +138,34 @@ pub struct ServeFlags {
     )]
     pub node: String,
 
-    /// A YAML file with resource templates [default: built-in examples].
+    /// Resource templates: a YAML file, or etcd:KEY for a document in etcd [default: built-in
+    /// examples].
     ///
-    /// It is read again when it changes and on SIGHUP. A version that is not in order is reported,
-    /// and the one in force stays in force.
+    /// They are read again when they change (a file also on SIGHUP). A version that is not in order
+    /// is reported, and the one in force stays in force.
     #[arg(
         long,
         help_heading = "Templates",
-        value_name = "FILE",
+        value_name = "FILE|etcd:KEY",
         env = "DOORWARD_TEMPLATES",
         hide_env_values = true
     )]
-    pub templates: Option<PathBuf>,
+    pub templates: Option<Source>,
+
+    /// Where etcd is, in which the servers of a node elect their master.
+    #[command(flatten)]
+    pub etcd: EtcdFlags,
+
+    /// How long the master's lease in etcd lasts: about how long a node is without a master after
+    /// a crash. Whole seconds; below 5 a slow etcd may unseat masters that are well.
+    #[arg(
+        long, help_heading = "etcd",
+        value_name = "DURATION",
+        env = "DOORWARD_ELECTION_TTL", hide_env_values = true,
+        default_value = "10s",
+        value_parser = election_ttl
+    )]
+    pub election_ttl: Duration,
 
     /// Validates a template file, reports every problem in it, and exits.
     #[arg(
@@ -262,6 +280,17 @@ fn push_round(text: &str) -> Result<Duration, String> {
     }
 }
 
+fn election_ttl(text: &str) -> Result<Duration, String> {
+    let ttl = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let is_whole = ttl.subsec_nanos() == 0;
+    let range = Duration::from_secs(2)..=Duration::from_secs(600);
+    if is_whole && range.contains(&ttl) {
+        Ok(ttl)
+    } else {
+        Err("give whole seconds, from 2s to 10m".to_owned())
+    }
+}
+
 fn node_name(text: &str) -> Result<String, IdError> {
     HolderName::new(text).map(|name| name.to_string())
 }
@@ -335,6 +364,10 @@ mod tests {
             ["--refresh-floor", "soon"],
             ["--push-round", "0s"],
             ["--push-round", "1h"],
+            ["--election-ttl", "1s"],
+            ["--election-ttl", "2500ms"],
+            ["--etcd-endpoints", "ftp://here"],
+            ["--templates", "etcd:"],
             // A parent, but no name to be known by.
             ["--parent", "127.0.0.1:6970"],
             ["--log-format", "xml"],

@@ -184,7 +184,7 @@ impl Collector for NodeCollector {
         let (snapshot, is_master, templates, memory) = self.0.node().read(|node, now| {
             (
                 node.snapshot(now),
-                node.mastership().is_master(),
+                node.mastership(now).is_master(),
                 node.templates().len(),
                 node.memory_bytes(),
             )

@@ -18,6 +18,7 @@ use doorward_engine::time::Time;
 use serde::Serialize;
 
 use crate::clock;
+use crate::election::etcd::Contact;
 use crate::node_handle::NodeHandle;
 use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
 
@@ -36,6 +37,8 @@ pub struct Board {
     templates: Mutex<TemplatesNews>,
     /// Absent at the root.
     parent: Mutex<Option<ParentNews>>,
+    /// Absent: it is not asked.
+    etcd: Mutex<Option<Contact>>,
     stopping: Mutex<bool>,
 }
 
@@ -114,6 +117,7 @@ impl Board {
                 problem: None,
             }),
             parent: Mutex::new(None),
+            etcd: Mutex::new(None),
             stopping: Mutex::new(false),
         }
     }
@@ -169,6 +173,17 @@ impl Board {
         *parent = Some(news);
     }
 
+    /// How etcd is doing. None: it is not asked.
+    pub fn etcd_contact(&self) -> Option<Contact> {
+        let contact = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
+        contact.clone()
+    }
+
+    /// How etcd is doing now.
+    pub fn post_etcd(&self, contact: Contact) {
+        *self.etcd.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact);
+    }
+
     /// The server is shutting down.
     pub fn post_stopping(&self) {
         *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
@@ -179,7 +194,7 @@ impl Board {
         if *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) {
             return Readiness::Unready("the server is shutting down");
         }
-        match self.node.read(|node, _| node.mastership().clone()) {
+        match self.node.read(|node, now| node.mastership(now).clone()) {
             Mastership::Unknown => Readiness::Unready("no master of this node is known"),
             Mastership::Master { .. } | Mastership::Follower { .. } => Readiness::Ready,
         }
@@ -197,7 +212,7 @@ impl Board {
                 };
                 let uptime = now.since(Time::ZERO);
                 (
-                    node.mastership().clone(),
+                    node.mastership(now).clone(),
                     node.templates().len(),
                     resources,
                     uptime,
@@ -211,7 +226,7 @@ impl Board {
             .map(|resource| self.resource(resource, leases_max, &mut listable))
             .collect();
         let (master_address, epoch) = match &mastership {
-            Mastership::Master { epoch } => (Some(self.address.clone()), Some(*epoch)),
+            Mastership::Master { epoch } => (Some(self.address.clone()), *epoch),
             Mastership::Follower {
                 master_address,
                 epoch,

@@ -202,7 +202,7 @@ impl Upstream {
     }
 
     fn is_master(&self) -> bool {
-        self.node.read(|node, _| node.mastership().is_master())
+        self.node.read(|node, now| node.mastership(now).is_master())
     }
 
     async fn wait_for_mastership(&self) {
@@ -358,6 +358,7 @@ impl Upstream {
     fn greeting(&self) -> Option<GetServerCapacity> {
         Some(GetServerCapacity {
             server: HolderName::new(self.board.node_name()).ok()?,
+            epoch: self.node.read(|node, now| node.mastership(now).epoch()),
             sequence: None,
             height: 1,
             asks: Vec::new(),

@@ -338,7 +338,7 @@ impl World {
             self.excuse();
         }
         self.node
-            .handle_mastership(Mastership::Master { epoch: self.epoch }, self.now);
+            .handle_mastership(Mastership::Master { epoch: Some(self.epoch) }, self.now);
     }
 
     pub fn snapshot(&self) -> Option<ResourceSnapshot> {
