@@ -424,6 +424,10 @@ async fn announce(board: &Board, health: &Health, mastership: &Mastership) {
         } => {
             info!(master_address, epoch, "another server is the master");
         }
+        Mastership::Unknown if board.is_stopping() => {}
+        Mastership::Unknown if board.node().masterships().borrow().0 == 0 => {
+            info!("waiting for the election");
+        }
         Mastership::Unknown => warn!("no master is known"),
     }
     health.set(board.readiness() == Readiness::Ready).await;

@@ -172,8 +172,8 @@ struct Campaign {
     nodes: watch::Receiver<Followed>,
     _follow: Follow,
     lease: Option<Lease>,
-    /// What stands under our key as a server, under the present lease.
-    registered: Option<Registration>,
+    /// What stands under our key as a server, under the present lease, and since which revision.
+    registered: Option<(Registration, u64)>,
     held: Option<Held>,
     /// The last term of anybody that was seen, and when.
     last: Option<(Term, Instant)>,
@@ -349,17 +349,26 @@ impl Campaign {
     /// Tells where we are.
     async fn register(&mut self, lease: Lease) -> Result<(), Error> {
         let registration = self.registration();
-        if self.registered.as_ref() == Some(&registration) {
-            return Ok(());
+        let key = self.keys.server(&registration.address);
+        if let Some((registered, since)) = &self.registered {
+            let is_there = self.view().is_none_or(|view| {
+                // A view of before says nothing.
+                revision(view.revision) < *since || view.entries.contains_key(&key)
+            });
+            if is_there && *registered == registration {
+                return Ok(());
+            }
         }
-        let (key, value) = (self.keys.server(&registration.address), json(&registration));
-        self.connection
+        let value = json(&registration);
+        let put = self
+            .connection
             .call("register", async move |client: &mut Client| {
                 let options = PutOptions::new().with_lease(lease.id);
                 client.put(key, value, Some(options)).await
             })
             .await?;
-        self.registered = Some(registration);
+        let since = put.header().map_or(0, |header| revision(header.revision()));
+        self.registered = Some((registration, since));
         Ok(())
     }
 
