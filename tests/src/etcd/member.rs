@@ -144,21 +144,20 @@ fn binary() -> &'static (PathBuf, Vec<String>) {
         let mut brought = test.ancestors().map(|above| above.join("tests/etcd/etcd"));
         let brought = brought.find(|path| path.is_file());
         let binary = named.or(brought).unwrap_or_else(|| PathBuf::from("etcd"));
-        let Some(help) = help(&binary) else {
-            panic!(
-                "{} is no etcd that runs: run ./tests/run, which brings one",
-                binary.display()
-            );
-        };
+        assert!(
+            runs(&binary, &[]),
+            "{} is no etcd that runs: run ./tests/run, which brings one",
+            binary.display()
+        );
         // They hold no data that anybody will miss.
         let no_fsync = "--unsafe-no-fsync";
-        let flags = help.contains(no_fsync).then(|| no_fsync.to_owned());
+        let flags = runs(&binary, &[no_fsync]).then(|| no_fsync.to_owned());
         (binary, flags.into_iter().collect())
     })
 }
 
-fn help(binary: &Path) -> Option<String> {
-    let output = Command::new(binary).arg("--help").output().ok()?;
-    let said = [output.stdout, output.stderr].concat();
-    Some(String::from_utf8_lossy(&said).into_owned())
+/// Whether it is there and knows these flags.
+fn runs(binary: &Path, flags: &[&str]) -> bool {
+    let output = Command::new(binary).args(flags).arg("--version").output();
+    output.is_ok_and(|output| output.status.success())
 }
