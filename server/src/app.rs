@@ -15,22 +15,24 @@ use std::time::Duration;
 use doorward_engine::node;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::template::Templates;
+use doorward_etcd::directory::Role;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::accept::{self, HttpListener};
 use crate::clock::{self, Clock};
-use crate::election::Election;
+use crate::election::{Candidate, Election, Place, Running, Standing};
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
 use crate::rpc::meter::MeterLayer;
 use crate::rpc::stream::Pushes;
 use crate::rpc::{self, Health};
 use crate::status::{Board, Readiness};
+use crate::templates;
 use crate::upstream::{self, Upstream};
 use crate::web;
 
@@ -57,6 +59,8 @@ pub struct Config {
     pub push_round: Duration,
     /// How the master is found.
     pub election: Election,
+    /// Whether this server could decide if it was the master. Absent: it could.
+    pub able: Option<watch::Receiver<bool>>,
     /// How long a shutdown waits for what is in flight.
     pub shutdown_grace: Duration,
 }
@@ -79,6 +83,7 @@ impl Default for Config {
             parent: None,
             push_round: Duration::from_millis(50),
             election: Election::default(),
+            able: None,
             shutdown_grace: Duration::from_secs(10),
         }
     }
@@ -158,6 +163,9 @@ pub struct Server {
     board: Arc<Board>,
     metrics: Arc<Metrics>,
     health: Health,
+    election: Running,
+    /// Brings the election's standings into force.
+    obeying: AbortHandle,
     grpc_address: SocketAddr,
     http_address: Option<SocketAddr>,
     shutdown_grace: Duration,
@@ -207,13 +215,48 @@ impl Server {
         let pushes = Arc::new(Pushes::default());
         let (routes, health) = rpc::routes(&board, &metrics, &pushes, &stop_grpc)?;
 
-        let mut mastership = config.election.start();
-        let first = mastership.borrow_and_update().clone();
-        take_mastership(&board, &health, first).await;
+        let mut masterships = node.masterships();
+        let election = config.election.start(Candidate {
+            node: board.node_name().to_owned(),
+            address: board.address().to_owned(),
+            http_address: http.as_ref().map(|(_, address)| address.to_string()),
+            place: place_of(&board),
+            able: config.able.unwrap_or_else(|| watch::channel(true).1),
+        });
+        let mut standings = election.standings();
+        obey(&node, &standings.borrow_and_update());
+        announce(&board, &health, &masterships.borrow_and_update().1).await;
 
         let mut background = JoinSet::new();
         background.spawn(Arc::clone(&node).run_timer());
-        background.spawn(follow(mastership, Arc::clone(&board), health.clone()));
+        let obeying = background.spawn({
+            let node = Arc::clone(&node);
+            async move {
+                while standings.changed().await.is_ok() {
+                    obey(&node, &standings.borrow_and_update());
+                }
+                debug!("mastership is settled for good");
+            }
+        });
+        background.spawn({
+            let (board, health, pushes) = (Arc::clone(&board), health.clone(), pushes.clone());
+            async move {
+                while masterships.changed().await.is_ok() {
+                    let (_, mastership) = masterships.borrow_and_update().clone();
+                    announce(&board, &health, &mastership).await;
+                    pushes.end_all(&mastership, board.node());
+                }
+            }
+        });
+        if let Some(mut contact) = election.contact() {
+            board.post_etcd(contact.borrow_and_update().clone());
+            let board = Arc::clone(&board);
+            background.spawn(async move {
+                while contact.changed().await.is_ok() {
+                    board.post_etcd(contact.borrow_and_update().clone());
+                }
+            });
+        }
 
         background.spawn(pushes.run(Arc::clone(&node), config.push_round));
         if let Some(upstream) = upstream {
@@ -249,6 +292,8 @@ impl Server {
             board,
             metrics,
             health,
+            election,
+            obeying,
             grpc_address,
             http_address,
             shutdown_grace: config.shutdown_grace,
@@ -286,12 +331,12 @@ impl Server {
 
     /// New templates are in force from now on.
     pub fn apply_templates(&self, templates: Templates) {
-        apply_templates(&self.board, &self.metrics, templates);
+        templates::apply(&self.board, &self.metrics, templates);
     }
 
     /// New templates were not in order: those in force stay, and everyone who looks is told.
     pub fn refuse_templates(&self, problem: String) {
-        refuse_templates(&self.board, &self.metrics, problem);
+        templates::refuse(&self.board, &self.metrics, problem);
     }
 
     /// Waits until a part stops by itself, which none should. Cancel safe.
@@ -310,11 +355,17 @@ impl Server {
         }
     }
 
-    /// Stops accepting, finishes what is in flight within the grace, and ends. The HTTP port goes
-    /// last, so that `/readyz` can tell.
+    /// Resigns the mastership, stops accepting, finishes what is in flight within the grace, and
+    /// ends. The HTTP port goes last, so that `/readyz` can tell.
     pub async fn shutdown(mut self) -> Shutdown {
         self.board.post_stopping();
         self.health.stop().await;
+        if let Running::Etcd(_) = &self.election {
+            // Nothing is granted any more before anybody else can be master.
+            self.obeying.abort();
+            obey(self.board.node(), &Standing::UNKNOWN);
+            self.election.resign().await;
+        }
         self.stop_grpc.cancel();
         let (serving, stop_http) = (&mut self.serving, &self.stop_http);
         let finished = tokio::time::timeout(self.shutdown_grace, async {
@@ -337,24 +388,6 @@ impl Server {
     }
 }
 
-/// New templates are in force from now on.
-pub fn apply_templates(board: &Board, metrics: &Metrics, templates: Templates) {
-    let count = templates.len();
-    board
-        .node()
-        .change(|node, now| node.handle_templates(templates, now));
-    board.post_templates(None);
-    metrics.count_template_load(true, clock::wall());
-    info!(templates = count, "new templates are in force");
-}
-
-/// New templates were not in order: those in force stay, and everyone who looks is told.
-pub fn refuse_templates(board: &Board, metrics: &Metrics, problem: String) {
-    warn!("new templates refused, those in force stay:\n{problem}");
-    board.post_templates(Some(problem));
-    metrics.count_template_load(false, clock::wall());
-}
-
 async fn listen(port: Port, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
     let failed = |source| ServerError::Listen {
         port,
@@ -366,25 +399,59 @@ async fn listen(port: Port, address: SocketAddr) -> Result<(TcpListener, SocketA
     Ok((listener, bound))
 }
 
-/// Hands every change of mastership to the node.
-async fn follow(mut mastership: watch::Receiver<Mastership>, board: Arc<Board>, health: Health) {
-    while mastership.changed().await.is_ok() {
-        let now = mastership.borrow_and_update().clone();
-        take_mastership(&board, &health, now).await;
-    }
-    debug!("mastership is settled for good");
+/// Brings a standing into force.
+fn obey(node: &NodeHandle, standing: &Standing) {
+    let Standing {
+        mastership,
+        valid_until,
+    } = standing;
+    let clock = node.clock();
+    node.change(|node, now| match (mastership, valid_until) {
+        (Mastership::Master { epoch: Some(epoch) }, Some(until)) => {
+            node.handle_term(*epoch, clock.time(*until), now)
+        }
+        _ => node.handle_mastership(mastership.clone(), now),
+    });
 }
 
-async fn take_mastership(board: &Board, health: &Health, mastership: Mastership) {
-    match &mastership {
+/// Tells everyone who looks that there is another master.
+async fn announce(board: &Board, health: &Health, mastership: &Mastership) {
+    match mastership {
         Mastership::Master { epoch } => info!(epoch, "this server is the master"),
-        Mastership::Follower { master_address, .. } => {
-            info!(master_address, "another server is the master");
+        Mastership::Follower {
+            master_address,
+            epoch,
+        } => {
+            info!(master_address, epoch, "another server is the master");
+        }
+        Mastership::Unknown if board.is_stopping() => {}
+        Mastership::Unknown if board.node().masterships().borrow().0 == 0 => {
+            info!("waiting for the election");
         }
         Mastership::Unknown => warn!("no master is known"),
     }
-    board
-        .node()
-        .change(|node, now| node.handle_mastership(mastership, now));
     health.set(board.readiness() == Readiness::Ready).await;
+}
+
+/// Where in the tree the server is, whenever somebody asks.
+fn place_of(board: &Arc<Board>) -> Arc<dyn Fn() -> Place + Send + Sync> {
+    let board = Arc::clone(board);
+    Arc::new(move || {
+        let is_root = board.parent_news().is_none();
+        let (has_children, above) = board
+            .node()
+            .read(|node, _| (node.has_child_servers(), node.ancestors().len()));
+        Place {
+            role: match (is_root, has_children) {
+                (true, _) => Role::Root,
+                (false, true) => Role::Regional,
+                (false, false) => Role::Leaf,
+            },
+            level: if is_root {
+                Some(0)
+            } else {
+                u32::try_from(above).ok().filter(|above| *above > 0)
+            },
+        }
+    })
 }

@@ -2,7 +2,7 @@
 //!
 //! The engine counts time from when the process started, on the monotonic clock: a wall clock that
 //! jumps must not end leases. The wall clock is read for three things only: the absolute expiry
-//! that old peers understand, the epoch of a fixed mastership, and timestamps for people.
+//! that old peers understand, the start of sequences, and timestamps for people.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -33,6 +33,11 @@ impl Clock {
     )]
     pub fn now(&self) -> Time {
         Time::ZERO + Instant::now().saturating_duration_since(self.origin)
+    }
+
+    /// The time of a moment. One before this clock was started is [`Time::ZERO`].
+    pub fn time(&self, instant: tokio::time::Instant) -> Time {
+        Time::ZERO + instant.into_std().saturating_duration_since(self.origin)
     }
 
     /// The moment of a time, to sleep until it.

@@ -1,13 +1,21 @@
 //! Who is the master of the node.
 //!
 //! Servers of the same node elect one that decides; the others send callers to it. An election
-//! tells the present [`Mastership`], and every change of it, through a watch channel. Only
-//! [`fixed`] exists so far: a node with a single server needs no election.
+//! tells the present [`Standing`], and every change of it, through a watch channel. A node with a
+//! single server needs none ([`fixed`]); candidates meet in etcd ([`etcd`], by the rules of
+//! [`term`]).
 
+pub mod etcd;
 pub mod fixed;
+pub mod term;
+
+use std::fmt;
+use std::sync::Arc;
 
 use doorward_engine::node::mastership::Mastership;
+use doorward_etcd::directory::Role;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// How the master is found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,13 +23,103 @@ pub enum Election {
     /// This server is the only one of its node, and always the master.
     #[default]
     Fixed,
+    /// Candidates meet in etcd.
+    Etcd(etcd::Config),
+}
+
+/// What an election tells a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Who is the master.
+    pub mastership: Mastership,
+    /// If it is this server: until when, unless it is told again. None: for ever.
+    pub valid_until: Option<Instant>,
+}
+
+impl Standing {
+    /// No master is known.
+    pub const UNKNOWN: Self = Self {
+        mastership: Mastership::Unknown,
+        valid_until: None,
+    };
+}
+
+/// A server that takes part.
+#[derive(Clone)]
+pub struct Candidate {
+    /// Its node.
+    pub node: String,
+    /// Where others reach it.
+    pub address: String,
+    /// Where its pages are, if they are anywhere.
+    pub http_address: Option<String>,
+    /// Its place in the tree, as far as it knows now.
+    pub place: Arc<dyn Fn() -> Place + Send + Sync>,
+    /// Whether it could decide if it was the master: it has templates, if it needs them.
+    pub able: watch::Receiver<bool>,
+}
+
+impl fmt::Debug for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Candidate")
+            .field("node", &self.node)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A place in the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// What the server is there.
+    pub role: Role,
+    /// How many nodes are above it, if it knows.
+    pub level: Option<u32>,
+}
+
+/// An election that a server takes part in, until it resigns or this is dropped.
+#[derive(Debug)]
+pub enum Running {
+    /// There is none.
+    Fixed(watch::Receiver<Standing>),
+    /// In etcd.
+    Etcd(etcd::Running),
 }
 
 impl Election {
-    /// Takes part. The channel closes when nothing will change any more.
-    pub fn start(&self) -> watch::Receiver<Mastership> {
+    /// Takes part.
+    pub fn start(self, candidate: Candidate) -> Running {
         match self {
-            Self::Fixed => fixed::start(),
+            Self::Fixed => Running::Fixed(fixed::start()),
+            Self::Etcd(config) => Running::Etcd(etcd::start(config, candidate)),
+        }
+    }
+}
+
+impl Running {
+    /// The standing now, and every change of it. The channel closes when nothing will change any
+    /// more.
+    pub fn standings(&self) -> watch::Receiver<Standing> {
+        match self {
+            Self::Fixed(standings) => standings.clone(),
+            Self::Etcd(running) => running.standings(),
+        }
+    }
+
+    /// How etcd is doing, if it is asked.
+    pub fn contact(&self) -> Option<watch::Receiver<etcd::Contact>> {
+        match self {
+            Self::Fixed(_) => None,
+            Self::Etcd(running) => Some(running.contact()),
+        }
+    }
+
+    /// Gives up the mastership, so that another candidate has it at once, and takes part no more.
+    /// Whoever calls this decides nothing any more. Bounded in time.
+    pub async fn resign(self) {
+        match self {
+            Self::Fixed(_) => {}
+            Self::Etcd(running) => running.resign().await,
         }
     }
 }

@@ -9,11 +9,13 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use doorward_engine::id::{HolderName, IdError};
 use doorward_etcd::address::{self, AddressError, Etcd, NodeAddress};
+use doorward_etcd::flags::EtcdFlags;
 use thiserror::Error;
 
 use crate::demo::DemoFlags;
 use crate::logs::LogFormat;
-use crate::upstream::Source;
+use crate::templates::Source;
+use crate::upstream;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -143,18 +145,34 @@ pub struct ServeFlags {
     )]
     pub node: String,
 
-    /// A YAML file with resource templates [default: built-in examples].
+    /// Resource templates: a YAML file, or etcd:KEY for a document in etcd [default: built-in
+    /// examples].
     ///
-    /// It is read again when it changes and on SIGHUP. A version that is not in order is reported,
-    /// and the one in force stays in force.
+    /// They are read again when they change (a file also on SIGHUP). A version that is not in order
+    /// is reported, and the one in force stays in force.
     #[arg(
         long,
         help_heading = "Templates",
-        value_name = "FILE",
+        value_name = "FILE|etcd:KEY",
         env = "DOORWARD_TEMPLATES",
         hide_env_values = true
     )]
-    pub templates: Option<PathBuf>,
+    pub templates: Option<Source>,
+
+    /// Where etcd is, in which the servers of a node elect their master.
+    #[command(flatten)]
+    pub etcd: EtcdFlags,
+
+    /// How long the master's lease in etcd lasts: about how long a node is without a master after
+    /// a crash. Whole seconds; below 5 a slow etcd may unseat masters that are well.
+    #[arg(
+        long, help_heading = "etcd",
+        value_name = "DURATION",
+        env = "DOORWARD_ELECTION_TTL", hide_env_values = true,
+        default_value = "10s",
+        value_parser = election_ttl
+    )]
+    pub election_ttl: Duration,
 
     /// Validates a template file, reports every problem in it, and exits.
     #[arg(
@@ -288,8 +306,8 @@ pub enum ParentError {
 pub fn parent_source(
     flags: &[ParentServers],
     elsewhere: Option<&Etcd>,
-) -> Result<Option<Source>, ParentError> {
-    let mut source = Source::default();
+) -> Result<Option<upstream::Source>, ParentError> {
+    let mut source = upstream::Source::default();
     for flag in flags {
         match flag {
             ParentServers::At(addresses) => source.given.extend(addresses.iter().cloned()),
@@ -323,6 +341,17 @@ fn push_round(text: &str) -> Result<Duration, String> {
         Ok(round)
     } else {
         Err("give a duration from 1ms to 10s".to_owned())
+    }
+}
+
+fn election_ttl(text: &str) -> Result<Duration, String> {
+    let ttl = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let is_whole = ttl.subsec_nanos() == 0;
+    let range = Duration::from_secs(2)..=Duration::from_secs(600);
+    if is_whole && range.contains(&ttl) {
+        Ok(ttl)
+    } else {
+        Err("give whole seconds, from 2s to 10m".to_owned())
     }
 }
 
@@ -399,6 +428,10 @@ mod tests {
             ["--refresh-floor", "soon"],
             ["--push-round", "0s"],
             ["--push-round", "1h"],
+            ["--election-ttl", "1s"],
+            ["--election-ttl", "2500ms"],
+            ["--etcd-endpoints", "ftp://here"],
+            ["--templates", "etcd:"],
             // A parent, but no name to be known by.
             ["--parent", "127.0.0.1:6970"],
             ["--parent", "etcd://e:2379/eu"],
@@ -422,7 +455,7 @@ mod tests {
         assert_eq!(source(&[], None), Ok(None));
         let list = source(&["a:1, b:2", "c:3"], None).expect("in order");
         let given = vec!["a:1".to_owned(), "b:2".to_owned(), "c:3".to_owned()];
-        assert_eq!(list, Some(Source::from(given)));
+        assert_eq!(list, Some(upstream::Source::from(given)));
         let node = source(&["a:1", "etcd://e:1,f:2/root"], None).expect("in order");
         let node = node.expect("a parent");
         let place = node.node.expect("in etcd");

@@ -10,7 +10,7 @@
 //! - [`election`] says who the master of the node is;
 //! - [`status`] is what a server tells about itself, which [`web`], [`metrics`] and the admin
 //!   service render;
-//! - [`template_file`] reads templates from a file, and again when it changes;
+//! - [`templates`] has them read again whenever they change, in a file or in etcd;
 //! - [`demo`] is a whole demonstration in one process;
 //! - [`clock`] alone reads clocks and draws entropy.
 
@@ -25,6 +25,6 @@ pub mod metrics;
 pub mod node_handle;
 pub mod rpc;
 pub mod status;
-pub mod template_file;
+pub mod templates;
 pub mod upstream;
 pub mod web;

@@ -3,18 +3,25 @@
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use doorward_engine::node;
 use doorward_engine::template::Templates;
-use doorward_server::app::{self, Config, Server};
+use doorward_etcd::Etcd;
+use doorward_etcd::flags::FlagsError;
+use doorward_server::app::{Config, Server};
 use doorward_server::demo::{self, DemoFlags};
+use doorward_server::election::{self, Election};
 use doorward_server::flags::{self, Command, Flags, ParentError, ServeFlags};
 use doorward_server::logs::LogFormat;
-use doorward_server::template_file::{self, TemplateFile, TemplateFileError};
+use doorward_server::templates::etcd::EtcdTemplates;
+use doorward_server::templates::file::{self, TemplateFile, TemplateFileError};
+use doorward_server::templates::{self, Source};
 use doorward_server::{clock, logs, upstream};
+use thiserror::Error;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
@@ -43,8 +50,9 @@ fn main() -> ExitCode {
     match run(flags.serve) {
         Ok(()) => ExitCode::SUCCESS,
         // Templates that are not in order are for the operator to mend, like a wrong flag.
-        Err(error) if error.is::<TemplateFileError>() => complain(&error, MISUSED),
-        Err(error) if error.is::<ParentError>() => complain(&error, MISUSED),
+        Err(error) if error.is::<TemplateFileError>() || error.is::<Misused>() => {
+            complain(&error, MISUSED)
+        }
         Err(error) => complain(&error, FAILED),
     }
 }
@@ -64,7 +72,7 @@ async fn show(flags: DemoFlags) -> ExitCode {
 /// Validates a template file.
 #[tokio::main(flavor = "current_thread")]
 async fn check(path: &Path) -> ExitCode {
-    match template_file::check(path).await {
+    match file::check(path).await {
         Ok(templates) => {
             let count = templates.len();
             let said = writeln!(
@@ -86,6 +94,23 @@ async fn check(path: &Path) -> ExitCode {
     }
 }
 
+/// Flags that make no sense together.
+#[derive(Debug, Error)]
+#[error("{0}")]
+struct Misused(String);
+
+impl From<ParentError> for Misused {
+    fn from(error: ParentError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<FlagsError> for Misused {
+    fn from(error: FlagsError) -> Self {
+        Self(error.to_string())
+    }
+}
+
 /// The last words, on standard error.
 fn complain(error: &anyhow::Error, code: u8) -> ExitCode {
     // Nothing is left to do if even this fails.
@@ -98,26 +123,38 @@ async fn run(flags: ServeFlags) -> anyhow::Result<()> {
     // From here on no signal kills the process half-way.
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;
-    let (templates, source, file) = match &flags.templates {
-        Some(path) => {
-            let (file, templates) = TemplateFile::open(path).await?;
-            (templates, path.display().to_string(), Some(file))
-        }
-        None if !flags.parent.is_empty() => (Templates::default(), "the parent".to_owned(), None),
-        None => (
-            doorward_documents::built_in()?,
-            "built-in examples".to_owned(),
-            None,
-        ),
-    };
-    let mut server = Server::start(config(&flags, templates, source)?).await?;
-    match file {
-        Some(file) => follow_file(&mut server, file, hang_up),
-        None => server.spawn(async move {
-            while hang_up.recv().await.is_some() {
-                info!("SIGHUP: there is no template file to read again");
+    let etcd = flags.etcd.config().map_err(Misused::from)?;
+    let Opened {
+        templates,
+        source,
+        follows,
+    } = open_templates(&flags, etcd.as_ref()).await?;
+    let elsewhere = etcd.clone().map(|config| Etcd {
+        config: Arc::new(config),
+        prefix: flags.etcd.prefix.clone(),
+    });
+    let parent = flags::parent_source(&flags.parent, elsewhere.as_ref()).map_err(Misused::from)?;
+    let mut config = config(&flags, parent, templates, source);
+    if let Some(etcd) = etcd {
+        config.election = election(&flags, etcd)?;
+    }
+    if let Some(Follows::Etcd(templates)) = &follows {
+        config.able = Some(templates.able());
+    }
+    let mut server = Server::start(config).await?;
+    match follows {
+        Some(Follows::File(file)) => follow_file(&mut server, file, hang_up),
+        other => {
+            if let Some(Follows::Etcd(templates)) = other {
+                let (board, metrics) = (server.board().clone(), server.metrics().clone());
+                server.spawn(templates.run(board, metrics));
             }
-        }),
+            server.spawn(async move {
+                while hang_up.recv().await.is_some() {
+                    info!("SIGHUP: there is no template file to read again");
+                }
+            });
+        }
     }
     tokio::select! {
         () = signals.stop() => {}
@@ -129,6 +166,76 @@ async fn run(flags: ServeFlags) -> anyhow::Result<()> {
         () = signals.stop() => info!("stopped at once, by a second signal"),
     }
     Ok(())
+}
+
+/// The templates to begin with, and where they come from.
+struct Opened {
+    templates: Templates,
+    source: String,
+    follows: Option<Follows>,
+}
+
+/// Templates that may change.
+enum Follows {
+    File(TemplateFile),
+    Etcd(EtcdTemplates),
+}
+
+async fn open_templates(
+    flags: &ServeFlags,
+    etcd: Option<&doorward_etcd::Config>,
+) -> anyhow::Result<Opened> {
+    Ok(match (&flags.templates, etcd) {
+        (Some(source @ Source::File(path)), _) => {
+            let (file, templates) = TemplateFile::open(path).await?;
+            Opened {
+                templates,
+                source: source.to_string(),
+                follows: Some(Follows::File(file)),
+            }
+        }
+        (Some(source @ Source::Etcd(key)), Some(etcd)) => Opened {
+            templates: Templates::default(),
+            source: source.to_string(),
+            follows: Some(Follows::Etcd(EtcdTemplates::new(
+                key,
+                Arc::new(etcd.clone()),
+            ))),
+        },
+        (Some(Source::Etcd(_)), None) => {
+            return Err(Misused(
+                "--templates names a key in etcd, but not where etcd is: see --etcd-endpoints"
+                    .to_owned(),
+            )
+            .into());
+        }
+        (None, _) if !flags.parent.is_empty() => Opened {
+            templates: Templates::default(),
+            source: "the parent".to_owned(),
+            follows: None,
+        },
+        (None, _) => Opened {
+            templates: doorward_documents::built_in()?,
+            source: "built-in examples".to_owned(),
+            follows: None,
+        },
+    })
+}
+
+/// Candidates have to be told apart, and found.
+fn election(flags: &ServeFlags, etcd: doorward_etcd::Config) -> Result<Election, Misused> {
+    if flags.advertise.is_none() && flags.listen.ip().is_unspecified() {
+        return Err(Misused(format!(
+            "candidates tell each other and their clients where they are, and {} is anywhere: give \
+             --advertise",
+            flags.listen
+        )));
+    }
+    Ok(Election::Etcd(election::etcd::Config {
+        etcd,
+        prefix: flags.etcd.prefix.clone(),
+        ttl: flags.election_ttl,
+    }))
 }
 
 /// Brings every new version of the file into force, if it is in order.
@@ -144,8 +251,8 @@ fn follow_file(server: &mut Server, mut file: TemplateFile, mut hang_up: Signal)
                 }
             };
             match read {
-                Ok(templates) => app::apply_templates(&board, &metrics, templates),
-                Err(error) => app::refuse_templates(&board, &metrics, error.to_string()),
+                Ok(templates) => templates::apply(&board, &metrics, templates),
+                Err(error) => templates::refuse(&board, &metrics, error.to_string()),
             }
         }
     });
@@ -174,15 +281,16 @@ impl Signals {
 
 fn config(
     flags: &ServeFlags,
+    parent: Option<upstream::Source>,
     templates: Templates,
     templates_source: String,
-) -> Result<Config, ParentError> {
-    Ok(Config {
+) -> Config {
+    Config {
         node_name: flags.node.clone(),
         listen: flags.listen,
         http_listen: flags.http_listen.0,
         advertise: flags.advertise.clone(),
-        parent: flags::parent_source(&flags.parent, None)?.map(|servers| upstream::Config {
+        parent: parent.map(|servers| upstream::Config {
             servers,
             round: flags.push_round,
             // A little above the floor: a call that comes too early changes nothing.
@@ -204,5 +312,5 @@ fn config(
         },
         shutdown_grace: flags.shutdown_grace,
         ..Config::default()
-    })
+    }
 }

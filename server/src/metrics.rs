@@ -5,6 +5,7 @@
 //! order of their ids) are counted in `doorward_resources_not_listed` and left out, and calls of
 //! methods that do not exist share the method `other`.
 
+pub mod election;
 pub mod tree;
 
 use std::fmt;
@@ -184,7 +185,7 @@ impl Collector for NodeCollector {
         let (snapshot, is_master, templates, memory) = self.0.node().read(|node, now| {
             (
                 node.snapshot(now),
-                node.mastership().is_master(),
+                node.mastership(now).is_master(),
                 node.templates().len(),
                 node.memory_bytes(),
             )
@@ -218,6 +219,7 @@ impl Collector for NodeCollector {
             let gauge = ConstGauge::new(value);
             gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
         }
+        election::encode(&self.0, &mut encoder)?;
         for (name, help, value) in counters(snapshot.counters) {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;

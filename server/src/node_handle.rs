@@ -34,7 +34,12 @@ pub struct NodeHandle {
     unsettled: Notify,
     /// Counts the parent's answers.
     answered: watch::Sender<u64>,
+    /// Who is the master, as the node has it.
+    mastership: watch::Sender<Told>,
 }
+
+/// A mastership, and the how manieth it is.
+type Told = (u64, Mastership);
 
 impl NodeHandle {
     /// A node that knows of no master yet.
@@ -47,6 +52,7 @@ impl NodeHandle {
             upstream_moved: Notify::new(),
             unsettled: Notify::new(),
             answered: watch::Sender::new(0),
+            mastership: watch::Sender::new((0, Mastership::Unknown)),
         }
     }
 
@@ -64,19 +70,36 @@ impl NodeHandle {
     /// Changes the node, and drains what it has to tell.
     pub fn change<T>(&self, change: impl FnOnce(&mut Node, Time) -> T) -> T {
         let mut events = Vec::new();
-        let (answer, moved, upstream_moved, unsettled) = {
+        let (answer, moved, upstream_moved, unsettled, mastership) = {
             let mut node = self.lock();
             let before = node.poll_timeout().map(|timeout| timeout.at);
             let upstream_before = node.poll_upstream_timeout();
-            let answer = change(&mut node, self.clock.now());
+            let masterships_before = node.masterships();
+            let now = self.clock.now();
+            let answer = change(&mut node, now);
             let after = node.poll_timeout().map(|timeout| timeout.at);
             while let Some(event) = node.poll_event() {
                 events.push(event);
             }
             let moved = is_earlier(after, before);
             let upstream_moved = is_earlier(node.poll_upstream_timeout(), upstream_before);
-            (answer, moved, upstream_moved, node.has_pushes())
+            let masterships = node.masterships();
+            let mastership = (masterships != masterships_before)
+                .then(|| (masterships, node.mastership(now).clone()));
+            (answer, moved, upstream_moved, node.has_pushes(), mastership)
         };
+        if let Some(mastership) = mastership {
+            // The lock is free: another change may have been faster.
+            self.mastership.send_if_modified(|told| {
+                let is_news = mastership.0 > told.0;
+                if is_news {
+                    *told = mastership;
+                }
+                is_news
+            });
+            // Whoever speaks for the node has to begin, or to end.
+            self.upstream_moved.notify_one();
+        }
         if moved {
             self.timeout_moved.notify_one();
         }
@@ -112,6 +135,11 @@ impl NodeHandle {
         self.answered.subscribe()
     }
 
+    /// Who is the master of the node, whenever that changes: by an election, or by the clock.
+    pub fn masterships(&self) -> watch::Receiver<(u64, Mastership)> {
+        self.mastership.subscribe()
+    }
+
     /// Calls the node whenever one of its timeouts is due. Runs for ever: spawn it.
     pub async fn run_timer(self: Arc<Self>) {
         loop {
@@ -144,10 +172,17 @@ impl NodeHandle {
     fn restart<'a>(&'a self, poisoned: PoisonError<MutexGuard<'a, Node>>) -> MutexGuard<'a, Node> {
         let mut node = poisoned.into_inner();
         error!("the engine panicked: its leases are forgotten and learned from their holders");
-        let mastership: Mastership = node.mastership().clone();
+        let now = self.clock.now();
+        let mastership = node.mastership(now).clone();
+        let valid_until = node.valid_until();
         let templates = node.templates().clone();
         *node = Node::new(self.config.clone(), templates);
-        node.handle_mastership(mastership, self.clock.now());
+        match (&mastership, valid_until) {
+            (Mastership::Master { epoch: Some(epoch) }, Some(valid_until)) => {
+                node.handle_term(*epoch, valid_until, now)
+            }
+            _ => node.handle_mastership(mastership, now),
+        }
         self.node.clear_poison();
         node
     }
@@ -164,6 +199,11 @@ fn is_earlier(after: Option<Time>, before: Option<Time>) -> bool {
 /// One line for what happened. What every new client can cause is for debugging only.
 fn log(event: &Event) {
     match event {
+        Event::TermEnded { epoch } => error!(
+            epoch,
+            "mastership could not be confirmed in time, and is over: nothing is granted until it is \
+             won again; is etcd reachable?"
+        ),
         Event::ResourceAdded { resource, template } => {
             debug!(%resource, template, "resource added");
         }
@@ -241,7 +281,7 @@ mod tests {
             }],
         };
         handle.change(|node, now| {
-            node.handle_mastership(Mastership::Master { epoch: 1 }, now);
+            node.handle_mastership(Mastership::Master { epoch: Some(1) }, now);
             node.handle_get_capacity(&request, now)
         });
         while handle.read(|node, now| !node.snapshot(now).resources.is_empty()) {
@@ -257,13 +297,16 @@ mod tests {
     #[test]
     fn a_panic_of_the_engine_starts_the_node_anew_and_keeps_its_mastership() {
         let handle = NodeHandle::new(Config::default(), Templates::default(), Clock::start());
-        let master = Mastership::Master { epoch: 7 };
+        let master = Mastership::Master { epoch: Some(7) };
         handle.change(|node, now| node.handle_mastership(master.clone(), now));
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             handle.change(|_, _| panic!("a bug in the engine"))
         }));
         assert!(panicked.is_err());
-        assert_eq!(handle.read(|node, _| node.mastership().clone()), master);
+        assert_eq!(
+            handle.read(|node, now| node.mastership(now).clone()),
+            master
+        );
         handle.change(Node::handle_timeout);
     }
 }

@@ -114,7 +114,10 @@ impl Capacity for CapacityService {
         &self,
         _: Request<wire::DiscoveryRequest>,
     ) -> Result<Response<wire::DiscoveryResponse>, RpcStatus> {
-        let mastership = self.board.node().read(|node, _| node.mastership().clone());
+        let mastership = self
+            .board
+            .node()
+            .read(|node, now| node.mastership(now).clone());
         Ok(Response::new(convert::discovery_response(
             &mastership,
             self.board.address(),

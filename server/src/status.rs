@@ -5,6 +5,7 @@
 //! leases of each resource that are asked for or belong to child servers, so that requests get in
 //! between. The JSON of `/status` is this structure: its field names are an interface.
 
+pub mod election;
 pub mod tree;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +19,9 @@ use doorward_engine::time::Time;
 use serde::Serialize;
 
 use crate::clock;
+use crate::election::etcd::Contact;
 use crate::node_handle::NodeHandle;
+use crate::status::election::EtcdStatus;
 use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
 
 /// Leases listed in one status at most, over all resources; those of child servers count once as
@@ -36,6 +39,8 @@ pub struct Board {
     templates: Mutex<TemplatesNews>,
     /// Absent at the root.
     parent: Mutex<Option<ParentNews>>,
+    /// Absent: it is not asked.
+    etcd: Mutex<Option<Contact>>,
     stopping: Mutex<bool>,
 }
 
@@ -114,6 +119,7 @@ impl Board {
                 problem: None,
             }),
             parent: Mutex::new(None),
+            etcd: Mutex::new(None),
             stopping: Mutex::new(false),
         }
     }
@@ -169,17 +175,33 @@ impl Board {
         *parent = Some(news);
     }
 
+    /// How etcd is doing. None: it is not asked.
+    pub fn etcd_contact(&self) -> Option<Contact> {
+        let contact = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
+        contact.clone()
+    }
+
+    /// How etcd is doing now.
+    pub fn post_etcd(&self, contact: Contact) {
+        *self.etcd.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact);
+    }
+
     /// The server is shutting down.
     pub fn post_stopping(&self) {
         *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
 
+    /// Whether the server is shutting down.
+    pub fn is_stopping(&self) -> bool {
+        *self.stopping.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether requests can be served.
     pub fn readiness(&self) -> Readiness {
-        if *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) {
+        if self.is_stopping() {
             return Readiness::Unready("the server is shutting down");
         }
-        match self.node.read(|node, _| node.mastership().clone()) {
+        match self.node.read(|node, now| node.mastership(now).clone()) {
             Mastership::Unknown => Readiness::Unready("no master of this node is known"),
             Mastership::Master { .. } | Mastership::Follower { .. } => Readiness::Ready,
         }
@@ -189,7 +211,7 @@ impl Board {
     pub fn status(&self, only: Option<&ResourceId>, leases_max: usize) -> Status {
         let news = self.templates_news();
         let parent = self.parent_news().map(ParentStatus::of);
-        let (mastership, templates, resources, uptime, ancestors, is_in_cycle) =
+        let (mastership, master_for, templates, resources, uptime, ancestors, is_in_cycle) =
             self.node.read(|node, now| {
                 let resources = match only {
                     Some(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
@@ -197,7 +219,8 @@ impl Board {
                 };
                 let uptime = now.since(Time::ZERO);
                 (
-                    node.mastership().clone(),
+                    node.mastership(now).clone(),
+                    node.valid_until().map(|until| millis(until.since(now))),
                     node.templates().len(),
                     resources,
                     uptime,
@@ -211,7 +234,7 @@ impl Board {
             .map(|resource| self.resource(resource, leases_max, &mut listable))
             .collect();
         let (master_address, epoch) = match &mastership {
-            Mastership::Master { epoch } => (Some(self.address.clone()), Some(*epoch)),
+            Mastership::Master { epoch } => (Some(self.address.clone()), *epoch),
             Mastership::Follower {
                 master_address,
                 epoch,
@@ -228,6 +251,9 @@ impl Board {
             templates_source: news.source,
             templates,
             templates_problem: news.problem,
+            etcd: self
+                .etcd_contact()
+                .map(|contact| EtcdStatus::of(contact, master_for)),
             parent,
             ancestors,
             is_in_cycle,
@@ -338,6 +364,8 @@ pub struct Status {
     pub templates: usize,
     /// Why the newest version of the templates was refused. Absent: it was not.
     pub templates_problem: Option<String>,
+    /// Absent: there is no election.
+    pub etcd: Option<EtcdStatus>,
     /// Absent: this is the root.
     pub parent: Option<ParentStatus>,
     /// The names of the nodes from the parent up to the root. Empty at the root, and as long as the

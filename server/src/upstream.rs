@@ -214,7 +214,7 @@ impl Upstream {
     }
 
     fn is_master(&self) -> bool {
-        self.node.read(|node, _| node.mastership().is_master())
+        self.node.read(|node, now| node.mastership(now).is_master())
     }
 
     async fn wait_for_mastership(&self) {

@@ -1,4 +1,8 @@
 //! Doorward end to end: what the tests in `tests/` share. They start the programs as anybody would.
 
+pub mod certificates;
 pub mod crowd;
+pub mod etcd;
+pub mod ports;
 pub mod processes;
+pub mod proxy;

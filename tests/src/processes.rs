@@ -103,6 +103,14 @@ pub fn free_address() -> String {
     listener.local_addr().unwrap().to_string()
 }
 
+/// Sends a process a signal: `TERM`, `STOP`, `CONT`.
+pub fn signal(process: u32, signal: &str) {
+    let sent = Command::new("kill")
+        .args([format!("-{signal}"), process.to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+}
+
 /// A server process. Killed when dropped.
 #[derive(Debug)]
 pub struct Server {
@@ -194,6 +202,21 @@ impl Server {
         answer
     }
 
+    /// Its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Stops it: it keeps its connections, and does nothing until it is thawed.
+    pub fn freeze(&self) {
+        signal(self.child.id(), "STOP");
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        signal(self.child.id(), "CONT");
+    }
+
     /// Ends it at once, without any chance to say goodbye.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
@@ -202,10 +225,7 @@ impl Server {
 
     /// Asks it to end (SIGTERM), and waits until it has. Returns how it ended and what it logged.
     pub fn terminate(mut self) -> (ExitStatus, Vec<Value>) {
-        let asked = Command::new("kill")
-            .args(["-TERM", &self.child.id().to_string()])
-            .status();
-        assert!(asked.unwrap().success());
+        signal(self.child.id(), "TERM");
         // The log ends with the process.
         let deadline = Instant::now() + PATIENCE;
         let mut logged = std::mem::take(&mut self.logged);

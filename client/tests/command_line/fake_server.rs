@@ -322,6 +322,7 @@ impl Admin for Actor {
             parent: self.play.parent.clone(),
             ancestor: self.play.ancestors.clone(),
             is_in_cycle: self.play.is_in_cycle,
+            etcd: None,
             templates_problem: String::new(),
         }))
     }

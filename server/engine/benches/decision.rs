@@ -115,7 +115,7 @@ impl Crowd {
             ..Config::default()
         };
         let mut node = Node::new(config, templates);
-        node.handle_mastership(Mastership::Master { epoch: 1 }, Time::ZERO);
+        node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
         for client in (0..self.names.len()).chain(0..self.names.len()) {
             let (request, now) = self.request(client);
             if let Outcome::Served(reply) = node.handle_get_capacity(&request, now) {

@@ -53,7 +53,7 @@ fn fill(leases: u32) -> Node {
     }])
     .unwrap();
     let mut node = Node::new(Config::default(), templates);
-    node.handle_mastership(Mastership::Master { epoch: 1 }, Time::ZERO);
+    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
     for client in 0..leases {
         // All different, in no order, so that no two claims share an entry of the index.
         let wants = f64::from(client.wrapping_mul(2_654_435_761)) + 1.0;

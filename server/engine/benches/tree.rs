@@ -152,7 +152,7 @@ fn bench_decisions(bencher: Bencher, children: usize, changed: bool) {
     }])
     .unwrap();
     let mut node = Node::new(Config::default(), templates);
-    node.handle_mastership(Mastership::Master { epoch: 1 }, Time::ZERO);
+    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
     let mut has = vec![Amount::ZERO; children];
     let mut sequence = 0;
     let mut ask = |child: usize, has: Amount, now: u64| {
@@ -163,6 +163,7 @@ fn bench_decisions(bencher: Bencher, children: usize, changed: bool) {
             0
         };
         let request = GetServerCapacity {
+            epoch: None,
             server: HolderName::new(&format!("leaf-{child}")).unwrap(),
             sequence: Some(sequence),
             height: 1,

@@ -82,9 +82,16 @@ impl Holding {
         self.leases.newest()
     }
 
-    /// Whether a request of that number is not newer than the newest seen. A pending request may
-    /// be made again.
-    pub fn has_seen(&self, sequence: Option<u64>) -> bool {
+    /// Whether a request of that number, from a master of that epoch, is not newer than the newest
+    /// seen. A pending request may be made again. What a child's new master asks is newer than all
+    /// that its predecessor asked, whatever their clocks say.
+    pub fn has_seen(&self, epoch: Option<u64>, sequence: Option<u64>) -> bool {
+        let known = self.report.as_ref().and_then(|report| report.epoch);
+        if let (Some(epoch), Some(known)) = (epoch, known)
+            && epoch != known
+        {
+            return epoch < known;
+        }
         let again = self.pending && sequence == Some(self.sequence);
         !again && sequence.is_some_and(|sequence| sequence <= self.sequence && self.sequence > 0)
     }

@@ -31,7 +31,7 @@
 //! .map_err(|problems| format!("{problems:?}"))?;
 //!
 //! let mut node = Node::new(Config::default(), templates);
-//! node.handle_mastership(Mastership::Master { epoch: 1 }, Time::ZERO);
+//! node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
 //!
 //! let request = GetCapacity {
 //!     client: HolderName::new("frontend-1")?,

@@ -101,6 +101,8 @@ pub enum TimeoutReason {
     LeaseExpiry,
     /// A resource's learning mode ends.
     LearningEnd,
+    /// Mastership ends, unless it is confirmed before.
+    TermEnd,
 }
 
 /// Events kept for [`Node::poll_event`]; the oldest are dropped if nobody asks.
@@ -125,6 +127,9 @@ pub struct Node {
     mastership: Mastership,
     /// When mastership was won.
     master_since: Time,
+    /// When mastership ends by itself.
+    valid_until: Option<Time>,
+    masterships: u64,
     resources: BTreeMap<ResourceId, Entry>,
     /// The next timeout of every resource that has one; true is for the end of learning mode.
     timeouts: BTreeSet<(Time, bool, ResourceId)>,
@@ -142,6 +147,8 @@ impl Node {
             templates,
             mastership: Mastership::Unknown,
             master_since: Time::ZERO,
+            valid_until: None,
+            masterships: 0,
             resources: BTreeMap::new(),
             timeouts: BTreeSet::new(),
             upstream: NodeUpstream::default(),
@@ -149,22 +156,6 @@ impl Node {
             events: VecDeque::new(),
             counters: Counters::default(),
         }
-    }
-
-    /// Mastership was won, lost, or is now elsewhere. All leases are forgotten, except when the
-    /// mastership this node has is told again.
-    pub fn handle_mastership(&mut self, mastership: Mastership, now: Time) {
-        if self.mastership == mastership {
-            return;
-        }
-        if self.mastership.is_master() || mastership.is_master() {
-            self.resources.clear();
-            self.timeouts.clear();
-            self.upstream.forget();
-            self.children.forget();
-            self.master_since = now;
-        }
-        self.mastership = mastership;
     }
 
     /// New templates are in force from now on, also for the leases that are out: each is changed
@@ -202,9 +193,9 @@ impl Node {
         request: &GetCapacity,
         now: Time,
     ) -> Outcome<GetCapacityReply> {
-        if !self.mastership.is_master() {
+        if let Err(mastership) = self.check_master(now) {
             self.counters.redirected += 1;
-            return Outcome::NotMaster(self.mastership.clone());
+            return Outcome::NotMaster(mastership);
         }
         let holder = HolderId::client(request.client.clone());
         let mut reply = GetCapacityReply {
@@ -234,9 +225,9 @@ impl Node {
 
     /// A client gives back what it holds.
     pub fn handle_release_capacity(&mut self, request: &ReleaseCapacity, now: Time) -> Outcome<()> {
-        if !self.mastership.is_master() {
+        if let Err(mastership) = self.check_master(now) {
             self.counters.redirected += 1;
-            return Outcome::NotMaster(self.mastership.clone());
+            return Outcome::NotMaster(mastership);
         }
         let holder = HolderId::client(request.client.clone());
         for id in &request.resources {
@@ -256,6 +247,7 @@ impl Node {
     /// The time of [`Node::poll_timeout`] has come. Does a bounded amount of work; more may be due
     /// at once.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.end_term_if_over(now);
         let mut steps_left = EXPIRIES_PER_TIMEOUT;
         while steps_left > 0 {
             let Some((at, _, id)) = self.timeouts.first() else {
@@ -283,24 +275,27 @@ impl Node {
 
     /// When to call [`Node::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Timeout> {
-        self.timeouts.first().map(|(at, learning, _)| Timeout {
+        let of_resources = self.timeouts.first().map(|(at, learning, _)| Timeout {
             at: *at,
             reason: if *learning {
                 TimeoutReason::LearningEnd
             } else {
                 TimeoutReason::LeaseExpiry
             },
-        })
+        });
+        let of_term = self.valid_until.map(|at| Timeout {
+            at,
+            reason: TimeoutReason::TermEnd,
+        });
+        [of_term, of_resources]
+            .into_iter()
+            .flatten()
+            .min_by_key(|timeout| timeout.at)
     }
 
     /// What happened since the last call, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
-    }
-
-    /// Who is the master.
-    pub fn mastership(&self) -> &Mastership {
-        &self.mastership
     }
 
     /// The templates in force.

@@ -164,7 +164,7 @@ impl Resource {
         else {
             return Released::NotThere;
         };
-        if holding.has_seen(sequence) {
+        if holding.has_seen(None, sequence) {
             return Released::OutOfOrder;
         }
         if let Some(gone) = self.table.remove(slot) {

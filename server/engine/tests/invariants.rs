@@ -68,7 +68,7 @@ fn heal(world: &mut World) {
             .node
             .handle_templates(world.setup.templates(), world.now);
     }
-    if world.node.mastership() == &Mastership::Unknown {
+    if world.node.mastership(world.now) == &Mastership::Unknown {
         world.win();
     }
     for client in &mut world.clients {

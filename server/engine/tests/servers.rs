@@ -53,7 +53,7 @@ fn node(name: &str, root: Option<f64>) -> Node {
     };
     let of_root = templates;
     let mut node = Node::new(config, root.map_or_else(Templates::default, of_root));
-    node.handle_mastership(Mastership::Master { epoch: 1 }, Time::ZERO);
+    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
     node
 }
 
@@ -68,6 +68,7 @@ fn asking(server: &str, sequence: u64, clients: u32, height: u32) -> GetServerCa
         curve: DemandCurve::of_equals(wants, clients),
     };
     GetServerCapacity {
+        epoch: None,
         server: HolderName::new(server).unwrap(),
         sequence: Some(sequence),
         height,

@@ -126,7 +126,7 @@ impl Teller {
             "win-mastership" => {
                 let epoch = u64::try_from(whole("epoch").unwrap()).unwrap();
                 self.node
-                    .handle_mastership(Mastership::Master { epoch }, self.now);
+                    .handle_mastership(Mastership::Master { epoch: Some(epoch) }, self.now);
                 self.events()
             }
             "lose-mastership" => {

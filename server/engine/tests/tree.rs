@@ -110,7 +110,7 @@ impl Branch {
             templates.clone()
         };
         let mut node = Node::new(config, of_node);
-        node.handle_mastership(Mastership::Master { epoch: 1 }, Time::ZERO);
+        node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
         let children = spec.children.into_iter();
         Self {
             children: children

@@ -152,7 +152,7 @@ fn by_node(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
         ..Config::default()
     };
     let mut node = Node::new(config, templates(kind, case));
-    node.handle_mastership(Mastership::Master { epoch: 1 }, Time::ZERO);
+    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
     let mut has: BTreeMap<String, Amount> = BTreeMap::new();
     for round in 1..100 {
         let before = has.clone();

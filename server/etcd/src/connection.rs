@@ -11,8 +11,9 @@ use crate::config::{Config, Endpoint};
 use crate::error::Error;
 
 /// How often a connection is pinged while something waits on it, and how long for an answer: a
-/// member that hangs is noticed in the sum of both.
-const PING: (Duration, Duration) = (Duration::from_millis(500), Duration::from_millis(1_000));
+/// member that hangs is noticed in the sum of both. etcd throws out whoever pings it more often than
+/// every 5 s (`--grpc-keepalive-min-time`), so what must be noticed sooner needs a call.
+const PING: (Duration, Duration) = (Duration::from_secs(6), Duration::from_secs(2));
 
 /// To one endpoint at a time. One that fails is left for the next one.
 pub struct Connection {

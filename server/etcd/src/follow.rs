@@ -66,6 +66,14 @@ pub struct Entry {
     pub seen_at: Instant,
 }
 
+impl Entry {
+    /// Whether they are the same, whenever they were seen.
+    fn is_as(&self, other: &Self) -> bool {
+        let parts = |entry: &Self| (entry.create_revision, entry.mod_revision, entry.lease);
+        parts(self) == parts(other) && self.value == other.value
+    }
+}
+
 /// All keys of a range at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
@@ -91,7 +99,8 @@ impl View {
 pub struct Followed {
     /// What stands there. None: not known yet.
     pub view: Option<Arc<View>>,
-    /// When etcd was last heard to be of this state, or when following began.
+    /// When etcd was last asked and then said that this was its state, or one from which what it
+    /// told since led here; or when following began.
     pub heard_at: Instant,
     /// Why etcd cannot be asked now. None: it can.
     pub problem: Option<Error>,
@@ -117,7 +126,9 @@ impl Follow {
             range,
             look,
             sender,
+            unread: 0,
             failures: 0,
+            watched_since: None,
         };
         let task = tokio::spawn(follower.run());
         Self { followed, task }
@@ -143,27 +154,42 @@ struct Follower {
     range: Range,
     look: Duration,
     sender: watch::Sender<Followed>,
+    /// Attempts since the range was last read.
+    unread: u32,
+    /// Attempts since a watch last worked: told something, or lasted.
     failures: u32,
+    /// Since when there is a watch.
+    watched_since: Option<Instant>,
 }
 
 impl Follower {
     async fn run(mut self) {
         loop {
+            self.watched_since = None;
+            self.unread = self.unread.saturating_add(1);
             let error = match self.follow().await {
                 Ok(never) => match never {},
                 Err(error) => error,
             };
             debug!(range = self.range.key(), %error, "following anew");
-            self.connection.leave();
+            if self
+                .watched_since
+                .is_some_and(|since| since.elapsed() >= BACKOFF.1)
+            {
+                self.failures = 0;
+            }
             self.failures = self.failures.saturating_add(1);
-            let others = u32::try_from(self.connection.endpoints()).unwrap_or(u32::MAX);
             // One endpoint that fails is no problem yet: the others are tried at once.
-            if let Some(round) = self.failures.checked_sub(others) {
+            let endpoints = u32::try_from(self.connection.endpoints()).unwrap_or(u32::MAX);
+            if self.unread >= endpoints.max(1) {
                 self.sender.send_if_modified(|followed| {
                     let is_news = followed.problem.is_none();
                     followed.problem = Some(error);
                     is_news
                 });
+            }
+            // A watch may fail again and again although the range can be read.
+            if let Some(round) = self.failures.checked_sub(endpoints.saturating_add(1)) {
                 let most = BACKOFF.0.saturating_mul(1 << round.min(10)).min(BACKOFF.1);
                 tokio::time::sleep(most.mul_f64(rand::random_range(0.5..1.0))).await;
             }
@@ -171,10 +197,13 @@ impl Follower {
     }
 
     async fn follow(&mut self) -> Result<std::convert::Infallible, Error> {
-        let view = self.read().await?;
+        let (view, asked_at) = self.read().await?;
         let from = view.revision + 1;
-        self.forget_what_was_reset(&view);
-        self.apply(view);
+        if self.is_older(&view) {
+            self.begin_again(view, asked_at);
+        } else {
+            self.apply(view, Some(asked_at));
+        }
         let (key, options) = (self.range.key().to_owned(), self.range.watch_options(from));
         let mut stream = self
             .connection
@@ -182,37 +211,42 @@ impl Follower {
                 client.watch(key, Some(options)).await
             })
             .await?;
+        self.watched_since = Some(Instant::now());
         let mut next_look = Instant::now() + self.look;
         loop {
             tokio::select! {
                 told = stream.message() => self.told(told)?,
                 () = tokio::time::sleep_until(next_look) => {
-                    let view = self.read().await?;
-                    if self.forget_what_was_reset(&view) {
+                    let (view, asked_at) = self.read().await?;
+                    if self.is_older(&view) {
+                        self.begin_again(view, asked_at);
                         return Err(self.broken("etcd was set up anew"));
                     }
-                    self.catch_up(&mut stream, &view).await?;
-                    self.apply(view);
+                    let caught_up = self.catch_up(&mut stream, &view).await;
+                    // In any case: what the watch tells of it later is older than this.
+                    self.apply(view, Some(asked_at));
+                    caught_up?;
                     next_look = Instant::now() + self.look;
                 }
             }
         }
     }
 
-    /// The range as it is, by a majority of the members.
-    async fn read(&mut self) -> Result<View, Error> {
+    /// The range as it is, by a majority of the members, and when that was asked: it was so later
+    /// than that.
+    async fn read(&mut self) -> Result<(View, Instant), Error> {
         let (key, options) = (self.range.key().to_owned(), self.range.get_options());
+        let asked_at = Instant::now();
         let answer = self
             .connection
             .call("get", async move |client: &mut Client| {
                 client.get(key, options).await
             })
             .await?;
-        Ok(View::of_answer(&answer))
+        Ok((View::of_answer(&answer), asked_at))
     }
 
-    /// Takes what the watch has yet to tell of a state that was read. Does not wait for it: what
-    /// was read is applied in any case, and what is told of it later is older than that.
+    /// Takes what the watch has yet to tell of a state that was read.
     ///
     /// # Errors
     ///
@@ -229,29 +263,27 @@ impl Follower {
         Ok(())
     }
 
-    /// Readings never go back, unless etcd was wiped, or restored from a backup: what was known of
-    /// it before counts no more then. Returns whether that is so.
-    fn forget_what_was_reset(&mut self, read: &View) -> bool {
-        let known = self
-            .sender
-            .borrow()
-            .view
-            .as_ref()
-            .map(|known| known.revision);
-        let is_reset = known.is_some_and(|known| known > read.revision);
-        if is_reset {
-            warn!(
-                range = self.range.key(),
-                ?known,
-                revision = read.revision,
-                "etcd has gone back: it was set up anew, or restored from a backup"
-            );
-            self.sender.send_if_modified(|followed| {
-                followed.view = None;
-                false
-            });
-        }
-        is_reset
+    /// Whether what was read now is older than what is known. Readings never go back, unless etcd
+    /// was wiped, or restored from a backup: what was known of it before counts no more then.
+    fn is_older(&self, read: &View) -> bool {
+        let followed = self.sender.borrow();
+        let known = followed.view.as_ref();
+        known.is_some_and(|known| known.revision > read.revision)
+    }
+
+    /// What was read replaces what is known, which was of another etcd.
+    fn begin_again(&mut self, view: View, asked_at: Instant) {
+        warn!(
+            range = self.range.key(),
+            revision = view.revision,
+            "etcd has gone back: it was set up anew, or restored from a backup"
+        );
+        self.unread = 0;
+        self.sender.send_modify(|followed| {
+            followed.heard_at = asked_at;
+            followed.problem = None;
+            followed.view = Some(Arc::new(view));
+        });
     }
 
     /// Whether every change up to this state was told, or may have been.
@@ -270,7 +302,11 @@ impl Follower {
         let response = match told {
             Ok(Some(response)) => response,
             Ok(None) => return Err(self.broken("etcd ended it")),
-            Err(error) => return Err(Error::of(self.connection.endpoint(), "watch", &error)),
+            Err(error) => {
+                let error = Error::of(self.connection.endpoint(), "watch", &error);
+                self.connection.leave();
+                return Err(error);
+            }
         };
         if response.compact_revision() > 0 {
             return Err(self.broken("the revision it began at is compacted"));
@@ -301,14 +337,20 @@ impl Follower {
             }
             view.revision = view.revision.max(kv.mod_revision());
         }
-        self.apply(view);
+        if view.revision > known.revision {
+            self.failures = 0;
+            self.apply(view, None);
+        }
         Ok(())
     }
 
-    fn apply(&mut self, mut view: View) {
-        self.failures = 0;
+    /// Hands on a state that was read, or made by what was told.
+    fn apply(&mut self, mut view: View, asked_at: Option<Instant>) {
+        self.unread = 0;
         self.sender.send_if_modified(|followed| {
-            followed.heard_at = Instant::now();
+            if let Some(asked_at) = asked_at {
+                followed.heard_at = asked_at;
+            }
             let was_problem = followed.problem.take().is_some();
             let changed = match &followed.view {
                 // The watch told more while this was read.
@@ -316,7 +358,7 @@ impl Follower {
                 Some(known) => {
                     for (key, entry) in &mut view.entries {
                         if let Some(known) = known.entries.get(key)
-                            && known.mod_revision == entry.mod_revision
+                            && known.is_as(entry)
                         {
                             entry.seen_at = known.seen_at;
                         }
@@ -330,24 +372,26 @@ impl Follower {
         });
     }
 
-    fn broken(&self, problem: &str) -> Error {
+    /// The watch is over. Perhaps there is a better one elsewhere.
+    fn broken(&mut self, problem: &str) -> Error {
+        let endpoint = self.connection.endpoint().to_owned();
+        self.connection.leave();
         Error::Unreachable {
-            endpoint: self.connection.endpoint().to_owned(),
+            endpoint,
             what: "watch",
             problem: problem.to_owned(),
         }
     }
 }
 
-/// Whether two states are the same but for their revision.
+/// Whether two states are the same but for their revision. Values count: an etcd that was set up anew
+/// may have others at the same revisions.
 fn same(a: &View, b: &View) -> bool {
-    let revisions = |view: &View| -> Vec<(String, i64)> {
-        let entries = view.entries.iter();
-        entries
-            .map(|(key, entry)| (key.clone(), entry.mod_revision))
-            .collect()
-    };
-    a.entries.len() == b.entries.len() && revisions(a) == revisions(b)
+    a.entries.len() == b.entries.len()
+        && a.entries
+            .iter()
+            .zip(&b.entries)
+            .all(|(a, b)| a.0 == b.0 && a.1.is_as(b.1))
 }
 
 fn entry(kv: &KeyValue, seen_at: Instant) -> (String, Entry) {

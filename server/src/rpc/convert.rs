@@ -154,7 +154,7 @@ pub fn discovery_response(mastership: &Mastership, own_address: &str) -> wire::D
     let told = match mastership {
         Mastership::Master { epoch } => wire::Mastership {
             master_address: Some(own_address.to_owned()),
-            epoch: Some(*epoch),
+            epoch: *epoch,
         },
         Mastership::Follower { .. } | Mastership::Unknown => redirection(mastership),
     };

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use doorward_engine::id::HolderName;
 use doorward_engine::node::Node;
-use doorward_engine::node::mastership::Outcome;
+use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::server::{GetServerCapacity, Via};
 use doorward_proto::doorman as wire;
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStream;
@@ -33,8 +33,9 @@ use crate::status::Board;
 /// Messages to a child that it has not taken yet. More, and its stream is closed.
 const BACKLOG_MAX: usize = 64;
 
-/// How a parent begins to tell a child that its stream ends because there is a newer one.
-pub const REPLACED: &str = "a newer stream";
+/// How a parent begins to tell a child that it has another stream instead of this one: a newer one,
+/// or that of a newer master.
+pub const REPLACED: &str = "a newer";
 
 /// How long the first message of a stream may take.
 const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -61,6 +62,8 @@ struct Streams {
 #[derive(Debug)]
 struct ChildStream {
     number: u64,
+    /// Of the mastership by which the child's server speaks for its node.
+    epoch: Option<u64>,
     answers: Answers,
     /// Cancelled when another stream takes its place, or the child takes nothing from this one.
     over: CancellationToken,
@@ -97,35 +100,65 @@ impl Pushes {
         }
     }
 
+    /// Opens the stream of a child's server, in the place of the one before it.
+    ///
+    /// # Errors
+    ///
+    /// `ABORTED` if that is of a newer master of the child's node.
     fn open(
         self: &Arc<Self>,
         child: HolderName,
+        epoch: Option<u64>,
         answers: Answers,
         node: &Arc<NodeHandle>,
-    ) -> Opened {
+    ) -> Result<Opened, RpcStatus> {
         let mut streams = self.streams();
+        let known = streams.by_child.get(&child).and_then(|stream| stream.epoch);
+        if let (Some(epoch), Some(known)) = (epoch, known)
+            && epoch < known
+        {
+            return Err(RpcStatus::aborted(format!(
+                "{REPLACED} master of {child} is connected, of epoch {known}; this one is of {epoch}"
+            )));
+        }
         streams.opened += 1;
         let number = streams.opened;
         let over = self.over.child_token();
         let stream = ChildStream {
             number,
+            epoch,
             answers,
             over: over.clone(),
         };
         if let Some(before) = streams.by_child.insert(child.clone(), stream) {
             let _full_or_gone = before.answers.try_send(Err(RpcStatus::aborted(format!(
-                "{REPLACED} of {child} took the place of this one; if that happens again and \
+                "{REPLACED} stream of {child} took the place of this one; if that happens again and \
                  again, two servers have the same --node"
             ))));
             before.over.cancel();
         }
         node.change(|node, _| node.handle_subscription(&child, true));
-        Opened {
+        Ok(Opened {
             pushes: Arc::clone(self),
             node: Arc::clone(node),
             child,
             number,
             over,
+        })
+    }
+
+    /// This server is no longer who it was when the streams were opened: all are ended, with where
+    /// the master is, if that is known.
+    pub fn end_all(&self, mastership: &Mastership, node: &NodeHandle) {
+        let ended = std::mem::take(&mut self.streams().by_child);
+        for (child, stream) in ended {
+            let response = wire::GetServerCapacityResponse {
+                mastership: Some(convert::redirection(mastership)),
+                ..wire::GetServerCapacityResponse::default()
+            };
+            let _full_or_gone = stream.answers.try_send(Ok(response));
+            stream.over.cancel();
+            node.change(|node, _| node.handle_subscription(&child, false));
         }
     }
 
@@ -231,9 +264,12 @@ impl CapacityStreamService {
         };
         let child = convert::tree::server_id(&first)?;
         // Before the first answer: what changes after it is pushed.
-        let opened = self
-            .pushes
-            .open(child.clone(), answers.clone(), self.board.node());
+        let opened = self.pushes.open(
+            child.clone(),
+            first.epoch,
+            answers.clone(),
+            self.board.node(),
+        )?;
         info!(%child, "a child server opened its stream");
         let ended = self.converse(&opened, first, requests, answers).await;
         let why = ended.as_ref().err().map(tracing::field::display);

@@ -177,6 +177,7 @@ impl Upstream {
     fn greeting(&self) -> Option<GetServerCapacity> {
         Some(GetServerCapacity {
             server: HolderName::new(self.board.node_name()).ok()?,
+            epoch: self.node.read(|node, now| node.mastership(now).epoch()),
             sequence: None,
             height: 1,
             asks: Vec::new(),

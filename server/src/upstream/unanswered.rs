@@ -100,6 +100,7 @@ mod tests {
 
     fn request(sequence: u64, resources: &[&str]) -> GetServerCapacity {
         GetServerCapacity {
+            epoch: None,
             server: HolderName::new("eu").expect("a name"),
             sequence: Some(sequence),
             height: 1,

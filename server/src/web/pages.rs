@@ -34,6 +34,10 @@ pub struct Head {
     pub templates: String,
     /// Why the newest templates were refused.
     pub templates_problem: Option<String>,
+    /// Why etcd cannot be asked, and for how long.
+    pub etcd_problem: Option<(String, String)>,
+    /// How long this server is the master if nothing more is heard from etcd.
+    pub master_for: Option<String>,
     /// Absent at the root.
     pub parent: Option<Parent>,
     /// The node is its own ancestor.
@@ -65,6 +69,15 @@ impl Head {
                 status.templates_source
             ),
             templates_problem: status.templates_problem.clone(),
+            etcd_problem: status.etcd.as_ref().and_then(|etcd| {
+                let problem = etcd.problem.clone()?;
+                Some((problem, span(etcd.age_ms)))
+            }),
+            master_for: status
+                .etcd
+                .as_ref()
+                .and_then(|etcd| etcd.master_for_ms)
+                .map(span),
             parent: Parent::of(status),
             is_in_cycle: status.is_in_cycle,
         }

@@ -138,6 +138,7 @@ fn ask(
 ) -> GetServerCapacityRequest {
     let sequence = sequence.into();
     GetServerCapacityRequest {
+        epoch: None,
         server_id: child.to_owned(),
         resource,
         height: sequence.map(|_| 1),
@@ -504,12 +505,49 @@ async fn a_follower_sends_children_to_the_master() {
     let mut eu = Child::open(&server).await;
     eu.ask(ask("eu", 1, vec![wants("fair/x", 10.0, 1)])).await;
     lose_mastership(&server);
-    for mut child in [eu, Child::open(&server).await] {
-        let answer = child.ask(ask("eu", 2, Vec::new())).await;
-        let mastership = answer.mastership.expect("not the master");
-        assert_eq!(mastership.master_address(), "there:6970");
-        assert!(child.end().await.is_none(), "in order");
-    }
+    // At once, and unasked.
+    let told = eu.told().await.mastership.expect("not the master");
+    assert_eq!((told.master_address(), told.epoch()), ("there:6970", 9));
+    assert_eq!(eu.end().await.map(|end| end.code()), Some(Code::Aborted));
+
+    let mut late = Child::open(&server).await;
+    let answer = late.ask(ask("eu", 2, Vec::new())).await;
+    let mastership = answer.mastership.expect("not the master");
+    assert_eq!(mastership.master_address(), "there:6970");
+    assert!(late.end().await.is_none(), "in order");
+}
+
+#[tokio::test]
+async fn a_childs_older_master_takes_nothing_from_its_newer_one() {
+    let server = start().await;
+    let of = |epoch, sequence, amount| GetServerCapacityRequest {
+        epoch: Some(epoch),
+        ..ask("eu", sequence, vec![wants("fair/x", amount, 1)])
+    };
+    let mut older = Child::open(&server).await;
+    assert_eq!(
+        the(&older.ask(of(7, 1_000, 10.0)).await).gets.capacity,
+        10.0
+    );
+    // Its clock is behind that of its predecessor: what counts is the epoch.
+    let mut newer = Child::open(&server).await;
+    assert_eq!(the(&newer.ask(of(8, 50, 20.0)).await).gets.capacity, 20.0);
+    assert_eq!(older.end().await.map(|end| end.code()), Some(Code::Aborted));
+
+    let mut again = Child::open(&server).await;
+    again.send(of(7, 2_000, 90.0)).await;
+    let refused = again.end().await.expect("it is told why");
+    assert!(
+        refused.message().contains("a newer master of eu"),
+        "{refused}"
+    );
+    let polled = poll(&mut capacity(&server).await, of(7, 3_000, 90.0)).await;
+    assert_eq!(
+        the(&polled).gets.capacity,
+        20.0,
+        "out of order: nothing is changed"
+    );
+    assert_eq!(the(&newer.ask(of(8, 51, 30.0)).await).gets.capacity, 30.0);
 }
 
 #[tokio::test]

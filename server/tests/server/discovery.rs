@@ -183,12 +183,11 @@ async fn a_child_follows_its_parent_where_it_moves() {
         let node = server.board().node();
         node.change(|node, now| node.handle_mastership(Mastership::Unknown, now));
     };
-    let epoch = |server: &Server| server.board().status(None, 0).epoch;
-    let win = |server: &Server, epoch: u64| {
+    let win = |server: &Server, epoch| {
+        let epoch = Some(epoch);
         let node = server.board().node();
         node.change(|node, now| node.handle_mastership(Mastership::Master { epoch }, now));
     };
-    let newest = epoch(&second).max(epoch(&first)).expect("masters");
     lose(&second);
     etcd.elect("eu", &address_of(&first)).await;
 
@@ -199,7 +198,7 @@ async fn a_child_follows_its_parent_where_it_moves() {
     // It moves as soon as etcd says so, though nobody asks anything.
     lose(&first);
     etcd.depose("eu", &address_of(&first), 1).await;
-    win(&second, newest + 1);
+    win(&second, 8);
     etcd.elect("eu", &address_of(&second)).await;
     let asks_at = async |parent: &Server| {
         eventually("it moves", async || {
@@ -218,7 +217,7 @@ async fn a_child_follows_its_parent_where_it_moves() {
         problem.contains("knows of none")
     })
     .await;
-    win(&first, newest + 2);
+    win(&first, 9);
     etcd.elect("eu", &address_of(&first)).await;
     asks_at(&first).await;
 }

@@ -62,6 +62,7 @@ pub(crate) fn request(child: &str, resource: &str, word: Word) -> GetServerCapac
         },
     }]);
     GetServerCapacity {
+        epoch: None,
         server: HolderName::new(child).unwrap(),
         sequence: None,
         height: 1,
@@ -85,13 +86,13 @@ impl Family {
             ..Config::default()
         };
         let mut root = Node::new(config("root", false), templates_with(100.0));
-        root.handle_mastership(Mastership::Master { epoch: 1 }, Time::ZERO);
+        root.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
         let eu = Arc::new(NodeHandle::new(
             config("eu", true),
             Templates::default(),
             Clock::start(),
         ));
-        eu.change(|node, now| node.handle_mastership(Mastership::Master { epoch: 2 }, now));
+        eu.change(|node, now| node.handle_mastership(Mastership::Master { epoch: Some(2) }, now));
         let eu = Board::new(
             "eu".to_owned(),
             "eu:6970".to_owned(),

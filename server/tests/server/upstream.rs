@@ -605,6 +605,6 @@ async fn a_server_that_is_not_the_master_asks_nothing() {
     eventually("the stream ends", async || !parent.has_stream()).await;
     until_link(&server, ParentLink::Down).await;
     assert_eq!(news(&server).problem, None, "nobody is to blame");
-    lose(Mastership::Master { epoch: 7 });
+    lose(Mastership::Master { epoch: Some(7) });
     until_link(&server, ParentLink::Stream).await;
 }

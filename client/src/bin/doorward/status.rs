@@ -35,12 +35,24 @@ struct Status {
     templates_source: String,
     templates: u32,
     templates_problem: Option<String>,
+    /// Absent: there is no election.
+    etcd: Option<EtcdStatus>,
     /// Absent: this is the root.
     parent: Option<ParentStatus>,
     /// From the parent up to the root.
     ancestors: Vec<String>,
     is_in_cycle: bool,
     resources: Vec<ResourceStatus>,
+}
+
+/// The election of the node's master.
+#[derive(Serialize)]
+struct EtcdStatus {
+    /// Absent: etcd answers.
+    problem: Option<String>,
+    age_ms: u64,
+    /// Absent: the server is not the master.
+    master_for_ms: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -143,6 +155,9 @@ fn write_text(
         "{node} {}: {mastership}{epoch}, up for {up}",
         status.version
     )?;
+    if let Some(etcd) = &status.etcd {
+        write_etcd(out, etcd, palette)?;
+    }
     write_parent(
         out,
         status.parent.as_ref(),
@@ -171,6 +186,26 @@ fn write_text(
         }
     }
     Ok(())
+}
+
+/// How the election is doing.
+fn write_etcd(out: &mut impl Write, etcd: &EtcdStatus, palette: Palette) -> io::Result<()> {
+    let age = span(Duration::from_millis(etcd.age_ms));
+    match (&etcd.problem, etcd.master_for_ms) {
+        (None, Some(_)) => writeln!(out, "elected in etcd, which answers, for {age}"),
+        (None, None) => writeln!(out, "elections in etcd, which answers, for {age}"),
+        (Some(problem), left) => {
+            let down = palette.paint(Tone::Bad, "etcd does NOT answer");
+            writeln!(out, "{down}, for {age}: {problem}")?;
+            match left {
+                Some(left) => {
+                    let left = span(Duration::from_millis(left));
+                    writeln!(out, "  this server stops being the master in {left}")
+                }
+                None => Ok(()),
+            }
+        }
+    }
 }
 
 /// Everything that is known of a resource, and of those who hold it.
@@ -305,6 +340,11 @@ impl From<admin::GetStatusResponse> for Status {
             templates_source: status.templates_source,
             templates: status.templates,
             templates_problem: some(status.templates_problem),
+            etcd: status.etcd.map(|etcd| EtcdStatus {
+                problem: some(etcd.problem),
+                age_ms: etcd.age_ms,
+                master_for_ms: etcd.master_for_ms,
+            }),
             parent: status.parent.map(ParentStatus::from),
             ancestors: status.ancestor,
             is_in_cycle: status.is_in_cycle,

@@ -42,6 +42,8 @@ pub struct Children {
     subscribed: BTreeSet<HolderName>,
     /// Resources of which they may get something else now.
     unsettled: BTreeSet<ResourceId>,
+    /// Whether any has asked for anything, of this master.
+    known: bool,
     /// Those that were refused as ancestors: the log hears of each once.
     refused: BTreeSet<HolderName>,
 }
@@ -62,6 +64,7 @@ impl Children {
 
     pub(super) fn forget(&mut self) {
         self.unsettled.clear();
+        self.known = false;
     }
 }
 
@@ -86,10 +89,11 @@ impl Node {
             return Err(cycle);
         }
         self.children.refused.remove(&request.server);
-        if !self.mastership.is_master() {
+        if let Err(mastership) = self.check_master(now) {
             self.counters.redirected += 1;
-            return Ok(Outcome::NotMaster(self.mastership.clone()));
+            return Ok(Outcome::NotMaster(mastership));
         }
+        self.children.known = true;
         let mut reply = self.empty_reply();
         let mut seen = BTreeSet::new();
         for ask in &request.asks {
@@ -121,6 +125,11 @@ impl Node {
         }
     }
 
+    /// Whether child servers have asked for anything since this node became master.
+    pub fn has_child_servers(&self) -> bool {
+        self.children.known
+    }
+
     /// Whether [`Node::poll_pushes`] may have something to tell.
     pub fn has_pushes(&self) -> bool {
         !self.children.unsettled.is_empty()
@@ -129,6 +138,9 @@ impl Node {
     /// What child servers with a stream get from now on, where that is not what they were told.
     /// Does a bounded amount of work; there may be more.
     pub fn poll_pushes(&mut self, now: Time) -> Vec<(HolderName, GetServerCapacityReply)> {
+        if self.check_master(now).is_err() {
+            return Vec::new();
+        }
         let mut leases: Vec<(HolderName, ServerLease)> = Vec::new();
         let mut looked_at = 0;
         while looked_at < LEASES_PER_POLL {
@@ -227,6 +239,7 @@ impl Node {
                 expires_in: ask.has.and_then(|has| has.expires_in),
             }),
             report: Some(ServerReport {
+                epoch: request.epoch,
                 height: request.height,
                 learning: ask.learning,
                 streams: via == Via::Stream,

@@ -39,6 +39,11 @@ pub enum Event {
         /// Which.
         resource: ResourceId,
     },
+    /// Mastership ended by itself, since it was not confirmed in time. All leases are forgotten.
+    TermEnded {
+        /// Its epoch.
+        epoch: Option<u64>,
+    },
     /// The parent refuses a resource, which it did not before.
     RefusedByParent {
         /// Which.

@@ -1,15 +1,25 @@
-//! Mastership as state: who of a node's servers decides.
+//! Mastership as state: who of a node's servers decides, and until when.
 //!
 //! Only the master decides. Winning and losing it both drop all that is known of leases: the new
 //! master learns it from the holders.
+//!
+//! A mastership that was won in an election holds until a time ([`Node::handle_term`]), and is over
+//! then whether or not anybody says so: a process that was frozen, or cut off from whoever elected
+//! it, must not decide a single thing when it goes on. So every method looks at the time it is
+//! handed before it looks at the mastership.
+
+use crate::node::Node;
+use crate::node::event::Event;
+use crate::time::Time;
 
 /// Which server of the node is the master, as far as this one knows.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Mastership {
     /// This one.
     Master {
-        /// Grows with every change of mastership.
-        epoch: u64,
+        /// Grows with every change of mastership. Absent: there is no election, and nothing to
+        /// compare.
+        epoch: Option<u64>,
     },
     /// Another one.
     Follower {
@@ -23,10 +33,20 @@ pub enum Mastership {
     Unknown,
 }
 
+static UNKNOWN: Mastership = Mastership::Unknown;
+
 impl Mastership {
     /// Whether it is this server.
     pub const fn is_master(&self) -> bool {
         matches!(self, Self::Master { .. })
+    }
+
+    /// The epoch, if there is one and it is known.
+    pub const fn epoch(&self) -> Option<u64> {
+        match self {
+            Self::Master { epoch } | Self::Follower { epoch, .. } => *epoch,
+            Self::Unknown => None,
+        }
     }
 }
 
@@ -37,4 +57,87 @@ pub enum Outcome<T> {
     Served(T),
     /// Go there instead. Never [`Mastership::Master`].
     NotMaster(Mastership),
+}
+
+impl Node {
+    /// Mastership was won, lost, or is now elsewhere. All leases are forgotten, except when the
+    /// mastership this node has is told again. Won so, it holds until something else is told.
+    pub fn handle_mastership(&mut self, mastership: Mastership, now: Time) {
+        self.end_term_if_over(now);
+        self.valid_until = None;
+        self.set_mastership(mastership, now);
+    }
+
+    /// Mastership was won in an election, or confirmed by it: it holds until `valid_until`, unless
+    /// it is confirmed again before. Confirmed too late it is another one: everything is forgotten.
+    pub fn handle_term(&mut self, epoch: u64, valid_until: Time, now: Time) {
+        self.end_term_if_over(now);
+        let epoch = Some(epoch);
+        self.set_mastership(Mastership::Master { epoch }, now);
+        self.valid_until = Some(valid_until);
+        self.end_term_if_over(now);
+    }
+
+    /// Who is the master at that time.
+    pub fn mastership(&self, now: Time) -> &Mastership {
+        if self.is_term_over(now) {
+            &UNKNOWN
+        } else {
+            &self.mastership
+        }
+    }
+
+    /// Until when this node is the master, unless it is confirmed or ended before. None: it is not,
+    /// or for ever.
+    pub fn valid_until(&self) -> Option<Time> {
+        self.valid_until
+    }
+
+    /// Grows whenever the mastership becomes another one.
+    pub fn masterships(&self) -> u64 {
+        self.masterships
+    }
+
+    /// Whether this node may decide now.
+    ///
+    /// # Errors
+    ///
+    /// Who may instead.
+    pub(super) fn check_master(&mut self, now: Time) -> Result<(), Mastership> {
+        self.end_term_if_over(now);
+        if self.mastership.is_master() {
+            Ok(())
+        } else {
+            Err(self.mastership.clone())
+        }
+    }
+
+    pub(super) fn end_term_if_over(&mut self, now: Time) {
+        if self.is_term_over(now) {
+            self.valid_until = None;
+            self.tell(Event::TermEnded {
+                epoch: self.mastership.epoch(),
+            });
+            self.set_mastership(Mastership::Unknown, now);
+        }
+    }
+
+    fn is_term_over(&self, now: Time) -> bool {
+        self.mastership.is_master() && self.valid_until.is_some_and(|until| until <= now)
+    }
+
+    fn set_mastership(&mut self, mastership: Mastership, now: Time) {
+        if self.mastership == mastership {
+            return;
+        }
+        if self.mastership.is_master() || mastership.is_master() {
+            self.resources.clear();
+            self.timeouts.clear();
+            self.upstream.forget();
+            self.children.forget();
+            self.master_since = now;
+        }
+        self.mastership = mastership;
+        self.masterships += 1;
+    }
 }

@@ -93,7 +93,7 @@ impl Node {
     ) -> Option<GetServerCapacity> {
         let first = self.upstream.due.first().map(|(time, _)| *time)?;
         let server = HolderName::new(&self.config.name).ok()?;
-        if first > now || !self.mastership.is_master() {
+        if first > now || self.check_master(now).is_err() {
             return None;
         }
         // What is due soon goes with what is due now.
@@ -110,6 +110,7 @@ impl Node {
         self.upstream.sequence = sequence;
         let mut request = GetServerCapacity {
             server,
+            epoch: self.mastership.epoch(),
             sequence: Some(sequence),
             height: 1,
             asks: Vec::with_capacity(ids.len()),

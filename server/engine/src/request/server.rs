@@ -15,7 +15,10 @@ use crate::template::Algorithm;
 pub struct GetServerCapacity {
     /// The name of its node.
     pub server: HolderName,
-    /// As in [`crate::request::GetCapacity`].
+    /// The epoch of the mastership by which it speaks for its node. Absent: the node has no
+    /// election, or it is of the old kind. What a master of an older epoch asks is out of order.
+    pub epoch: Option<u64>,
+    /// As in [`crate::request::GetCapacity`]. Of a newer epoch, any is newer.
     pub sequence: Option<u64>,
     /// Levels of servers from it down; a leaf is 1.
     pub height: u32,

@@ -33,6 +33,11 @@ impl HolderAsk<'_> {
         self.has.map_or(Amount::ZERO, |has| has.capacity)
     }
 
+    /// The epoch of the mastership by which it asks, if it is a child server that says so.
+    pub fn epoch(&self) -> Option<u64> {
+        self.report.as_ref().and_then(|report| report.epoch)
+    }
+
     /// Whether its word is all there is. A server in learning mode does not know yet what its
     /// predecessor gave to others: it acknowledges nothing, and nothing is taken from it.
     pub fn acknowledges(&self) -> bool {
@@ -43,6 +48,8 @@ impl HolderAsk<'_> {
 /// What a child server says of itself with its demand.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerReport {
+    /// The epoch of the mastership by which it speaks for its node. Absent: it does not say.
+    pub epoch: Option<u64>,
     /// Levels of servers from it down; a leaf is 1.
     pub height: u32,
     /// Whether it is in learning mode.

@@ -73,7 +73,7 @@ impl Resource {
         let slot = self.table.find(ask.holder.kind, ask.holder.name.as_str());
         let known = slot.and_then(|slot| Some((slot, self.table.get(slot)?)));
         if let Some((slot, holding)) = known {
-            if holding.has_seen(ask.sequence) {
+            if holding.has_seen(ask.epoch(), ask.sequence) {
                 if holding.pending {
                     // What it has is by its own word, and no lease of ours.
                     return Err(RefusalReason::NotReady);
@@ -207,6 +207,7 @@ impl Resource {
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
             if let Some(report) = &mut holding.report {
                 report.asked_at = now;
+                report.epoch = ask.epoch();
             }
             if holding.demand == ask.demand {
                 refresh_in = refresh_in.max(holding.refresh_at.since(now));

@@ -179,7 +179,7 @@ impl TreeWorld {
         server.epoch += 1;
         node.handle_mastership(
             Mastership::Master {
-                epoch: server.epoch,
+                epoch: Some(server.epoch),
             },
             self.now,
         );

@@ -337,8 +337,12 @@ impl World {
         if self.excused_until > self.now {
             self.excuse();
         }
-        self.node
-            .handle_mastership(Mastership::Master { epoch: self.epoch }, self.now);
+        self.node.handle_mastership(
+            Mastership::Master {
+                epoch: Some(self.epoch),
+            },
+            self.now,
+        );
     }
 
     pub fn snapshot(&self) -> Option<ResourceSnapshot> {

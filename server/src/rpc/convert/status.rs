@@ -22,6 +22,11 @@ pub fn status_response(status: Status) -> admin::GetStatusResponse {
         parent: status.parent.map(parent_status),
         ancestor: status.ancestors,
         is_in_cycle: status.is_in_cycle,
+        etcd: status.etcd.map(|etcd| admin::EtcdStatus {
+            problem: etcd.problem.unwrap_or_default(),
+            age_ms: etcd.age_ms,
+            master_for_ms: etcd.master_for_ms,
+        }),
     }
 }
 

@@ -197,7 +197,7 @@ fn only_one_who_is_not_the_master_redirects() {
     };
     assert_eq!(redirection(&follower).master_address(), "there:1");
     assert_eq!(redirection(&Mastership::Unknown).master_address, None);
-    let own = discovery_response(&Mastership::Master { epoch: 9 }, "here:1");
+    let own = discovery_response(&Mastership::Master { epoch: Some(9) }, "here:1");
     assert!(own.is_master);
     assert_eq!(own.mastership.master_address(), "here:1");
     assert_eq!(own.mastership.epoch(), 9);

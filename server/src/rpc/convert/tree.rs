@@ -55,6 +55,7 @@ pub fn get_server_capacity(
         server,
         sequence: request.sequence,
         // A server of the old kind does not say; it is taken for a leaf.
+        epoch: request.epoch,
         height: request.height.unwrap_or(1).clamp(1, 64),
         asks,
     };
@@ -284,6 +285,7 @@ pub fn get_server_capacity_request(
             .collect(),
         sequence: request.sequence,
         height: Some(request.height),
+        epoch: request.epoch,
     }
 }
 

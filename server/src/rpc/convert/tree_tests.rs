@@ -23,6 +23,7 @@ fn request() -> GetServerCapacity {
             .expect("a curve"),
     };
     GetServerCapacity {
+        epoch: Some(7),
         server: HolderName::new("eu").expect("a name"),
         sequence: Some(7),
         height: 2,

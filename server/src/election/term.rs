@@ -1,0 +1,144 @@
+//! The rules of an election in etcd: how long a mastership holds, and when a successor may begin.
+//!
+//! The master's key goes with a lease. The master renews the lease, and then confirms in one
+//! transaction that the key still is its own, writing its *term* under another key, which stays when
+//! the mastership is over. It believes in its mastership until one TTL has passed since it *sent* the
+//! last renewal that was confirmed so, less a margin.
+//!
+//! etcd lets a lease end no earlier than one TTL after it was renewed, so the key cannot go before
+//! the master has stopped, as a rule. There are exceptions: an operator deletes the key, or revokes
+//! the lease; an etcd leader that was deposed revokes one that was renewed elsewhere; etcd is wiped.
+//! The master learns of these only if it reaches etcd. So a successor does not trust the absence of
+//! the key alone: unless its predecessor has resigned, it does not begin before one TTL has passed
+//! since it *saw* the predecessor's last confirmation. After a crash that time is over anyway when
+//! the key goes, so it costs nothing then.
+
+use std::time::Duration;
+
+use doorward_engine::node::mastership::Mastership;
+use doorward_etcd::directory::{Servers, Term};
+use tokio::time::Instant;
+
+/// What the master's clock may be slow by, over one TTL: a tenth of it, and not less than this.
+const MARGIN_MIN: Duration = Duration::from_millis(100);
+
+/// Until when a mastership holds that was confirmed after a renewal sent at that time.
+pub fn valid_until(renewal_sent: Instant, ttl: Duration) -> Instant {
+    renewal_sent + ttl.saturating_sub((ttl / 10).max(MARGIN_MIN))
+}
+
+/// When a candidate that has just won may begin. `last` is the last term of anybody, and when it
+/// was seen here, which is no earlier than it was written.
+pub fn may_begin(last: Option<(&Term, Instant)>, own_server: &str, won: Instant) -> Instant {
+    match last {
+        Some((term, seen)) if !term.resigned && term.server != own_server => {
+            won.max(seen + Duration::from_millis(term.length_ms))
+        }
+        _ => won,
+    }
+}
+
+/// The mastership as a candidate that is not the master sees it.
+pub fn seen_by_follower(servers: &Servers, own_address: &str) -> Mastership {
+    match &servers.master {
+        // Under our own address there is nobody but us: a process before this one.
+        Some((master, epoch)) if master.address != own_address => Mastership::Follower {
+            master_address: master.address.clone(),
+            epoch: Some(*epoch),
+        },
+        _ => Mastership::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use doorward_etcd::directory::Master;
+
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    fn term(server: &str, resigned: bool) -> Term {
+        Term {
+            epoch: 7,
+            address: "there:1".to_owned(),
+            server: server.to_owned(),
+            length_ms: 10_000,
+            resigned,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_mastership_ends_before_its_lease_can() {
+        let sent = Instant::now();
+        for (ttl, holds) in [(10_000, 9_000), (2_000, 1_800), (500, 400), (50, 0)] {
+            let until = valid_until(sent, Duration::from_millis(ttl));
+            assert_eq!(until, sent + Duration::from_millis(holds), "TTL {ttl} ms");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_successor_begins_when_its_predecessor_has_ended_for_certain() {
+        let seen = Instant::now();
+        let later = |seconds| seen + Duration::from_secs(seconds);
+        let theirs = term("theirs", false);
+        for (what, last, won, begins) in [
+            ("there was nobody before", None, later(1), later(1)),
+            (
+                "it crashed, and its lease ran out",
+                Some(&theirs),
+                later(11),
+                later(11),
+            ),
+            (
+                "its key was deleted by hand",
+                Some(&theirs),
+                later(3),
+                later(10),
+            ),
+            (
+                "it resigned",
+                Some(&term("theirs", true)),
+                later(3),
+                later(3),
+            ),
+            (
+                "it was this process",
+                Some(&term("ours", false)),
+                later(3),
+                later(3),
+            ),
+        ] {
+            let last = last.map(|term| (term, seen));
+            assert_eq!(may_begin(last, "ours", won), begins, "{what}");
+        }
+        // What the predecessor believes is over before.
+        assert!(valid_until(seen, TTL) < may_begin(Some((&theirs, seen)), "ours", seen));
+    }
+
+    #[test]
+    fn a_follower_sends_to_the_master_and_never_to_itself() {
+        let servers = |address: Option<&str>| Servers {
+            master: address.map(|address| {
+                let (address, server) = (address.to_owned(), "x".to_owned());
+                (Master { address, server }, 9)
+            }),
+            ..Servers::default()
+        };
+        assert_eq!(
+            seen_by_follower(&servers(None), "here:1"),
+            Mastership::Unknown
+        );
+        assert_eq!(
+            seen_by_follower(&servers(Some("here:1")), "here:1"),
+            Mastership::Unknown
+        );
+        assert_eq!(
+            seen_by_follower(&servers(Some("there:1")), "here:1"),
+            Mastership::Follower {
+                master_address: "there:1".to_owned(),
+                epoch: Some(9)
+            }
+        );
+    }
+}

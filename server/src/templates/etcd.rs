@@ -1,0 +1,174 @@
+//! Templates under a key in etcd, which every candidate of the root follows.
+//!
+//! A document that is not in order is refused, and the one in force stays. A server that starts
+//! when such a document is there falls back to the last one that was in force, which is kept under
+//! a key of its own. A server that has none at all cannot decide, and does not stand for election.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_documents::parse_bytes;
+use doorward_engine::template::Templates;
+use doorward_etcd::follow::{Entry, Follow, Followed, Range};
+use doorward_etcd::layout::TemplateKeys;
+use doorward_etcd::{Config, Connection, Error};
+use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
+use tokio::sync::watch;
+use tracing::{debug, warn};
+
+use crate::metrics::Metrics;
+use crate::status::Board;
+use crate::templates;
+
+/// How often the key is read although nothing is told of it.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// How long to wait before something is tried again that etcd did not do.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Templates in etcd.
+#[derive(Debug)]
+pub struct EtcdTemplates {
+    keys: TemplateKeys,
+    etcd: Arc<Config>,
+    able: watch::Sender<bool>,
+}
+
+/// What is known of the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// There is none.
+    Nothing,
+    /// It was written at that revision.
+    At(i64),
+}
+
+impl EtcdTemplates {
+    /// Templates under a key.
+    pub fn new(key: &str, etcd: Arc<Config>) -> Self {
+        Self {
+            keys: TemplateKeys::new(key),
+            etcd,
+            able: watch::Sender::new(false),
+        }
+    }
+
+    /// Whether any templates are in force.
+    pub fn able(&self) -> watch::Receiver<bool> {
+        self.able.subscribe()
+    }
+
+    /// Brings every version into force that is in order. Runs for ever: spawn it.
+    pub async fn run(self, board: Arc<Board>, metrics: Arc<Metrics>) {
+        board.post_templates(Some("etcd was not asked for them yet".to_owned()));
+        let range = Range::Key(self.keys.document().to_owned());
+        let follow = Follow::start(Arc::clone(&self.etcd), range, LOOK);
+        let mut followed = follow.receiver();
+        let mut seen = None;
+        loop {
+            let Followed { view, problem, .. } = followed.borrow_and_update().clone();
+            if let Some(view) = view {
+                let entry = view.entries.get(self.keys.document());
+                let now = entry.map_or(Seen::Nothing, |entry| Seen::At(entry.mod_revision));
+                if seen.replace(now) != Some(now) {
+                    self.read(entry, &board, &metrics).await;
+                }
+            } else if let Some(problem) = problem {
+                board.post_templates(Some(problem.to_string()));
+            }
+            if followed.changed().await.is_err() {
+                // It ends with the process only.
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// There is another document, or none any more.
+    async fn read(&self, entry: Option<&Entry>, board: &Board, metrics: &Metrics) {
+        let key = self.keys.document();
+        let read = match entry {
+            Some(entry) => self.parse(&entry.value, key).map(|it| (it, entry)),
+            None => Err(format!(
+                "the key {key} does not exist in etcd; write it with: doorward templates apply"
+            )),
+        };
+        match read {
+            Ok((templates, entry)) => {
+                templates::apply(board, metrics, templates);
+                self.able.send_replace(true);
+                self.keep(entry).await;
+            }
+            Err(problem) => {
+                templates::refuse(board, metrics, problem.clone());
+                if !*self.able.borrow() {
+                    self.fall_back(board, metrics, problem).await;
+                }
+            }
+        }
+    }
+
+    fn parse(&self, document: &[u8], key: &str) -> Result<Templates, String> {
+        parse_bytes(document, &format!("etcd:{key}")).map_err(|error| error.to_string())
+    }
+
+    /// Brings the last document into force that was, if there is one.
+    async fn fall_back(&self, board: &Board, metrics: &Metrics, problem: String) {
+        let key = self.keys.good();
+        let mut connection = Connection::new(Arc::clone(&self.etcd));
+        let found = loop {
+            let key = key.clone();
+            let answer = connection
+                .call("get", async move |client: &mut Client| {
+                    client.get(key, None).await
+                })
+                .await;
+            match answer {
+                Ok(answer) => break answer.kvs().first().map(|kv| kv.value().to_vec()),
+                Err(error) => {
+                    debug!(%error, "the last good templates cannot be read yet");
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+        };
+        match found.map(|document| self.parse(&document, &key)) {
+            Some(Ok(templates)) => {
+                templates::apply(board, metrics, templates);
+                // What is in force is not what the operator wrote last.
+                board.post_templates(Some(problem));
+                self.able.send_replace(true);
+                warn!("the last templates that were in order are in force");
+            }
+            Some(Err(problem)) => warn!(problem, "the last good templates are not good any more"),
+            None => warn!("there are no templates to fall back to: this server cannot decide"),
+        }
+    }
+
+    /// Keeps a document that is in force, for servers that start when its successor is not in order.
+    async fn keep(&self, entry: &Entry) {
+        let (document, revision) = (self.keys.document().to_owned(), entry.mod_revision);
+        let put = TxnOp::put(self.keys.good(), entry.value.clone(), None);
+        let txn = Txn::new()
+            // A candidate that is late must not put an older one in the place of a newer one.
+            .when([Compare::mod_revision(document, CompareOp::Equal, revision)])
+            .and_then([put]);
+        let mut connection = Connection::new(Arc::clone(&self.etcd));
+        let mut attempts = connection.endpoints() + 1;
+        while attempts > 0 {
+            let txn = txn.clone();
+            let kept = connection
+                .call("keep templates", async move |client: &mut Client| {
+                    client.txn(txn).await
+                })
+                .await;
+            match kept {
+                Ok(_) => return,
+                Err(Error::Unreachable { .. }) => attempts -= 1,
+                Err(error) => {
+                    warn!(%error, "the templates cannot be kept for a restart");
+                    return;
+                }
+            }
+        }
+        debug!("the templates are not kept for a restart: another candidate may have");
+    }
+}

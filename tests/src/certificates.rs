@@ -1,0 +1,68 @@
+//! An authority of our own, and certificates that it vouches for.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+
+/// A certificate and its key, as PEM.
+#[derive(Clone, Debug)]
+pub struct Certified {
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+/// Who vouches.
+#[derive(Debug)]
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    /// Its own certificate, as PEM: what others must know to believe it.
+    pub certificate: String,
+}
+
+impl Authority {
+    /// A new one, which nobody knows.
+    pub fn new() -> Self {
+        let mut params = named("tests of Doorward", &[]);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap().pem();
+        Self {
+            issuer: Issuer::new(params, key),
+            certificate,
+        }
+    }
+
+    /// A certificate for servers and clients, with a name for people, of hosts and IP addresses.
+    pub fn certify(&self, name: &str, hosts: &[&str]) -> Certified {
+        let mut params = named(name, hosts);
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        Certified {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        }
+    }
+}
+
+impl Default for Authority {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn named(name: &str, hosts: &[&str]) -> CertificateParams {
+    let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+    let mut params = CertificateParams::new(hosts).unwrap();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params
+}

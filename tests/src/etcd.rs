@@ -1,0 +1,485 @@
+//! A real etcd: members as processes on loopback, and what can happen to them.
+//!
+//! Members can be killed, come back with what they had or with nothing, and be frozen: then they
+//! keep their connections and say nothing. The helpers that read and write ask the members that run,
+//! one after the other, until one answers: what they do is done, whatever the state of the others.
+//!
+//! The timers are shorter than etcd's own, so that a new leader is elected within a second, and a
+//! lease may be as short as that. What the members logged is printed when a test fails.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on says so"
+)]
+#![allow(clippy::indexing_slicing, reason = "by the number of a member")]
+#![allow(clippy::print_stderr, reason = "what was logged, when a test fails")]
+
+use std::fs;
+use std::time::Duration;
+
+use doorward_etcd::config::Endpoint;
+use doorward_etcd::{Config, Tls, User};
+use etcd_client::{
+    Certificate, Client, CompactionOptions, ConnectOptions, GetOptions, Identity, TlsOptions,
+};
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+use crate::certificates::{Authority, Certified};
+use crate::processes::PATIENCE;
+use member::Member;
+
+mod member;
+
+/// The password of the user `root`.
+pub const PASSWORD: &str = "open sesame";
+
+/// How long a member may take to answer one of the helpers before the next one is asked.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// How often a condition is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How an etcd is to be.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    members: usize,
+    has_users: bool,
+    has_tls: bool,
+    asks_for_certificates: bool,
+    flags: Vec<String>,
+}
+
+impl Setup {
+    /// So many members, each of which believes everybody.
+    pub fn new(members: usize) -> Self {
+        Self {
+            members,
+            has_users: false,
+            has_tls: false,
+            asks_for_certificates: false,
+            flags: Vec::new(),
+        }
+    }
+
+    /// It has users: `root`, with [`PASSWORD`]. Nobody else may do anything.
+    #[must_use]
+    pub fn with_users(mut self) -> Self {
+        self.has_users = true;
+        self
+    }
+
+    /// It is reached by TLS.
+    #[must_use]
+    pub fn with_tls(mut self) -> Self {
+        self.has_tls = true;
+        self
+    }
+
+    /// It is reached by TLS, by those who have a certificate themselves.
+    #[must_use]
+    pub fn with_mutual_tls(mut self) -> Self {
+        self.has_tls = true;
+        self.asks_for_certificates = true;
+        self
+    }
+
+    /// One more flag for every member.
+    #[must_use]
+    pub fn with_flag(mut self, flag: &str) -> Self {
+        self.flags.push(flag.to_owned());
+        self
+    }
+
+    /// Starts it, and waits until it answers.
+    pub async fn start(self) -> Etcd {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::new();
+        if self.has_tls {
+            let server = authority.certify("etcd", &["127.0.0.1", "localhost"]);
+            fs::write(folder.path().join("ca.pem"), &authority.certificate).unwrap();
+            fs::write(folder.path().join("cert.pem"), server.certificate).unwrap();
+            fs::write(folder.path().join("key.pem"), server.key).unwrap();
+        }
+        let members = (0..self.members).map(|number| Member::new(folder.path(), number));
+        let client = authority.certify("doorward", &[]);
+        let mut etcd = Etcd {
+            members: members.collect(),
+            setup: self,
+            clusters: 0,
+            has_users: false,
+            authority,
+            client,
+            folder,
+        };
+        etcd.begin().await;
+        etcd
+    }
+}
+
+/// A running etcd. Its processes end when it is dropped, and what it stored is gone.
+#[derive(Debug)]
+pub struct Etcd {
+    members: Vec<Member>,
+    setup: Setup,
+    /// How many clusters there were here so far.
+    clusters: usize,
+    /// Whether users are there by now.
+    has_users: bool,
+    /// Who vouches for its certificate, and for that of its clients.
+    pub authority: Authority,
+    /// A certificate that it believes.
+    pub client: Certified,
+    folder: TempDir,
+}
+
+impl Etcd {
+    /// One member.
+    pub async fn start() -> Self {
+        Setup::new(1).start().await
+    }
+
+    /// So many members.
+    pub async fn cluster(members: usize) -> Self {
+        Setup::new(members).start().await
+    }
+
+    /// How many members there are, running or not.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Where a member serves clients, `host:port`.
+    pub fn address(&self, member: usize) -> &str {
+        &self.members[member].address
+    }
+
+    /// Where a member serves clients, `http://host:port` or `https://host:port`.
+    pub fn endpoint(&self, member: usize) -> String {
+        self.endpoint_at(self.address(member))
+    }
+
+    /// Where all members serve clients.
+    pub fn endpoints(&self) -> Vec<String> {
+        (0..self.len())
+            .map(|member| self.endpoint(member))
+            .collect()
+    }
+
+    /// How all members are reached.
+    pub fn config(&self) -> Config {
+        let addresses = self.members.iter().map(|member| member.address.as_str());
+        self.config_at(&addresses.collect::<Vec<_>>())
+    }
+
+    /// How it is reached at addresses that lead to members, those of proxies for instance.
+    pub fn config_at(&self, addresses: &[&str]) -> Config {
+        let endpoints = addresses
+            .iter()
+            .map(|address| Endpoint::parse(&self.endpoint_at(address)).unwrap());
+        let mut config = Config::new(endpoints.collect());
+        if self.setup.has_tls {
+            config.tls.ca = Some(self.authority.certificate.clone().into_bytes());
+        }
+        if self.setup.asks_for_certificates {
+            config.tls = self.identified(config.tls);
+        }
+        if self.setup.has_users {
+            config.user = Some(User {
+                name: "root".to_owned(),
+                password: PASSWORD.to_owned(),
+            });
+        }
+        config
+    }
+
+    fn identified(&self, tls: Tls) -> Tls {
+        let certificate = self.client.certificate.clone().into_bytes();
+        Tls {
+            identity: Some((certificate, self.client.key.clone().into_bytes())),
+            ..tls
+        }
+    }
+
+    /// Kills a member (SIGKILL).
+    pub fn kill(&mut self, member: usize) {
+        self.members[member].kill();
+    }
+
+    /// Kills all members.
+    pub fn kill_all(&mut self) {
+        self.members.iter_mut().for_each(Member::kill);
+    }
+
+    /// Starts a member that was killed, with what it had. It answers a little later, if there are
+    /// enough of them: see [`Etcd::settled`].
+    pub fn restart(&mut self, member: usize) {
+        self.spawn(member);
+    }
+
+    /// Starts all members that were killed, and waits until all answer.
+    pub async fn restart_all(&mut self) {
+        for member in 0..self.len() {
+            if !self.members[member].runs() {
+                self.spawn(member);
+            }
+        }
+        self.settled().await;
+    }
+
+    /// Ends it, forgets everything, and sets up a new one at the same addresses.
+    pub async fn wipe(&mut self) {
+        self.kill_all();
+        self.members.iter().for_each(Member::forget);
+        self.begin().await;
+    }
+
+    /// Stops a member (SIGSTOP): it keeps its connections, and says nothing.
+    pub fn freeze(&mut self, member: usize) {
+        self.members[member].freeze();
+    }
+
+    /// Lets a member go on.
+    pub fn thaw(&mut self, member: usize) {
+        self.members[member].thaw();
+    }
+
+    /// Waits until all members that run answer for the cluster.
+    pub async fn settled(&self) {
+        for member in self.able() {
+            self.ask_members(&[member], "get", async |client| {
+                client.get("settled", None).await
+            })
+            .await;
+        }
+    }
+
+    /// Which member leads now. Waits until all that run agree.
+    pub async fn leader(&self) -> usize {
+        let began = Instant::now();
+        loop {
+            if let Some(leader) = self.agreed_leader().await {
+                return leader;
+            }
+            assert!(began.elapsed() < PATIENCE, "there is no leader");
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// A member that does not lead now.
+    pub async fn follower(&self) -> usize {
+        let leader = self.leader().await;
+        let mut others = self.able().into_iter().filter(|member| *member != leader);
+        others.next().unwrap()
+    }
+
+    async fn agreed_leader(&self) -> Option<usize> {
+        let (mut leaders, mut own) = (Vec::new(), Vec::new());
+        for member in self.able() {
+            let status = self
+                .ask_members(&[member], "status", async |client| client.status().await)
+                .await;
+            let id = status.header().map_or(0, |header| header.member_id());
+            leaders.push((status.raft_term(), status.leader()));
+            own.push((id, member));
+        }
+        leaders.dedup();
+        let [(_, leader)] = leaders[..] else {
+            return None;
+        };
+        let mut own = own.into_iter();
+        own.find_map(|(id, member)| (id == leader).then_some(member))
+    }
+
+    /// Writes a key. Returns the revision.
+    pub async fn put(&self, key: &str, value: &str) -> i64 {
+        let answer = self
+            .ask("put", async |client| client.put(key, value, None).await)
+            .await;
+        answer.header().unwrap().revision()
+    }
+
+    /// Reads a key.
+    pub async fn get(&self, key: &str) -> Option<String> {
+        let answer = self
+            .ask("get", async |client| client.get(key, None).await)
+            .await;
+        let value = answer.kvs().first().map(|kv| kv.value().to_vec());
+        value.map(|value| String::from_utf8(value).unwrap())
+    }
+
+    /// All keys that begin so.
+    pub async fn keys(&self, prefix: &str) -> Vec<String> {
+        let options = GetOptions::new().with_prefix().with_keys_only();
+        let answer = self
+            .ask("get", async |client| {
+                client.get(prefix, Some(options.clone())).await
+            })
+            .await;
+        let keys = answer.kvs().iter().map(|kv| kv.key().to_vec());
+        keys.map(|key| String::from_utf8(key).unwrap()).collect()
+    }
+
+    /// Deletes a key. Returns the revision.
+    pub async fn delete(&self, key: &str) -> i64 {
+        let answer = self
+            .ask("delete", async |client| client.delete(key, None).await)
+            .await;
+        answer.header().unwrap().revision()
+    }
+
+    /// The revision now.
+    pub async fn revision(&self) -> i64 {
+        let answer = self
+            .ask("get", async |client| client.get("revision", None).await)
+            .await;
+        answer.header().unwrap().revision()
+    }
+
+    /// Forgets what was before the revision that is now, and returns that.
+    pub async fn compact(&self) -> i64 {
+        let revision = self.revision().await;
+        self.ask("compact", async |client| {
+            let options = CompactionOptions::new().with_physical();
+            client.compact(revision, Some(options)).await
+        })
+        .await;
+        revision
+    }
+
+    /// Adds a user who may do nothing.
+    pub async fn add_user(&self, name: &str, password: &str) {
+        self.ask("add a user", async |client| {
+            client.user_add(name, password, None).await
+        })
+        .await;
+    }
+
+    /// Asks one of the members that run anything, until one answers.
+    pub async fn ask<T>(
+        &self,
+        what: &str,
+        ask: impl AsyncFn(&mut Client) -> Result<T, etcd_client::Error>,
+    ) -> T {
+        self.ask_members(&self.able(), what, ask).await
+    }
+
+    /// A connection to a member.
+    pub async fn connect(&self, member: usize) -> Result<Client, etcd_client::Error> {
+        let config = self.config();
+        let mut options = ConnectOptions::new()
+            .with_timeout(ANSWER)
+            .with_connect_timeout(ANSWER);
+        if let Some(user) = config.user.filter(|_| self.has_users) {
+            options = options.with_user(user.name, user.password);
+        }
+        if let Some(ca) = config.tls.ca {
+            let mut tls = TlsOptions::new().ca_certificate(Certificate::from_pem(ca));
+            if let Some((certificate, key)) = config.tls.identity {
+                tls = tls.identity(Identity::from_pem(certificate, key));
+            }
+            options = options.with_tls(tls);
+        }
+        Client::connect([self.endpoint(member)], Some(options)).await
+    }
+
+    async fn ask_members<T>(
+        &self,
+        members: &[usize],
+        what: &str,
+        ask: impl AsyncFn(&mut Client) -> Result<T, etcd_client::Error>,
+    ) -> T {
+        let began = Instant::now();
+        for member in members.iter().cycle() {
+            let asking = async { ask(&mut self.connect(*member).await?).await };
+            let problem = match tokio::time::timeout(ANSWER, asking).await {
+                Ok(Ok(answer)) => return answer,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "no answer".to_owned(),
+            };
+            assert!(began.elapsed() < PATIENCE, "{what}: {problem}");
+            tokio::time::sleep(LOOK).await;
+        }
+        panic!("{what}: no member runs");
+    }
+
+    /// The members that run and are not frozen.
+    fn able(&self) -> Vec<usize> {
+        let members = self.members.iter().enumerate();
+        let able = members.filter(|(_, member)| member.is_able());
+        able.map(|(number, _)| number).collect()
+    }
+
+    fn endpoint_at(&self, address: &str) -> String {
+        format!("{}://{address}", self.scheme())
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.setup.has_tls { "https" } else { "http" }
+    }
+
+    /// Sets up a cluster.
+    async fn begin(&mut self) {
+        self.clusters += 1;
+        self.has_users = false;
+        (0..self.len()).for_each(|member| self.spawn(member));
+        self.settled().await;
+        if self.setup.has_users {
+            self.ask("add users", async |client| {
+                // An answer may have been lost.
+                let _ = client.role_add("root").await;
+                let _ = client.user_add("root", PASSWORD, None).await;
+                client.user_grant_role("root", "root").await?;
+                client.auth_enable().await
+            })
+            .await;
+            self.has_users = true;
+            self.settled().await;
+        }
+    }
+
+    fn spawn(&mut self, member: usize) {
+        let introductions = self.members.iter().map(Member::introduction);
+        let cluster = introductions.collect::<Vec<_>>().join(",");
+        let folder = self.folder.path().display();
+        let mut flags = vec![
+            format!("--initial-cluster={cluster}"),
+            // Members of another cluster at the same addresses are strangers.
+            format!("--initial-cluster-token={folder}-{}", self.clusters),
+            "--heartbeat-interval=50".to_owned(),
+            "--election-timeout=500".to_owned(),
+            "--bcrypt-cost=4".to_owned(),
+        ];
+        if self.setup.has_tls {
+            flags.push(format!("--cert-file={folder}/cert.pem"));
+            flags.push(format!("--key-file={folder}/key.pem"));
+        }
+        if self.setup.asks_for_certificates {
+            flags.push("--client-cert-auth".to_owned());
+            flags.push(format!("--trusted-ca-file={folder}/ca.pem"));
+        }
+        flags.extend(self.setup.flags.iter().cloned());
+        let scheme = self.scheme();
+        self.members[member].start(scheme, &flags);
+    }
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for member in &self.members {
+                eprintln!(
+                    "etcd at {} logged last:\n{}\n",
+                    member.address,
+                    member.log_tail()
+                );
+            }
+        }
+    }
+}

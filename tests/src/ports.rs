@@ -1,0 +1,28 @@
+//! Addresses on loopback for servers that must be told where to listen, and come back there.
+//!
+//! The ports are below those that systems give to whoever connects to somebody, so that one which is
+//! free for a moment, because its server was killed, is taken by nobody.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const FIRST: u32 = 10_000;
+const COUNT: u32 = 20_000;
+
+/// An address that this process hands out once.
+pub fn lasting_address() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Processes that test at the same time begin at different ports.
+    let begin = std::process::id().wrapping_mul(128);
+    for _ in 0..COUNT {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = FIRST + begin.wrapping_add(next) % COUNT;
+        let address = format!("127.0.0.1:{port}");
+        if TcpListener::bind(&address).is_ok() {
+            return address;
+        }
+    }
+    unreachable!("a port is free");
+}
