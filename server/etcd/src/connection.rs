@@ -21,6 +21,8 @@ pub struct Connection {
     /// Which of the endpoints is in use, or comes next.
     turn: usize,
     client: Option<Client>,
+    /// Whether it ever answered since it is in use.
+    has_answered: bool,
 }
 
 impl fmt::Debug for Connection {
@@ -41,6 +43,7 @@ impl Connection {
             config,
             turn,
             client: None,
+            has_answered: false,
         }
     }
 
@@ -94,21 +97,30 @@ impl Connection {
                 problem: format!("no answer within {timeout:?}"),
             }),
         };
-        match &answer {
-            Ok(_) | Err(Error::LeaseGone) => {}
+        match answer {
+            Ok(_) | Err(Error::LeaseGone) => {
+                self.has_answered = true;
+                answer
+            }
             // Refused here may be refused everywhere. But a token that is out of date, say, is
             // renewed only by a new connection.
             Err(error) => {
+                let error = if self.has_answered {
+                    error
+                } else {
+                    error.of_stranger()
+                };
                 debug!(%error, "leaving the endpoint");
                 self.leave();
+                Err(error)
             }
         }
-        answer
     }
 
     /// Leaves the endpoint: the next call goes to the next one.
     pub fn leave(&mut self) {
         self.client = None;
+        self.has_answered = false;
         self.turn = (self.turn + 1) % self.config.endpoints.len().max(1);
     }
 

@@ -33,6 +33,23 @@ pub enum Error {
 }
 
 impl Error {
+    /// With what may be the matter with an endpoint that never answered so far.
+    pub(crate) fn of_stranger(self) -> Self {
+        let mut error = self;
+        if let Self::Unreachable {
+            endpoint, problem, ..
+        }
+        | Self::Refused {
+            endpoint, problem, ..
+        } = &mut error
+            && let Some(hint) = hint(endpoint, problem)
+        {
+            problem.push_str("; ");
+            problem.push_str(hint);
+        }
+        error
+    }
+
     pub(crate) fn of(endpoint: &str, what: &'static str, error: &etcd_client::Error) -> Self {
         use tonic::Code;
 
@@ -54,7 +71,7 @@ impl Error {
                         | Code::FailedPrecondition
                         | Code::OutOfRange
                         | Code::Unimplemented
-                ) =>
+                ) || status.message().contains("database space exceeded") =>
             {
                 Self::Refused {
                     endpoint,
@@ -71,9 +88,46 @@ impl Error {
     }
 }
 
+/// What may be the matter, for people who have yet to find the right flags.
+fn hint(endpoint: &str, problem: &str) -> Option<&'static str> {
+    const HUNG_UP: [&str; 5] = [
+        "broken pipe",
+        "connection closed",
+        "connection reset",
+        "reset by peer",
+        "protocol error",
+    ];
+    let is_tls = endpoint.starts_with("https:");
+    let says = |what: &[&str]| what.iter().any(|what| problem.contains(what));
+    let hint = if says(&["UnknownIssuer", "BadSignature"]) {
+        "its certificate is not from the authority that was given"
+    } else if says(&["fatal alert"]) {
+        "it may ask for a client certificate, or not believe the one it got"
+    } else if says(&["handshake eof", "InvalidContentType"]) {
+        "it may speak no TLS: then give http://"
+    } else if is_tls && says(&HUNG_UP) {
+        "it may ask for a client certificate, or not believe the one it got, or speak no TLS: then \
+         give http://"
+    } else if says(&HUNG_UP) {
+        "it may be no etcd, or speak TLS: then give https://"
+    } else if says(&["not implemented"]) {
+        "it is no etcd"
+    } else if says(&["user name is empty"]) {
+        "it asks for a user and a password"
+    } else if says(&["authentication is not enabled"]) {
+        "it has no users: give none"
+    } else {
+        return None;
+    };
+    Some(hint)
+}
+
 /// What an error says, with its innermost cause: "connection refused" stands there.
 fn described(error: &etcd_client::Error) -> String {
     let (said, mut cause): (String, Option<&(dyn StdError + 'static)>) = match error {
+        etcd_client::Error::GRpcStatus(status) if status.message().is_empty() => {
+            (status.code().to_string(), status.source())
+        }
         etcd_client::Error::GRpcStatus(status) => (status.message().to_owned(), status.source()),
         etcd_client::Error::TransportError(error) => (error.to_string(), error.source()),
         other => (other.to_string(), None),

@@ -1,0 +1,56 @@
+//! What Doorward asks of etcd, through everything that can happen to one, and on the way to it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+#![allow(missing_docs, reason = "a test")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_etcd::{Config, Connection, Error};
+use doorward_tests::processes::PATIENCE;
+
+mod calls;
+mod follow;
+mod outages;
+mod refusals;
+
+/// A call that takes longer has failed: short, and more than a busy machine needs.
+const CALL_TIMEOUT: Duration = Duration::from_millis(700);
+
+/// Impatient, so that a test of faults is soon over.
+fn impatient(config: Config) -> Arc<Config> {
+    Arc::new(Config {
+        call_timeout: CALL_TIMEOUT,
+        ..config
+    })
+}
+
+/// A connection that begins at an endpoint, which is otherwise left to chance.
+fn beginning_at(config: &Arc<Config>, address: &str) -> Connection {
+    let connections = (0..1000).map(|_| Connection::new(Arc::clone(config)));
+    let mut suitable = connections.filter(|connection| connection.endpoint().ends_with(address));
+    suitable.next().unwrap()
+}
+
+/// Reads a key. However etcd is, this ends.
+async fn get(connection: &mut Connection, key: &str) -> Result<Option<String>, Error> {
+    let key = key.to_owned();
+    let call = connection.call("get", async |client: &mut etcd_client::Client| {
+        client.get(key, None).await
+    });
+    let answer = tokio::time::timeout(PATIENCE, call).await.unwrap()?;
+    let value = answer.kvs().first().map(|kv| kv.value().to_vec());
+    Ok(value.map(|value| String::from_utf8(value).unwrap()))
+}
+
+/// Reads a key until it is answered.
+async fn get_at_last(connection: &mut Connection, key: &str) -> Option<String> {
+    let began = tokio::time::Instant::now();
+    loop {
+        match get(connection, key).await {
+            Ok(value) => return value,
+            Err(error) => assert!(began.elapsed() < PATIENCE, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
