@@ -1,4 +1,4 @@
-//! An election in etcd, by the rules of [`term`](super::term).
+//! An election in etcd, by the rules of `term`.
 //!
 //! A candidate holds one etcd lease, under which it is registered as a server of its node. The key
 //! of the master is created in a transaction, by whoever finds that there is none, under the same
