@@ -1,12 +1,12 @@
 //! Commands and flags, and what `--help` teaches.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::palette::ColorFlag;
+use crate::templates::flags::TemplatesFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -118,9 +118,8 @@ pub(crate) enum Command {
     /// are remarks. A script goes on after a command that failed; the last one that did decides
     /// the exit code.
     Shell,
-    /// Work with template files.
-    #[command(subcommand)]
-    Templates(TemplatesCommand),
+    /// Show, check and change the templates, in etcd or in a file.
+    Templates(Box<TemplatesFlags>),
     /// Print a completion script for a shell.
     Completions {
         /// For which shell.
@@ -209,16 +208,6 @@ pub(crate) struct StatusFlags {
     /// Show the server that was asked, even if another one is the master.
     #[arg(long)]
     pub(crate) here: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum TemplatesCommand {
-    /// Validate files, and report every problem in them with its line.
-    Check {
-        /// YAML files; - is standard input.
-        #[arg(required = true)]
-        files: Vec<PathBuf>,
-    },
 }
 
 /// A number that a server takes.
