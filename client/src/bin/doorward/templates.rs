@@ -11,10 +11,19 @@
 mod author;
 mod change;
 mod check;
+mod diff;
 mod document;
+mod edit;
+mod effect;
+mod file;
 pub(crate) mod flags;
 mod history;
+mod lines;
+mod live;
+mod marks;
+mod meaning;
 mod place;
+mod preview;
 mod show;
 mod store;
 
@@ -31,9 +40,9 @@ pub(crate) async fn run(common: &Common, flags: &TemplatesFlags) -> Result<(), F
         }
         TemplatesCommand::Check { files } => check::files(common, files),
         TemplatesCommand::Apply(apply) => change::apply(common, place, apply).await,
-        TemplatesCommand::Diff(_) | TemplatesCommand::Edit(_) | TemplatesCommand::Rollback(_) => {
-            Err(Failure::Usage("not there yet".to_owned()))
-        }
+        TemplatesCommand::Diff(diff) => diff::run(common, place, diff).await,
+        TemplatesCommand::Edit(edit) => edit::run(common, place, edit).await,
+        TemplatesCommand::Rollback(rollback) => change::rollback(common, place, rollback).await,
         TemplatesCommand::History(history) => history::run(common, place, history).await,
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn open(common: &Common, flags: &PlaceFlags) -> Result<Store, Failure
         }
     };
     match &place {
-        TemplatesPlace::File(_) => Err(Failure::Usage("files are not served yet".to_owned())),
+        TemplatesPlace::File(path) => Ok(Store::file(path)),
         TemplatesPlace::Etcd(keys) => {
             match config.map_err(|error| Failure::Usage(error.to_string()))? {
                 Some(mut config) => {

@@ -27,12 +27,7 @@ pub(crate) async fn run(
     let (bytes, version) = match flags.revision {
         Some(number) => {
             let version = store.version(&standing, number).await?;
-            let Some(document) = version.document.clone() else {
-                let why = version.why.as_deref().unwrap_or("it was not kept");
-                let problem = format!("revision {number} has no document: {why}");
-                return Err(Failure::No(problem));
-            };
-            (document.into_bytes(), Some(version))
+            (document_of(version.clone())?.into_bytes(), Some(version))
         }
         None => match &standing.document {
             Some(document) => (document.clone(), in_force(&standing).cloned()),
@@ -82,6 +77,15 @@ pub(crate) async fn run(
 pub(crate) fn in_force(standing: &Standing) -> Option<&Version> {
     let newest = standing.newest.as_ref()?.version.as_ref().ok()?;
     (standing.document.is_some() && standing.is_recorded()).then_some(newest)
+}
+
+/// The document of a version.
+pub(crate) fn document_of(version: Version) -> Result<String, Failure> {
+    let (number, why) = (version.number, version.why);
+    version.document.ok_or_else(|| {
+        let why = why.unwrap_or_else(|| "it was not kept".to_owned());
+        Failure::No(format!("revision {number} has no document: {why}"))
+    })
 }
 
 /// A version, in a line.

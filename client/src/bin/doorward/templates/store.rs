@@ -1,5 +1,6 @@
 //! Where templates are kept: in etcd or in a file, to all commands alike.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use doorward_etcd::layout::TemplateKeys;
@@ -8,6 +9,7 @@ use doorward_etcd::{Config, Connection};
 
 use crate::failure::Failure;
 use crate::templates::document::Document;
+use crate::templates::file::TemplateFile;
 use crate::templates::place::{failure_of, failure_of_write};
 
 /// Where templates are kept.
@@ -24,6 +26,7 @@ enum Kept {
         config: Arc<Config>,
         keys: TemplateKeys,
     },
+    File(TemplateFile),
 }
 
 /// What became of a write.
@@ -44,6 +47,13 @@ impl Store {
         }
     }
 
+    pub(crate) fn file(path: &Path) -> Self {
+        Self {
+            name: path.display().to_string(),
+            kept: Kept::File(TemplateFile::new(path)),
+        }
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -56,6 +66,7 @@ impl Store {
                 let read = templates::read(&mut connection, keys).await;
                 read.map_err(|error| failure_of(&error))
             }
+            Kept::File(file) => file.read(),
         }
     }
 
@@ -77,6 +88,7 @@ impl Store {
                     versions.extend(version.map_err(|error| failure_of(&error))?);
                 }
             }
+            Kept::File(file) => versions = file.versions(numbers)?,
         }
         Ok(versions)
     }
@@ -117,6 +129,7 @@ impl Store {
                 let mut connection = Connection::new(config.clone());
                 templates::write(&mut connection, keys, seen, change).await
             }
+            Kept::File(file) => return file.write(seen, change),
         };
         match written {
             Ok(version) => Ok(Written::Done(version)),
