@@ -9,10 +9,13 @@
 
 mod calls;
 mod documents;
+mod etcd;
 mod fake_server;
 mod leases;
 mod shell;
 mod status;
+mod template_edit;
+mod templates;
 mod tree;
 
 use std::process::Output;

@@ -41,8 +41,10 @@ pub(crate) async fn run(
         start,
         changer,
     };
+    let path = session.copy.path.display().to_string();
+    // Should all this be ended from outside, it is known where the text is.
+    writeln!(io::stderr(), "the copy that is edited: {path}")?;
     let edited = session.edit(standing).await;
-    let path = session.copy.path.display();
     // What was kept differs from what everybody can see anyway.
     match (&edited, session.copy.differs_from(&session.start)) {
         (Err(_), true) => writeln!(io::stderr(), "your text is kept in {path}")?,
@@ -83,6 +85,10 @@ impl Session<'_> {
                 continue;
             }
             problems = None;
+            let new = Document {
+                name: "your text".to_owned(),
+                ..new
+            };
             match self.changer.change(&seen, &new, Kind::Edit, true).await? {
                 Changed::Done => {
                     // What it says is in force, or was all along.
@@ -179,8 +185,11 @@ impl Copy {
     }
 
     fn differs_from(&self, text: &str) -> bool {
-        // What cannot be read is left to who can.
-        fs::read(&self.path).map_or(true, |copy| copy != text.as_bytes())
+        match fs::read(&self.path) {
+            Ok(copy) => copy != text.as_bytes(),
+            // What cannot be read is left to who can.
+            Err(_) => self.path.exists(),
+        }
     }
 
     fn remove(&self) {

@@ -49,6 +49,8 @@ pub(crate) struct Effects {
     pub(crate) affected: Vec<Effect>,
     /// How many stay as they are.
     pub(crate) unaffected: usize,
+    /// How many have another capacity than what is in force says: the server goes by something else.
+    pub(crate) elsewhere: usize,
 }
 
 /// What the new templates do to resources in use. `old` is None if what is in force is not known:
@@ -56,6 +58,9 @@ pub(crate) struct Effects {
 pub(crate) fn effects(old: Option<&Templates>, new: &Templates, live: &[Live]) -> Effects {
     let mut effects = Effects::default();
     for live in live {
+        let id = ResourceId::new(&live.resource).ok();
+        let said = id.and_then(|id| old?.find(&id).map(|template| template.capacity.get()));
+        effects.elsewhere += usize::from(said.is_some_and(|said| said != live.capacity));
         match effect(old, new, live) {
             Some(effect) => effects.affected.push(effect),
             None => effects.unaffected += 1,
@@ -142,14 +147,6 @@ impl Words {
         let differs = before.capacity != after.capacity || was.kind != is.kind;
         if !differs {
             return;
-        }
-        if live.capacity != before.capacity.get() && live.capacity != after.capacity.get() {
-            let words = format!(
-                "the server goes by a capacity of {}, and not by that of {} in force here",
-                number(live.capacity),
-                number(before.capacity.get())
-            );
-            self.say(Tone::Partial, words);
         }
         if was.kind != is.kind {
             self.kind(was.kind.as_str(), is.kind);

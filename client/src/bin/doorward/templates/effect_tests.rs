@@ -192,16 +192,16 @@ fn lengths_are_told() {
 }
 
 #[test]
-fn a_server_that_goes_by_something_else_is_told() {
-    let live = live(100.0, 100.0, 100.0);
-    check(
-        Some(&[("*", "300")]),
-        &[("*", "250")],
-        &live,
-        &[
-            "the server goes by a capacity of 500, and not by that of 300 in force here",
-            "there is enough for everyone: 40 clients with 100",
-        ],
+fn a_server_that_goes_by_something_else_is_noticed() {
+    let live = [live(100.0, 100.0, 100.0)];
+    for (old, elsewhere) in [("500", 0), ("300", 1)] {
+        let old = templates(&[("*", old)]);
+        let effects = effects(Some(&old), &templates(&[("*", "250")]), &live);
+        assert_eq!(effects.elsewhere, elsewhere);
+    }
+    assert_eq!(
+        effects(None, &templates(&[("*", "250")]), &live).elsewhere,
+        0
     );
 }
 

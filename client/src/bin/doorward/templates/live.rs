@@ -30,10 +30,7 @@ pub(crate) async fn ask(common: &Common) -> Result<(String, Vec<Live>), String> 
             "{node} is not the root, which is where templates count: --server says whom to ask"
         ));
     }
-    let who = format!(
-        "{node}, which has its templates from {}",
-        status.templates_source
-    );
+    let who = format!("{node} (templates from {})", status.templates_source);
     Ok((who, status.resource.into_iter().map(live).collect()))
 }
 

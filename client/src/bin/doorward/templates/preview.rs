@@ -176,7 +176,16 @@ fn write_effects(
     let Effects {
         affected,
         unaffected,
+        elsewhere,
     } = effects;
+    if *elsewhere > 0 {
+        let (count, s) = counted(*elsewhere);
+        let told = format!(
+            "{who} goes by other templates than those in force here: {count} resource{s} in use \
+             there with another capacity"
+        );
+        writeln!(out, "{}", palette.paint(Tone::Partial, &told))?;
+    }
     if affected.is_empty() {
         return match unaffected {
             0 => writeln!(out, "nothing is in use at {who}"),
