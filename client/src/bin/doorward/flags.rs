@@ -17,9 +17,11 @@ Examples:
   doorward status example/fair            every lease on a resource, and why it is what it is
   doorward shell                          play several clients at once
   doorward templates check templates.yaml
+  doorward templates edit                 change the templates in force, and see first what that does
 
 Exit codes: 0 done; 1 the answer is no (refused, unknown resource, a file that is not in order);
-2 wrong usage; 3 no server could be asked (unreachable, no master, no answer in time).";
+2 wrong usage; 3 no server could be asked (unreachable, no master, no answer in time).
+`templates diff` exits like diff: 0 the same; 1 different; 2 trouble; 3 as above.";
 
 /// The command line.
 #[derive(Debug, Parser)]

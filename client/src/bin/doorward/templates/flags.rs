@@ -96,7 +96,7 @@ pub(crate) struct ChangeFlags {
     /// What for: kept in the history.
     #[arg(long, value_name = "TEXT")]
     pub(crate) why: Option<String>,
-    /// Who does it: kept in the history [default: $USER@HOSTNAME].
+    /// Who does it: kept in the history [default: the user, at the host].
     #[arg(
         long,
         value_name = "NAME",
