@@ -8,13 +8,13 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use doorward_engine::id::{HolderName, IdError};
+use doorward_etcd::TemplatesPlace;
 use doorward_etcd::address::{self, AddressError, Etcd, NodeAddress};
-use doorward_etcd::flags::EtcdFlags;
+use doorward_etcd::flags::{ElectionFlags, EtcdFlags};
 use thiserror::Error;
 
 use crate::demo::DemoFlags;
 use crate::logs::LogFormat;
-use crate::templates::Source;
 use crate::upstream;
 
 const EXAMPLES: &str = "\
@@ -157,11 +157,15 @@ pub struct ServeFlags {
         env = "DOORWARD_TEMPLATES",
         hide_env_values = true
     )]
-    pub templates: Option<Source>,
+    pub templates: Option<TemplatesPlace>,
 
     /// Where etcd is, in which the servers of a node elect their master.
     #[command(flatten)]
     pub etcd: EtcdFlags,
+
+    /// Where nodes stand there.
+    #[command(flatten)]
+    pub election: ElectionFlags,
 
     /// How long the master's lease in etcd lasts: about how long a node is without a master after
     /// a crash. Whole seconds; below 5 a slow etcd may unseat masters that are well.

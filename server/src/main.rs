@@ -11,15 +11,16 @@ use clap::{CommandFactory, Parser};
 use doorward_engine::node;
 use doorward_engine::template::Templates;
 use doorward_etcd::Etcd;
+use doorward_etcd::TemplatesPlace;
 use doorward_etcd::flags::FlagsError;
 use doorward_server::app::{Config, Server};
 use doorward_server::demo::{self, DemoFlags};
 use doorward_server::election::{self, Election};
 use doorward_server::flags::{self, Command, Flags, ParentError, ServeFlags};
 use doorward_server::logs::LogFormat;
+use doorward_server::templates;
 use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::templates::file::{self, TemplateFile, TemplateFileError};
-use doorward_server::templates::{self, Source};
 use doorward_server::{clock, logs, upstream};
 use thiserror::Error;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -131,7 +132,7 @@ async fn run(flags: ServeFlags) -> anyhow::Result<()> {
     } = open_templates(&flags, etcd.as_ref()).await?;
     let elsewhere = etcd.clone().map(|config| Etcd {
         config: Arc::new(config),
-        prefix: flags.etcd.prefix.clone(),
+        prefix: flags.election.prefix.clone(),
     });
     let parent = flags::parent_source(&flags.parent, elsewhere.as_ref()).map_err(Misused::from)?;
     let mut config = config(&flags, parent, templates, source);
@@ -186,7 +187,7 @@ async fn open_templates(
     etcd: Option<&doorward_etcd::Config>,
 ) -> anyhow::Result<Opened> {
     Ok(match (&flags.templates, etcd) {
-        (Some(source @ Source::File(path)), _) => {
+        (Some(source @ TemplatesPlace::File(path)), _) => {
             let (file, templates) = TemplateFile::open(path).await?;
             Opened {
                 templates,
@@ -194,15 +195,15 @@ async fn open_templates(
                 follows: Some(Follows::File(file)),
             }
         }
-        (Some(source @ Source::Etcd(key)), Some(etcd)) => Opened {
+        (Some(source @ TemplatesPlace::Etcd(keys)), Some(etcd)) => Opened {
             templates: Templates::default(),
             source: source.to_string(),
             follows: Some(Follows::Etcd(EtcdTemplates::new(
-                key,
+                keys.clone(),
                 Arc::new(etcd.clone()),
             ))),
         },
-        (Some(Source::Etcd(_)), None) => {
+        (Some(TemplatesPlace::Etcd(_)), None) => {
             return Err(Misused(
                 "--templates names a key in etcd, but not where etcd is: see --etcd-endpoints"
                     .to_owned(),
@@ -233,7 +234,7 @@ fn election(flags: &ServeFlags, etcd: doorward_etcd::Config) -> Result<Election,
     }
     Ok(Election::Etcd(election::etcd::Config {
         etcd,
-        prefix: flags.etcd.prefix.clone(),
+        prefix: flags.election.prefix.clone(),
         ttl: flags.election_ttl,
     }))
 }

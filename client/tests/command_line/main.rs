@@ -9,15 +9,18 @@
 
 mod calls;
 mod documents;
-// As the server's tests have it, which use all of it.
-#[allow(dead_code, reason = "not all of it is needed here")]
-#[path = "../../../server/tests/server/etcd.rs"]
 mod etcd;
 mod fake_server;
 mod leases;
 mod nodes;
+// As the server's tests have it, which use all of it.
+#[allow(dead_code, reason = "not all of it is needed here")]
+#[path = "../../../server/tests/server/etcd.rs"]
+mod registry;
 mod shell;
 mod status;
+mod template_edit;
+mod templates;
 mod tree;
 
 use std::process::Output;

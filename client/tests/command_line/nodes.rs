@@ -4,8 +4,8 @@ use std::process::Output;
 
 use serde_json::json;
 
-use crate::etcd::Etcd;
 use crate::fake_server::{FakeServer, Master, Play};
+use crate::registry::Etcd;
 use crate::{check_exit, check_failure, doorward, json, run, stdout};
 
 fn nodes(etcd: &Etcd, arguments: &[&str]) -> Output {

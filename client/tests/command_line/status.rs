@@ -5,7 +5,7 @@ use doorward_proto::admin::v1::{LeaseStatus, ResourceStatus};
 use crate::fake_server::{Asked, FakeServer, Master, Play};
 use crate::{check_exit, check_failure, json, nowhere, run, stdout};
 
-fn busy() -> Play {
+pub(crate) fn busy() -> Play {
     let lease = |holder: &str, kind: &str, granted| LeaseStatus {
         holder: holder.to_owned(),
         kind: kind.to_owned(),

@@ -125,8 +125,12 @@ fn hint(endpoint: &str, problem: &str) -> Option<&'static str> {
 /// What an error says, with its innermost cause: "connection refused" stands there.
 fn described(error: &etcd_client::Error) -> String {
     let (said, mut cause): (String, Option<&(dyn StdError + 'static)>) = match error {
+        // Whatever speaks gRPC answers so.
+        etcd_client::Error::GRpcStatus(status) if status.code() == tonic::Code::Unimplemented => {
+            ("it does not know this call: is it etcd?".to_owned(), None)
+        }
         etcd_client::Error::GRpcStatus(status) if status.message().is_empty() => {
-            (status.code().to_string(), status.source())
+            (status.code().description().to_owned(), status.source())
         }
         etcd_client::Error::GRpcStatus(status) => (status.message().to_owned(), status.source()),
         etcd_client::Error::TransportError(error) => (error.to_string(), error.source()),

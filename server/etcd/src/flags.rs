@@ -21,18 +21,6 @@ pub struct EtcdFlags {
     )]
     pub endpoints: Vec<Endpoint>,
 
-    /// What the keys of all nodes begin with in etcd: masters, and who is there.
-    #[arg(
-        long = "election-prefix",
-        help_heading = "etcd",
-        value_name = "KEY",
-        env = "DOORWARD_ELECTION_PREFIX",
-        hide_env_values = true,
-        default_value = layout::DEFAULT_PREFIX,
-        value_parser = key
-    )]
-    pub prefix: String,
-
     /// The authority that vouches for etcd's certificates, a PEM file; needed with https.
     #[arg(
         long = "etcd-ca",
@@ -82,6 +70,22 @@ pub struct EtcdFlags {
         hide_env_values = true
     )]
     pub password_file: Option<PathBuf>,
+}
+
+/// Where nodes stand in etcd: for programs that elect masters, or look for them.
+#[derive(Clone, Debug, Args)]
+pub struct ElectionFlags {
+    /// What the keys of all nodes begin with in etcd: masters, and who is there.
+    #[arg(
+        long = "election-prefix",
+        help_heading = "etcd",
+        value_name = "KEY",
+        env = "DOORWARD_ELECTION_PREFIX",
+        hide_env_values = true,
+        default_value = layout::DEFAULT_PREFIX,
+        value_parser = layout::key
+    )]
+    pub prefix: String,
 }
 
 /// Flags that cannot be used.
@@ -166,16 +170,6 @@ impl EtcdFlags {
             user,
             ..Config::new(self.endpoints.clone())
         }))
-    }
-}
-
-/// A key, or what keys begin with.
-pub fn key(text: &str) -> Result<String, String> {
-    let trimmed = text.trim_end_matches('/');
-    if trimmed.is_empty() || trimmed.contains(char::is_control) {
-        Err("give a key, as in /doorward/nodes".to_owned())
-    } else {
-        Ok(trimmed.to_owned())
     }
 }
 

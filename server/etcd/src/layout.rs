@@ -14,8 +14,25 @@
 /// Where nodes stand, unless the operator says otherwise.
 pub const DEFAULT_PREFIX: &str = "/doorward/nodes";
 
+/// The largest number of a version, far beyond all that are ever written.
+const VERSION_MAX: u64 = 1_000_000_000_000;
+
 /// Where the templates stand, unless the operator says otherwise.
 pub const DEFAULT_TEMPLATES: &str = "/doorward/templates";
+
+/// A key, or what keys begin with.
+///
+/// # Errors
+///
+/// If it is none; says what to give.
+pub fn key(text: &str) -> Result<String, String> {
+    let trimmed = text.trim_end_matches('/');
+    if trimmed.is_empty() || trimmed.contains(char::is_control) {
+        Err("give a key, as in /doorward/nodes".to_owned())
+    } else {
+        Ok(trimmed.to_owned())
+    }
+}
 
 /// The keys of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +109,15 @@ impl TemplateKeys {
     pub fn version(&self, number: u64) -> String {
         format!("{}/history/{number:020}", self.key)
     }
+
+    /// The number of a version by its key. None: it is no version.
+    pub fn number(&self, key: &[u8]) -> Option<u64> {
+        let name = key.strip_prefix(self.history().as_bytes())?;
+        let number = std::str::from_utf8(name).ok()?.parse().ok()?;
+        let is_version =
+            (1..=VERSION_MAX).contains(&number) && key == self.version(number).as_bytes();
+        is_version.then_some(number)
+    }
 }
 
 #[cfg(test)]
@@ -120,5 +146,10 @@ mod tests {
         let keys = TemplateKeys::new("/t");
         assert!(keys.version(9) < keys.version(10));
         assert!(keys.version(u64::MAX).starts_with(&keys.history()));
+        assert_eq!(keys.number(keys.version(10).as_bytes()), Some(10));
+        for other in ["/t", "/t/history/10", "/t/history/x", "/u/history/1"] {
+            assert_eq!(keys.number(other.as_bytes()), None, "{other}");
+        }
+        assert_eq!(keys.number(keys.version(u64::MAX).as_bytes()), None);
     }
 }

@@ -4,7 +4,9 @@
 //! - [`follow`]: a range of keys as it is now, and whenever it changes;
 //! - [`layout`]: under which keys masters, servers and templates stand;
 //! - [`directory`]: where the servers of a node are, and which of them is the master;
-//! - [`address`]: a node in etcd, as one text.
+//! - [`address`]: a node in etcd, as one text;
+//! - [`place`]: where templates are, in etcd or in a file;
+//! - [`templates`]: templates in etcd, and every version of them.
 //!
 //! etcd's client reconnects to nobody: a stream that ended has ended, a call to a frozen member
 //! hangs, and an endpoint that failed is asked again and again. So every call here has a timeout of
@@ -20,8 +22,11 @@ pub mod error;
 pub mod flags;
 pub mod follow;
 pub mod layout;
+pub mod place;
+pub mod templates;
 
 pub use address::{Etcd, NodeAddress, Place};
 pub use config::{Config, Tls, User};
 pub use connection::Connection;
 pub use error::Error;
+pub use place::TemplatesPlace;

@@ -45,9 +45,9 @@ enum Seen {
 
 impl EtcdTemplates {
     /// Templates under a key.
-    pub fn new(key: &str, etcd: Arc<Config>) -> Self {
+    pub fn new(keys: TemplateKeys, etcd: Arc<Config>) -> Self {
         Self {
-            keys: TemplateKeys::new(key),
+            keys,
             etcd,
             able: watch::Sender::new(false),
         }

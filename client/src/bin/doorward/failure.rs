@@ -19,6 +19,9 @@ pub(crate) enum Failure {
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
+    /// All has been said, and this is the exit code.
+    #[error("exit code {0}")]
+    Told(u8),
 }
 
 impl Failure {
@@ -30,6 +33,7 @@ impl Failure {
             Self::Usage(_) => Self::Usage(message),
             Self::Unreachable(_) => Self::Unreachable(message),
             Self::Output(error) => Self::Output(error),
+            Self::Told(code) => Self::Told(code),
         }
     }
 
@@ -39,6 +43,7 @@ impl Failure {
             Self::No(_) | Self::Output(_) => 1,
             Self::Usage(_) => 2,
             Self::Unreachable(_) => 3,
+            Self::Told(code) => *code,
         }
     }
 }

@@ -1,16 +1,16 @@
 //! Commands and flags, and what `--help` teaches.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use doorward_etcd::address::{self, Etcd};
-use doorward_etcd::flags::EtcdFlags;
+use doorward_etcd::flags::{ElectionFlags, EtcdFlags};
 
 use crate::failure::Failure;
 use crate::palette::ColorFlag;
+use crate::templates::flags::TemplatesFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,9 +25,11 @@ Examples:
   doorward status --server etcd://etcd-0:2379/eu
                                           what the master of the node eu holds
   doorward templates check templates.yaml
+  doorward templates edit                 change the templates in force, and see first what that does
 
 Exit codes: 0 done; 1 the answer is no (refused, unknown resource, a file that is not in order);
-2 wrong usage; 3 no server could be asked (unreachable, no master, no answer in time).";
+2 wrong usage; 3 no server could be asked (unreachable, no master, no answer in time).
+`templates diff` exits like diff: 0 the same; 1 different; 2 trouble; 3 as above.";
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -96,6 +98,10 @@ pub(crate) struct Common {
     /// Where etcd is, for what does not say so itself.
     #[command(flatten)]
     pub(crate) etcd: EtcdFlags,
+
+    /// Where nodes stand there.
+    #[command(flatten)]
+    pub(crate) election: ElectionFlags,
 }
 
 impl Common {
@@ -113,7 +119,7 @@ impl Common {
         let config = config.map_err(|error| Failure::Usage(error.to_string()))?;
         Ok(config.map(|config| Etcd {
             config: Arc::new(config),
-            prefix: self.etcd.prefix.clone(),
+            prefix: self.election.prefix.clone(),
         }))
     }
 }
@@ -164,9 +170,8 @@ pub(crate) enum Command {
     ///
     /// Which etcd, the flags for etcd say, or else --server if it is the address of a node in etcd.
     Nodes(NodesFlags),
-    /// Work with template files.
-    #[command(subcommand)]
-    Templates(TemplatesCommand),
+    /// Show, check and change the templates, in etcd or in a file.
+    Templates(Box<TemplatesFlags>),
     /// Print a completion script for a shell.
     Completions {
         /// For which shell.
@@ -264,16 +269,6 @@ pub(crate) struct NodesFlags {
     /// The same as --output json.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum TemplatesCommand {
-    /// Validate files, and report every problem in them with its line.
-    Check {
-        /// YAML files; - is standard input.
-        #[arg(required = true)]
-        files: Vec<PathBuf>,
-    },
 }
 
 /// A number that a server takes.

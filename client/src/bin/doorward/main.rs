@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::failure::Failure;
-use crate::flags::{Command, Flags, TemplatesCommand};
+use crate::flags::{Command, Flags};
 use crate::palette::{Palette, Tone};
 
 fn main() -> ExitCode {
@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
+        Err(Failure::Told(code)) => ExitCode::from(code),
         Err(failure) => {
             // Nothing is left to do if even this fails.
             let name = palette.paint(Tone::Bad, "doorward:");
@@ -55,7 +56,7 @@ async fn run(flags: Flags) -> Result<(), Failure> {
         Command::Status(status) => status::run(&common, &status).await,
         Command::Nodes(nodes) => nodes::run(&common, &nodes).await,
         Command::Shell => shell::run(&common).await,
-        Command::Templates(TemplatesCommand::Check { files }) => templates::check(&common, &files),
+        Command::Templates(flags) => templates::run(&common, &flags).await,
         Command::Completions { shell } => {
             // Not straight to the output: generating panics where writing fails.
             let mut script = Vec::new();

@@ -1,123 +1,48 @@
-//! `doorward templates`: works with template files, without any server.
+//! `doorward templates`: what operators say about resources, in etcd or in a file.
+//!
+//! - `place`, `store`, `file`: where the documents are, how they are read and written;
+//! - `check`, `show`, `history`, `diff`: commands that look;
+//! - `change`, `edit`: commands that write;
+//! - `preview`, and what it is made of: what a change will do.
+//!
+//! Nothing is written that was not looked at: a write goes through only on top of what it was
+//! compared with.
 
-use std::fs;
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
-
-use comfy_table::Cell;
-use doorward_engine::template::{SafeCapacity, Templates};
+mod author;
+mod change;
+mod check;
+mod diff;
+mod document;
+mod edit;
+mod effect;
+mod file;
+pub(crate) mod flags;
+mod history;
+mod lines;
+mod live;
+mod marks;
+mod meaning;
+mod place;
+mod preview;
+mod show;
+mod store;
 
 use crate::failure::Failure;
-use crate::flags::{Common, Output};
-use crate::numbers::{number, span};
-use crate::palette::{Palette, Tone};
-use crate::table::Table;
+use crate::flags::Common;
+use crate::templates::flags::{TemplatesCommand, TemplatesFlags};
 
-/// Validates files; every one is looked at, whatever is wrong with another.
-pub(crate) fn check(common: &Common, files: &[PathBuf]) -> Result<(), Failure> {
-    let (mut bad, mut unread) = (0, 0);
-    for file in files {
-        let name = if file == Path::new("-") {
-            "standard input"
-        } else {
-            &file.to_string_lossy()
-        };
-        let bytes = match read(file) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                unread += 1;
-                writeln!(io::stderr(), "{name}: cannot be read: {error}")?;
-                continue;
-            }
-        };
-        match doorward_documents::parse_bytes(&bytes, name) {
-            Ok(templates) => print(common, name, &templates)?,
-            Err(error) => {
-                bad += 1;
-                writeln!(io::stderr(), "{error}")?;
-            }
+pub(crate) async fn run(common: &Common, flags: &TemplatesFlags) -> Result<(), Failure> {
+    let place = &flags.place;
+    match &flags.command {
+        TemplatesCommand::Show(show) => show::run(common, place, show).await,
+        TemplatesCommand::Check { files } if files.is_empty() => {
+            check::in_force(common, place).await
         }
+        TemplatesCommand::Check { files } => check::files(common, files),
+        TemplatesCommand::Apply(apply) => change::apply(common, place, apply).await,
+        TemplatesCommand::Diff(diff) => diff::run(common, place, diff).await,
+        TemplatesCommand::Edit(edit) => edit::run(common, place, edit).await,
+        TemplatesCommand::Rollback(rollback) => change::rollback(common, place, rollback).await,
+        TemplatesCommand::History(history) => history::run(common, place, history).await,
     }
-    match bad {
-        // Nothing is wrong with what could be looked at, so it is the command that was wrong.
-        0 if unread > 0 => Err(Failure::Usage("not every file can be read".to_owned())),
-        0 => Ok(()),
-        1 => Err(Failure::No("a file is not in order".to_owned())),
-        _ => Err(Failure::No(format!("{bad} files are not in order"))),
-    }
-}
-
-fn read(file: &Path) -> io::Result<Vec<u8>> {
-    // One byte more than a document may have, to tell.
-    let most = doorward_documents::DOCUMENT_BYTES_MAX as u64 + 1;
-    let mut bytes = Vec::new();
-    if file == Path::new("-") {
-        io::stdin().take(most).read_to_end(&mut bytes)?;
-    } else {
-        fs::File::open(file)?.take(most).read_to_end(&mut bytes)?;
-    }
-    Ok(bytes)
-}
-
-fn print(common: &Common, name: &str, templates: &Templates) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    let safe = |safe: Option<SafeCapacity>| match safe {
-        None => None,
-        Some(SafeCapacity::Unlimited) => Some(-1.0),
-        Some(SafeCapacity::Limited(amount)) => Some(amount.get()),
-    };
-    if common.output == Output::Json {
-        let templates: Vec<_> = templates
-            .iter()
-            .map(|template| {
-                serde_json::json!({
-                    "identifier_glob": template.identifier_glob,
-                    "capacity": template.capacity.get(),
-                    "safe_capacity": safe(template.safe_capacity),
-                    "description": template.description,
-                    "kind": template.algorithm.kind.as_str(),
-                    "lease_length_s": template.algorithm.lease_length.as_secs_f64(),
-                    "refresh_interval_s": template.algorithm.refresh_interval.as_secs_f64(),
-                    "learning_mode_duration_s":
-                        template.algorithm.learning_mode_duration.as_secs_f64(),
-                })
-            })
-            .collect();
-        writeln!(
-            out,
-            "{}",
-            serde_json::json!({"file": name, "templates": templates})
-        )?;
-        return Ok(());
-    }
-    let count = templates.len();
-    let plural = if count == 1 { "" } else { "s" };
-    writeln!(out, "{name}: {count} template{plural} in order")?;
-    if count == 0 {
-        return Ok(());
-    }
-    let palette = Palette::of_stdout(common.color);
-    let header = [
-        "glob",
-        "algorithm",
-        "capacity",
-        "safe",
-        "lease",
-        "refresh",
-        "learning",
-    ];
-    let mut table = Table::new(header, 2..7, palette);
-    for template in templates.iter() {
-        let algorithm = &template.algorithm;
-        table.add([
-            palette.cell(Tone::Strong, &template.identifier_glob),
-            Cell::new(algorithm.kind),
-            Cell::new(number(template.capacity.get())),
-            Cell::new(safe(template.safe_capacity).map_or_else(|| "dynamic".to_owned(), number)),
-            Cell::new(span(algorithm.lease_length)),
-            Cell::new(span(algorithm.refresh_interval)),
-            Cell::new(span(algorithm.learning_mode_duration)),
-        ]);
-    }
-    Ok(table.write(&mut out)?)
 }

@@ -1,0 +1,254 @@
+//! Commands that write: they show what will change, ask, and write on top of what they showed.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use doorward_etcd::templates::{Change, Kind, Standing};
+use serde_json::json;
+
+use crate::caller::since_epoch;
+use crate::failure::Failure;
+use crate::flags::{Common, Output};
+use crate::palette::{Palette, Tone};
+use crate::templates::author::Author;
+use crate::templates::document::Document;
+use crate::templates::flags::{ApplyFlags, ChangeFlags, PlaceFlags, RollbackFlags};
+use crate::templates::preview::Preview;
+use crate::templates::show::about;
+use crate::templates::store::{Store, Written};
+use crate::templates::{lines, place, show};
+
+pub(crate) async fn apply(
+    common: &Common,
+    place: &PlaceFlags,
+    flags: &ApplyFlags,
+) -> Result<(), Failure> {
+    let changer = Changer::new(common, place, &flags.change)?;
+    if flags.file == Path::new("-") && !flags.change.yes {
+        let problem = "standard input is the document, so nobody can be asked there: give --yes";
+        return Err(Failure::Usage(problem.to_owned()));
+    }
+    changer.check_that_somebody_can_be_asked()?;
+    let new = Document::read(&flags.file)?;
+    check_order(&new)?;
+    let standing = changer.store.read().await?;
+    changer.put(&standing, &new, Kind::Apply).await
+}
+
+pub(crate) async fn rollback(
+    common: &Common,
+    place: &PlaceFlags,
+    flags: &RollbackFlags,
+) -> Result<(), Failure> {
+    let changer = Changer::new(common, place, &flags.change)?;
+    changer.check_that_somebody_can_be_asked()?;
+    let standing = changer.store.read().await?;
+    let version = changer.store.version(&standing, flags.number).await?;
+    let name = format!("revision {}", flags.number);
+    let bytes = show::document_of(version)?.into_bytes();
+    let new = Document::new(&name, bytes);
+    check_order(&new)?;
+    changer
+        .put(&standing, &new, Kind::Rollback { to: flags.number })
+        .await
+}
+
+/// What becomes of a change that was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Yes,
+    No,
+    /// Edit again.
+    Edit,
+}
+
+/// What became of a change.
+#[derive(Debug)]
+pub(crate) enum Changed {
+    /// It is done, or there was nothing to do.
+    Done,
+    /// The operator wants to edit it again.
+    EditAgain,
+    /// The operator does not want it.
+    Refused,
+    /// Somebody else has written; the operator was told.
+    Overtaken(Box<Standing>),
+}
+
+/// Changes the templates of a store on behalf of somebody.
+#[derive(Debug)]
+pub(crate) struct Changer<'a> {
+    common: &'a Common,
+    pub(crate) store: Store,
+    author: Author,
+    yes: bool,
+}
+
+impl<'a> Changer<'a> {
+    pub(crate) fn new(
+        common: &'a Common,
+        place: &PlaceFlags,
+        flags: &ChangeFlags,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            common,
+            store: place::open(common, place)?,
+            author: Author::of(flags)?,
+            yes: flags.yes,
+        })
+    }
+
+    pub(crate) fn asks(&self) -> bool {
+        !self.yes
+    }
+
+    pub(crate) fn check_that_somebody_can_be_asked(&self) -> Result<(), Failure> {
+        if self.yes || io::stdin().is_terminal() {
+            return Ok(());
+        }
+        let problem = "nobody can be asked whether to write: standard input is no terminal. Give \
+                       --yes to write without asking; diff shows what would change";
+        Err(Failure::Usage(problem.to_owned()))
+    }
+
+    async fn put(&self, standing: &Standing, new: &Document, kind: Kind) -> Result<(), Failure> {
+        match self.change(standing, new, kind, false).await? {
+            Changed::Done => Ok(()),
+            Changed::Refused | Changed::EditAgain => {
+                Err(Failure::No("nothing was written".to_owned()))
+            }
+            Changed::Overtaken(_) => Err(Failure::No(
+                "nothing was written. Look at what is there now, and repeat".to_owned(),
+            )),
+        }
+    }
+
+    /// Shows what will change, asks, and writes.
+    pub(crate) async fn change(
+        &self,
+        seen: &Standing,
+        new: &Document,
+        kind: Kind,
+        may_edit: bool,
+    ) -> Result<Changed, Failure> {
+        let old = self.store.document(seen);
+        let preview = Preview::new(self.common, old.as_ref(), new).await;
+        if preview.is_same() {
+            self.tell_same(seen)?;
+            return Ok(Changed::Done);
+        }
+        let (common, as_json) = (self.common, self.common.output == Output::Json);
+        if as_json {
+            // The output is for programs; what is shown is for people.
+            preview.write(&mut io::stderr().lock(), Palette::of_stderr(common.color))?;
+        } else {
+            preview.write(&mut io::stdout().lock(), Palette::of_stdout(common.color))?;
+        }
+        match if self.asks() {
+            ask(may_edit)?
+        } else {
+            Answer::Yes
+        } {
+            Answer::Yes => {}
+            Answer::No => return Ok(Changed::Refused),
+            Answer::Edit => return Ok(Changed::EditAgain),
+        }
+        let change = Change {
+            document: &new.text(),
+            kind,
+            who: &self.author.who,
+            why: self.author.why.as_deref(),
+            when: UNIX_EPOCH + since_epoch(),
+        };
+        match self.store.write(seen, &change).await? {
+            Written::Done(version) => {
+                let (name, number) = (self.store.name(), version.number);
+                if as_json {
+                    let told = json!({"written": true, "revision": number, "at": name});
+                    writeln!(io::stdout(), "{told}")?;
+                } else {
+                    writeln!(io::stdout(), "revision {number} is written to {name}")?;
+                }
+                Ok(Changed::Done)
+            }
+            Written::Changed => {
+                let now = self.store.read().await?;
+                self.tell_overtaken(seen, &now)?;
+                Ok(Changed::Overtaken(Box::new(now)))
+            }
+        }
+    }
+
+    fn tell_same(&self, seen: &Standing) -> Result<(), Failure> {
+        let number = show::in_force(seen).map(|version| version.number);
+        if self.common.output == Output::Json {
+            let name = self.store.name();
+            let told = json!({"written": false, "revision": number, "at": name});
+            writeln!(io::stdout(), "{told}")?;
+            return Ok(());
+        }
+        let which = match number {
+            Some(number) => format!("this is revision {number}, which is in force"),
+            None => "this is what is in force".to_owned(),
+        };
+        Ok(writeln!(io::stdout(), "nothing changes: {which}")?)
+    }
+
+    /// Tells who was faster, and what they did.
+    fn tell_overtaken(&self, seen: &Standing, now: &Standing) -> Result<(), Failure> {
+        let mut out = io::stderr().lock();
+        let palette = Palette::of_stderr(self.common.color);
+        let who = match (&now.document, show::in_force(now)) {
+            (None, _) => "they have removed the templates".to_owned(),
+            (Some(_), Some(version)) => about(version),
+            (Some(_), None) => "not by this command line".to_owned(),
+        };
+        let told = format!("somebody else has written meanwhile: {who}");
+        writeln!(out, "{}", palette.paint(Tone::Bad, &told))?;
+        let text = |standing: &Standing| {
+            let document = standing.document.as_deref().unwrap_or_default();
+            String::from_utf8_lossy(document).into_owned()
+        };
+        let (before, after) = (text(seen), text(now));
+        let (before, after) = (("what you saw", &*before), ("what is there now", &*after));
+        Ok(lines::write(&mut out, before, after, palette)?)
+    }
+}
+
+/// Every problem, if there are any.
+fn check_order(new: &Document) -> Result<(), Failure> {
+    let Err(error) = &new.templates else {
+        return Ok(());
+    };
+    writeln!(io::stderr(), "{error}")?;
+    Err(Failure::No(format!(
+        "{} is not in order: nothing was written",
+        new.name
+    )))
+}
+
+fn ask(may_edit: bool) -> Result<Answer, Failure> {
+    let question = if may_edit {
+        "Apply? [y/N, e: edit again] "
+    } else {
+        "Apply? [y/N] "
+    };
+    Ok(match &*reply(question)? {
+        "y" | "yes" => Answer::Yes,
+        "e" | "edit" if may_edit => Answer::Edit,
+        _ => Answer::No,
+    })
+}
+
+/// What is typed, without the case and what surrounds it.
+pub(crate) fn reply(question: &str) -> Result<String, Failure> {
+    let mut err = io::stderr().lock();
+    write!(err, "{question}")?;
+    err.flush()?;
+    let mut line = String::new();
+    if io::stdin().read_line(&mut line)? == 0 {
+        writeln!(err)?;
+    }
+    Ok(line.trim().to_lowercase())
+}

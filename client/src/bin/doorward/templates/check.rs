@@ -1,0 +1,125 @@
+//! `doorward templates check`: whether documents are in order, without any server.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use comfy_table::Cell;
+use doorward_engine::template::{SafeCapacity, Templates};
+
+use crate::failure::Failure;
+use crate::flags::{Common, Output};
+use crate::numbers::{number, span};
+use crate::palette::{Palette, Tone};
+use crate::table::Table;
+use crate::templates::flags::PlaceFlags;
+use crate::templates::{document, place, show};
+
+/// Validates files; every one is looked at, whatever is wrong with another.
+pub(crate) fn files(common: &Common, files: &[PathBuf]) -> Result<(), Failure> {
+    let (mut bad, mut unread) = (0, 0);
+    for file in files {
+        let name = &document::name_of(file);
+        let bytes = match document::read(file) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                unread += 1;
+                writeln!(io::stderr(), "{name}: cannot be read: {error}")?;
+                continue;
+            }
+        };
+        match doorward_documents::parse_bytes(&bytes, name) {
+            Ok(templates) => print(common, name, &templates)?,
+            Err(error) => {
+                bad += 1;
+                writeln!(io::stderr(), "{error}")?;
+            }
+        }
+    }
+    match bad {
+        // Nothing is wrong with what could be looked at, so it is the command that was wrong.
+        0 if unread > 0 => Err(Failure::Usage("not every file can be read".to_owned())),
+        0 => Ok(()),
+        1 => Err(Failure::No("a file is not in order".to_owned())),
+        _ => Err(Failure::No(format!("{bad} files are not in order"))),
+    }
+}
+
+/// Validates what is in force.
+pub(crate) async fn in_force(common: &Common, place: &PlaceFlags) -> Result<(), Failure> {
+    let store = place::open(common, place)?;
+    let standing = store.read().await?;
+    let Some(document) = store.document(&standing) else {
+        return Err(show::nothing(&store, &standing));
+    };
+    match &document.templates {
+        Ok(templates) => print(common, &document.name, templates),
+        Err(error) => {
+            writeln!(io::stderr(), "{error}")?;
+            let problem = "what stands there is not in order: servers go by what they had before";
+            Err(Failure::No(problem.to_owned()))
+        }
+    }
+}
+
+fn print(common: &Common, name: &str, templates: &Templates) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let safe = |safe: Option<SafeCapacity>| match safe {
+        None => None,
+        Some(SafeCapacity::Unlimited) => Some(-1.0),
+        Some(SafeCapacity::Limited(amount)) => Some(amount.get()),
+    };
+    if common.output == Output::Json {
+        let templates: Vec<_> = templates
+            .iter()
+            .map(|template| {
+                serde_json::json!({
+                    "identifier_glob": template.identifier_glob,
+                    "capacity": template.capacity.get(),
+                    "safe_capacity": safe(template.safe_capacity),
+                    "description": template.description,
+                    "kind": template.algorithm.kind.as_str(),
+                    "lease_length_s": template.algorithm.lease_length.as_secs_f64(),
+                    "refresh_interval_s": template.algorithm.refresh_interval.as_secs_f64(),
+                    "learning_mode_duration_s":
+                        template.algorithm.learning_mode_duration.as_secs_f64(),
+                })
+            })
+            .collect();
+        writeln!(
+            out,
+            "{}",
+            serde_json::json!({"file": name, "templates": templates})
+        )?;
+        return Ok(());
+    }
+    let count = templates.len();
+    let plural = if count == 1 { "" } else { "s" };
+    writeln!(out, "{name}: {count} template{plural} in order")?;
+    if count == 0 {
+        return Ok(());
+    }
+    let palette = Palette::of_stdout(common.color);
+    let header = [
+        "glob",
+        "algorithm",
+        "capacity",
+        "safe",
+        "lease",
+        "refresh",
+        "learning",
+    ];
+    let mut table = Table::new(header, 2..7, palette);
+    for template in templates.iter() {
+        let algorithm = &template.algorithm;
+        table.add([
+            palette.cell(Tone::Strong, &template.identifier_glob),
+            Cell::new(algorithm.kind),
+            Cell::new(number(template.capacity.get())),
+            Cell::new(safe(template.safe_capacity).map_or_else(|| "dynamic".to_owned(), number)),
+            Cell::new(span(algorithm.lease_length)),
+            Cell::new(span(algorithm.refresh_interval)),
+            Cell::new(span(algorithm.learning_mode_duration)),
+        ]);
+    }
+    Ok(table.write(&mut out)?)
+}

@@ -1,0 +1,221 @@
+//! `doorward templates edit`: in an editor, until it is in order.
+//!
+//! The copy that is edited is a file of its own. It goes when what it says is in force, or when it
+//! says nothing new; in all other cases it stays, and is named: nobody's work is lost.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::Command;
+
+use doorward_documents::DocumentError;
+use doorward_etcd::templates::{Kind, Standing};
+
+use crate::failure::Failure;
+use crate::flags::Common;
+use crate::templates::change::{Changed, Changer, reply};
+use crate::templates::document::Document;
+use crate::templates::flags::{EditFlags, PlaceFlags};
+use crate::templates::marks;
+
+pub(crate) async fn run(
+    common: &Common,
+    place: &PlaceFlags,
+    flags: &EditFlags,
+) -> Result<(), Failure> {
+    let changer = Changer::new(common, place, &flags.change)?;
+    changer.check_that_somebody_can_be_asked()?;
+    let editor = editor()?;
+    let standing = changer.store.read().await?;
+    let start = match changer.store.document(&standing) {
+        Some(document) => document.text().into_owned(),
+        None => {
+            let told = "there are no templates yet: this starts from examples";
+            writeln!(io::stderr(), "{told}")?;
+            doorward_documents::BUILT_IN.to_owned()
+        }
+    };
+    let mut session = Session {
+        copy: Copy::new(&start)?,
+        editor,
+        start,
+        changer,
+    };
+    let path = session.copy.path.display().to_string();
+    // Should all this be ended from outside, it is known where the text is.
+    writeln!(io::stderr(), "the copy that is edited: {path}")?;
+    let edited = session.edit(standing).await;
+    // What was kept differs from what everybody can see anyway.
+    match (&edited, session.copy.differs_from(&session.start)) {
+        (Err(_), true) => writeln!(io::stderr(), "your text is kept in {path}")?,
+        _ => session.copy.remove(),
+    }
+    edited
+}
+
+/// One text on its way through an editor.
+struct Session<'a> {
+    changer: Changer<'a>,
+    /// The program and its arguments.
+    editor: Vec<String>,
+    copy: Copy,
+    /// What the operator was given.
+    start: String,
+}
+
+impl Session<'_> {
+    async fn edit(&mut self, mut seen: Standing) -> Result<(), Failure> {
+        let mut text = self.start.clone();
+        let mut problems = self.copy.document(&text).templates.err();
+        loop {
+            let edited = self.round(&text, problems.as_ref())?;
+            if edited.trim().is_empty() || edited == self.start {
+                writeln!(io::stdout(), "nothing changed")?;
+                return Ok(());
+            }
+            let new = self.copy.document(&edited);
+            if let Err(error) = &new.templates {
+                if problems.is_some() && edited == text {
+                    writeln!(io::stderr(), "{error}")?;
+                    let problem = "it is still not in order: nothing was written";
+                    return Err(Failure::No(problem.to_owned()));
+                }
+                problems = Some(error.clone());
+                text = edited;
+                continue;
+            }
+            problems = None;
+            let new = Document {
+                name: "your text".to_owned(),
+                ..new
+            };
+            match self.changer.change(&seen, &new, Kind::Edit, true).await? {
+                Changed::Done => {
+                    // What it says is in force, or was all along.
+                    self.start.clone_from(&edited);
+                    return Ok(());
+                }
+                Changed::EditAgain => {}
+                Changed::Refused => return Err(Failure::No("nothing was written".to_owned())),
+                Changed::Overtaken(now) => {
+                    if !self.goes_on()? {
+                        let problem = "nothing was written. To go on with your text: templates \
+                                       diff, then templates apply";
+                        return Err(Failure::No(problem.to_owned()));
+                    }
+                    seen = *now;
+                }
+            }
+            text = edited;
+        }
+    }
+
+    /// Lets the operator edit the text, with what is wrong with it marked.
+    fn round(&self, text: &str, problems: Option<&DocumentError>) -> Result<String, Failure> {
+        let (shown, marks) = match problems {
+            Some(error) => marks::marked(text, error),
+            None => (text.to_owned(), Vec::new()),
+        };
+        self.copy.write(&shown)?;
+        let ran = self.run_editor();
+        let back = self.copy.read()?;
+        let edited = marks::stripped(&back, &marks);
+        self.copy.write(&edited)?;
+        ran?;
+        Ok(edited)
+    }
+
+    fn run_editor(&self) -> Result<(), Failure> {
+        let (program, arguments) = self.editor.split_first().ok_or_else(no_editor)?;
+        let status = Command::new(program)
+            .args(arguments)
+            .arg(&self.copy.path)
+            .status();
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(Failure::No(format!(
+                "the editor {program} failed ({status}): nothing was written"
+            ))),
+            Err(error) => Err(Failure::Usage(format!(
+                "cannot start the editor {program}: {error}. $VISUAL or $EDITOR says which to use"
+            ))),
+        }
+    }
+
+    /// Whether to edit on top of what somebody else wrote.
+    fn goes_on(&self) -> Result<bool, Failure> {
+        if !self.changer.asks() {
+            return Ok(false);
+        }
+        let question = "Go on editing your text, to be compared with what is there now? [y/N] ";
+        Ok(matches!(&*reply(question)?, "y" | "yes"))
+    }
+}
+
+/// The file that is edited.
+struct Copy {
+    path: PathBuf,
+}
+
+impl Copy {
+    fn new(text: &str) -> Result<Self, Failure> {
+        let cannot = |error: &io::Error| Failure::No(format!("cannot make a copy: {error}"));
+        let mut copy = tempfile::Builder::new()
+            .prefix("doorward-templates-")
+            .suffix(".yaml")
+            .tempfile()
+            .map_err(|error| cannot(&error))?;
+        let written = copy.write_all(text.as_bytes());
+        written.map_err(|error| cannot(&error))?;
+        let (_, path) = copy.keep().map_err(|error| cannot(&error.error))?;
+        Ok(Self { path })
+    }
+
+    fn write(&self, text: &str) -> Result<(), Failure> {
+        fs::write(&self.path, text).map_err(|error| self.failure(&error))
+    }
+
+    fn read(&self) -> Result<String, Failure> {
+        fs::read_to_string(&self.path).map_err(|error| self.failure(&error))
+    }
+
+    fn document(&self, text: &str) -> Document {
+        let name = self.path.display().to_string();
+        Document::new(&name, text.as_bytes().to_vec())
+    }
+
+    fn differs_from(&self, text: &str) -> bool {
+        match fs::read(&self.path) {
+            Ok(copy) => copy != text.as_bytes(),
+            // What cannot be read is left to who can.
+            Err(_) => self.path.exists(),
+        }
+    }
+
+    fn remove(&self) {
+        // If it stays, it says what everybody knows.
+        let _ = fs::remove_file(&self.path);
+    }
+
+    fn failure(&self, error: &io::Error) -> Failure {
+        Failure::No(format!("the copy {}: {error}", self.path.display()))
+    }
+}
+
+/// The program to edit with, and its arguments.
+fn editor() -> Result<Vec<String>, Failure> {
+    let set = |name| {
+        std::env::var(name)
+            .ok()
+            .filter(|text| !text.trim().is_empty())
+    };
+    let editor = set("VISUAL").or_else(|| set("EDITOR"));
+    let editor = editor.unwrap_or_else(|| "vi".to_owned());
+    shlex::split(&editor)
+        .filter(|words| !words.is_empty())
+        .ok_or_else(no_editor)
+}
+
+fn no_editor() -> Failure {
+    Failure::Usage("$VISUAL or $EDITOR names no program".to_owned())
+}

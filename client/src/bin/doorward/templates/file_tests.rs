@@ -1,0 +1,132 @@
+//! Templates in a file: what is replaced, what is kept, and who comes second.
+
+use std::time::UNIX_EPOCH;
+
+use doorward_etcd::templates::Kind;
+
+use super::*;
+
+fn change(document: &str) -> Change<'_> {
+    Change {
+        document,
+        kind: Kind::Apply,
+        who: "ann",
+        why: None,
+        when: UNIX_EPOCH,
+    }
+}
+
+/// A folder, and a file in it.
+fn place() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.yaml");
+    (folder, path)
+}
+
+#[track_caller]
+fn done(written: Result<Written, Failure>) -> u64 {
+    match written.unwrap() {
+        Written::Done(version) => version.number,
+        Written::Changed => panic!("changed"),
+    }
+}
+
+#[test]
+fn every_version_is_kept_and_the_last_one_is_in_force() {
+    let (_folder, path) = place();
+    let file = TemplateFile::new(&path);
+    let empty = file.read().unwrap();
+    assert_eq!(empty, Standing::default());
+    assert_eq!(done(file.write(&empty, &change("one\n"))), 1);
+    assert_eq!(done(file.write(&file.read().unwrap(), &change("two"))), 2);
+    let standing = file.read().unwrap();
+    assert_eq!(standing.document.as_deref(), Some(&b"two"[..]));
+    assert_eq!(standing.numbers, [2, 1]);
+    assert!(standing.is_recorded());
+    let first = &file.versions(&[1]).unwrap()[0];
+    let document = first.version.clone().unwrap().document;
+    assert_eq!(document.as_deref(), Some("one\n"));
+    assert_eq!(file.versions(&[7]).unwrap(), []);
+}
+
+#[test]
+fn who_comes_second_writes_nothing() {
+    let (_folder, path) = place();
+    let file = TemplateFile::new(&path);
+    let seen = file.read().unwrap();
+    done(file.write(&seen, &change("one")));
+    let second = file.write(&seen, &change("other")).unwrap();
+    assert!(matches!(second, Written::Changed));
+    let standing = file.read().unwrap();
+    assert_eq!(
+        (standing.document, standing.numbers),
+        (Some(b"one".to_vec()), vec![1])
+    );
+}
+
+#[test]
+fn what_an_editor_saved_becomes_a_version_before_it_is_replaced() {
+    let (_folder, path) = place();
+    let file = TemplateFile::new(&path);
+    fs::write(&path, "by hand").unwrap();
+    let seen = file.read().unwrap();
+    assert!(!seen.is_recorded());
+    assert_eq!(done(file.write(&seen, &change("one"))), 2);
+    let found = file.versions(&[1]).unwrap()[0].version.clone().unwrap();
+    assert_eq!(
+        (found.kind, found.document.as_deref()),
+        (Kind::Found, Some("by hand"))
+    );
+}
+
+#[test]
+fn while_somebody_writes_nobody_else_does() {
+    let (_folder, path) = place();
+    let file = TemplateFile::new(&path);
+    let lock = File::create(&file.history).unwrap();
+    lock.lock().unwrap();
+    let refused = file.write(&file.read().unwrap(), &change("one"));
+    assert!(refused.unwrap_err().to_string().contains("at this moment"));
+    drop(lock);
+    assert_eq!(done(file.write(&file.read().unwrap(), &change("one"))), 1);
+}
+
+#[test]
+fn a_line_that_cannot_be_read_takes_a_number_and_no_other_line() {
+    let (_folder, path) = place();
+    let file = TemplateFile::new(&path);
+    done(file.write(&file.read().unwrap(), &change("one")));
+    let mut lines = OpenOptions::new().append(true).open(&file.history).unwrap();
+    lines.write_all(b"{\"number\": 2, oops").unwrap();
+    let standing = file.read().unwrap();
+    assert_eq!(standing.numbers, [2, 1]);
+    assert!(standing.newest.as_ref().unwrap().version.is_err());
+    // What is in force is the first version, but the newest one is not known: it is kept again.
+    assert_eq!(done(file.write(&standing, &change("two"))), 4);
+    assert_eq!(file.read().unwrap().numbers, [4, 3, 2, 1]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_permissions_stay() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let (folder, path) = place();
+    let link = folder.path().join("link");
+    symlink("t.yaml", &link).unwrap();
+    // What the link leads to is not there yet.
+    let file = TemplateFile::new(&link);
+    done(file.write(&file.read().unwrap(), &change("one")));
+    fs::set_permissions(&path, Permissions::from_mode(0o664)).unwrap();
+    done(file.write(&file.read().unwrap(), &change("two")));
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o664);
+    let mut names: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["link", "t.yaml", "t.yaml.history"]);
+}

@@ -1,0 +1,128 @@
+//! `doorward templates history`: who changed what, when and why.
+
+use std::io::{self, Write};
+
+use comfy_table::Cell;
+use doorward_etcd::templates::{Recorded, Standing};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::flags::{Common, Output};
+use crate::palette::{Palette, Tone};
+use crate::table::Table;
+use crate::templates::author::plain;
+use crate::templates::flags::{HistoryFlags, PlaceFlags};
+use crate::templates::store::Store;
+use crate::templates::{place, show};
+
+pub(crate) async fn run(
+    common: &Common,
+    place: &PlaceFlags,
+    flags: &HistoryFlags,
+) -> Result<(), Failure> {
+    let store = place::open(common, place)?;
+    let standing = store.read().await?;
+    let numbers: Vec<u64> = standing.numbers.iter().copied().take(flags.count).collect();
+    let versions = store.versions(&numbers).await?;
+    let in_force = show::in_force(&standing).map(|version| version.number);
+    let mut out = io::stdout().lock();
+    if flags.json || common.output == Output::Json {
+        let versions: Vec<Value> = versions
+            .iter()
+            .map(|recorded| row(recorded, in_force))
+            .collect();
+        let listed = json!({
+            "at": store.name(),
+            "in_force": in_force,
+            "is_recorded": standing.is_recorded(),
+            "versions_count": standing.numbers.len(),
+            "versions": versions,
+        });
+        writeln!(out, "{listed}")?;
+        return Ok(());
+    }
+    let palette = Palette::of_stdout(common.color);
+    if !versions.is_empty() {
+        table(&versions, in_force, palette).write(&mut out)?;
+        let more = standing.numbers.len().saturating_sub(versions.len());
+        if more > 0 {
+            writeln!(out, "and {more} more; -n lists more")?;
+        }
+    }
+    note(&mut out, &store, &standing, palette)
+}
+
+/// What the table does not say.
+fn note(
+    out: &mut impl Write,
+    store: &Store,
+    standing: &Standing,
+    palette: Palette,
+) -> Result<(), Failure> {
+    match (&standing.document, &standing.newest) {
+        (None, None) => return Err(show::nothing(store, standing)),
+        (None, Some(_)) => {
+            let removed = "nothing is in force: somebody has removed the templates";
+            writeln!(out, "{}", palette.paint(Tone::Bad, removed))?;
+        }
+        (Some(_), _) if !standing.is_recorded() => {
+            let other = "what is in force is none of these: it was written by something else than \
+                         this command line; the next change records it";
+            writeln!(out, "{}", palette.paint(Tone::Partial, other))?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn row(recorded: &Recorded, in_force: Option<u64>) -> Value {
+    let number = recorded.number;
+    match &recorded.version {
+        Ok(version) => json!({
+            "revision": number,
+            "in_force": in_force == Some(number),
+            "kind": version.kind.to_string(),
+            "who": version.who,
+            "when": version.when,
+            "when_unix_ms": version.when_unix_ms,
+            "why": version.why,
+            "bytes": version.document.as_ref().map(String::len),
+        }),
+        Err(problem) => json!({"revision": number, "in_force": false, "problem": problem}),
+    }
+}
+
+fn table(versions: &[Recorded], in_force: Option<u64>, palette: Palette) -> Table {
+    let header = ["revision", "", "when", "who", "kind", "why"];
+    let mut table = Table::new(header, 0..1, palette);
+    for recorded in versions {
+        let number = palette.cell(Tone::Strong, recorded.number);
+        match &recorded.version {
+            Ok(version) => {
+                let mark = if in_force == Some(recorded.number) {
+                    palette.cell(Tone::Good, "in force")
+                } else {
+                    Cell::new("")
+                };
+                let cell = |text: &str| Cell::new(plain(text).replace('\n', " "));
+                table.add([
+                    number,
+                    mark,
+                    cell(&version.when),
+                    cell(version.who.as_deref().unwrap_or("?")),
+                    Cell::new(version.kind),
+                    cell(version.why.as_deref().unwrap_or("")),
+                ]);
+            }
+            Err(problem) => table.add([
+                number,
+                palette.cell(Tone::Bad, "broken"),
+                Cell::new(""),
+                Cell::new("?"),
+                Cell::new(""),
+                Cell::new(plain(problem)),
+            ]),
+        }
+    }
+    table
+}

@@ -1,0 +1,92 @@
+//! What changes line by line, as `diff -u` shows it.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use similar::{ChangeTag, TextDiff};
+
+use crate::palette::{Palette, Tone};
+use crate::templates::author::plain;
+
+/// Lines shown around a change.
+const CONTEXT: usize = 3;
+
+/// After this long a difference is told as it is known then: correct, if not the shortest.
+const SEARCH: Duration = Duration::from_secs(2);
+
+/// What changes from the old text to the new; nothing if they are the same.
+pub(crate) fn write(
+    out: &mut impl Write,
+    (old_name, old): (&str, &str),
+    (new_name, new): (&str, &str),
+    palette: Palette,
+) -> io::Result<()> {
+    let diff = TextDiff::configure().timeout(SEARCH).diff_lines(old, new);
+    let mut unified = diff.unified_diff();
+    let mut header = Some([format!("--- {old_name}"), format!("+++ {new_name}")]);
+    for hunk in unified.context_radius(CONTEXT).iter_hunks() {
+        for line in header.take().into_iter().flatten() {
+            writeln!(out, "{}", palette.paint(Tone::Strong, &plain(&line)))?;
+        }
+        let place = hunk.header().to_string();
+        writeln!(out, "{}", palette.paint(Tone::Quiet, &place))?;
+        for change in hunk.iter_changes() {
+            let value = change.value();
+            let line = format!("{}{}", change.tag(), value.trim_end_matches('\n'));
+            // What only the end of a line tells apart would look the same.
+            let line = plain(line.trim_end_matches('\r'));
+            let line = match change.tag() {
+                ChangeTag::Equal => line.into_owned(),
+                ChangeTag::Delete => palette.paint(Tone::Bad, &line),
+                ChangeTag::Insert => palette.paint(Tone::Good, &line),
+            };
+            writeln!(out, "{line}")?;
+            if change.missing_newline() {
+                writeln!(out, "\\ No newline at end of file")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(old: &str, new: &str, expected: &str) {
+        let mut out = Vec::new();
+        let palette = Palette { on: false };
+        write(&mut out, ("a", old), ("b", new), palette).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn only_what_changes_is_shown_with_what_is_around_it() {
+        check("x\n", "x\n", "");
+        check(
+            "1\n2\n3\n4\n5\n6\n",
+            "1\n2\n3\n4\n5\nsix\n",
+            "--- a\n+++ b\n@@ -3,4 +3,4 @@\n 3\n 4\n 5\n-6\n+six\n",
+        );
+        check("", "x\n", "--- a\n+++ b\n@@ -0,0 +1 @@\n+x\n");
+    }
+
+    #[test]
+    fn an_end_without_a_newline_is_told() {
+        check(
+            "x",
+            "x\n",
+            "--- a\n+++ b\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+x\n",
+        );
+    }
+
+    #[test]
+    fn garbage_steers_no_terminal() {
+        check(
+            "\u{1b}[2J\n",
+            "x\n",
+            "--- a\n+++ b\n@@ -1 +1 @@\n-\\u{1b}[2J\n+x\n",
+        );
+    }
+}

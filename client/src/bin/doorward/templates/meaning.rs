@@ -1,0 +1,303 @@
+//! What changes in meaning, template by template. Pure.
+//!
+//! Templates are told apart by their glob. Where order or presence changes, other templates may
+//! take resources than before: that is looked for with ids that two globs both match, and told with
+//! such an id.
+
+mod reroute;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use doorward_engine::template::{Algorithm, SafeCapacity, Shrink, Template, Templates};
+use similar::{Algorithm as DiffAlgorithm, DiffTag, capture_diff_slices};
+
+use crate::numbers::{number, span};
+use crate::palette::Tone;
+
+/// One line of the summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// `+`, `-`, `~`, or `>` for what takes another way.
+    pub(crate) sign: char,
+    pub(crate) text: String,
+}
+
+impl Line {
+    fn new(sign: char, text: String) -> Self {
+        Self { sign, text }
+    }
+
+    pub(crate) fn tone(&self) -> Tone {
+        match self.sign {
+            '+' => Tone::Good,
+            '-' => Tone::Bad,
+            _ => Tone::Partial,
+        }
+    }
+}
+
+/// What changes from the old templates to the new ones; nothing if they mean the same.
+pub(crate) fn changes(old: &Templates, new: &Templates) -> Vec<Line> {
+    let (old_by_glob, new_by_glob) = (by_glob(old), by_glob(new));
+    let moved = moved(old, new);
+    let mut lines = Vec::new();
+    for (place, template) in old.iter().enumerate() {
+        let glob = template.identifier_glob.as_str();
+        let Some((new_place, now)) = new_by_glob.get(glob) else {
+            lines.push(Line::new(
+                '-',
+                format!("{glob:?} removed: {}", described(template)),
+            ));
+            continue;
+        };
+        let mut fields = fields(template, now);
+        if moved.contains(glob) {
+            fields.push(format!(
+                "moved from place {} to {}",
+                place + 1,
+                new_place + 1
+            ));
+        }
+        if !fields.is_empty() {
+            lines.push(Line::new('~', format!("{glob:?} {}", fields.join("; "))));
+        }
+    }
+    for (place, template) in new.iter().enumerate() {
+        let glob = template.identifier_glob.as_str();
+        if !old_by_glob.contains_key(glob) {
+            let described = described(template);
+            let text = format!("{glob:?} added at place {}: {described}", place + 1);
+            lines.push(Line::new('+', text));
+        }
+    }
+    let mut unsettled: BTreeSet<&str> = moved;
+    for (these, those) in [(&old_by_glob, &new_by_glob), (&new_by_glob, &old_by_glob)] {
+        unsettled.extend(these.keys().filter(|glob| !those.contains_key(*glob)));
+    }
+    lines.extend(reroute::lines(old, new, &unsettled));
+    lines
+}
+
+type ByGlob<'a> = BTreeMap<&'a str, (usize, &'a Template)>;
+
+fn by_glob(templates: &Templates) -> ByGlob<'_> {
+    let places = templates.iter().enumerate();
+    places
+        .map(|(place, template)| {
+            let template: &Template = template;
+            (template.identifier_glob.as_str(), (place, template))
+        })
+        .collect()
+}
+
+/// The globs of templates that stand before others than they did: as few as explain it.
+fn moved<'a>(old: &'a Templates, new: &'a Templates) -> BTreeSet<&'a str> {
+    let globs = |templates: &'a Templates, others: &ByGlob<'_>| -> Vec<&'a str> {
+        let globs = templates.iter().map(|t| t.identifier_glob.as_str());
+        globs.filter(|glob| others.contains_key(glob)).collect()
+    };
+    let (before, after) = (globs(old, &by_glob(new)), globs(new, &by_glob(old)));
+    let ops = capture_diff_slices(DiffAlgorithm::Patience, &before, &after);
+    let gone = ops.iter().filter(|op| op.tag() != DiffTag::Equal);
+    gone.filter_map(|op| before.get(op.old_range()))
+        .flatten()
+        .copied()
+        .collect()
+}
+
+/// A template as a whole, in a few words.
+fn described(template: &Template) -> String {
+    let Algorithm {
+        kind,
+        lease_length,
+        refresh_interval,
+        ..
+    } = template.algorithm;
+    format!(
+        "{kind}, capacity {}, lease_length {}, refresh_interval {}",
+        number(template.capacity.get()),
+        span(lease_length),
+        span(refresh_interval)
+    )
+}
+
+/// The fields that differ, and how.
+fn fields(old: &Template, new: &Template) -> Vec<String> {
+    let mut fields = Vec::new();
+    let mut field = |name: &str, old: String, new: String| {
+        if old != new {
+            fields.push(format!("{name} {old} → {new}"));
+        }
+    };
+    let (was, is) = (&old.algorithm, &new.algorithm);
+    field(
+        "capacity",
+        exact(old.capacity.get()),
+        exact(new.capacity.get()),
+    );
+    field(
+        "safe_capacity",
+        safe(old.safe_capacity),
+        safe(new.safe_capacity),
+    );
+    field("kind", was.kind.to_string(), is.kind.to_string());
+    for (name, was, is) in [
+        ("lease_length", was.lease_length, is.lease_length),
+        (
+            "refresh_interval",
+            was.refresh_interval,
+            is.refresh_interval,
+        ),
+        (
+            "learning_mode_duration",
+            was.learning_mode_duration,
+            is.learning_mode_duration,
+        ),
+    ] {
+        let exact = |span| humantime::format_duration(span).to_string();
+        field(name, exact(was), exact(is));
+    }
+    field("shrink", shrink(was.shrink), shrink(is.shrink));
+    field(
+        "decay_factor",
+        exact(was.decay_factor),
+        exact(is.decay_factor),
+    );
+    let priorities: BTreeSet<&i64> = was.min_shares.keys().chain(is.min_shares.keys()).collect();
+    for priority in priorities {
+        let share = |shares: &BTreeMap<i64, f64>| {
+            let share = shares.get(priority);
+            share.map_or_else(|| "none".to_owned(), |share| exact(*share))
+        };
+        let name = format!("min_share.{priority}");
+        field(&name, share(&was.min_shares), share(&is.min_shares));
+    }
+    if old.description != new.description {
+        fields.push("description changed".to_owned());
+    }
+    fields
+}
+
+/// All digits: two numbers that differ must not look the same.
+fn exact(value: f64) -> String {
+    value.to_string()
+}
+
+pub(crate) fn safe(safe: Option<SafeCapacity>) -> String {
+    match safe {
+        None => "dynamic".to_owned(),
+        Some(SafeCapacity::Unlimited) => "unlimited".to_owned(),
+        Some(SafeCapacity::Limited(amount)) => exact(amount.get()),
+    }
+}
+
+fn shrink(shrink: Shrink) -> String {
+    match shrink {
+        Shrink::Acknowledged => "acknowledged".to_owned(),
+        Shrink::Immediate => "immediate".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn templates(list: &[(&str, &str)]) -> Templates {
+        let mut text = String::from("resources:\n");
+        for (glob, rest) in list {
+            let rest = match *rest {
+                "" => {
+                    "capacity: 100, algorithm: {kind: FAIR_SHARE, lease_length: 60, \
+                       refresh_interval: 5}"
+                }
+                rest => rest,
+            };
+            text += &format!("- {{identifier_glob: {glob:?}, {rest}}}\n");
+        }
+        if list.is_empty() {
+            text = "resources: []".to_owned();
+        }
+        doorward_documents::parse_yaml(&text, "test").unwrap()
+    }
+
+    #[track_caller]
+    fn check(old: &[(&str, &str)], new: &[(&str, &str)], expected: &[&str]) {
+        let lines = changes(&templates(old), &templates(new));
+        let lines: Vec<String> = lines
+            .iter()
+            .map(|line| format!("{} {}", line.sign, line.text))
+            .collect();
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn what_means_the_same_has_no_lines() {
+        check(&[], &[], &[]);
+        check(&[("a", ""), ("b", "")], &[("a", ""), ("b", "")], &[]);
+    }
+
+    #[test]
+    fn templates_come_and_go() {
+        check(
+            &[("a", "")],
+            &[("b", "")],
+            &[
+                "- \"a\" removed: FAIR_SHARE, capacity 100, lease_length 1m, refresh_interval 5s",
+                "+ \"b\" added at place 1: FAIR_SHARE, capacity 100, lease_length 1m, \
+                 refresh_interval 5s",
+                "> ids such as a: \"a\" → no template any more",
+            ],
+        );
+    }
+
+    #[test]
+    fn every_field_that_differs_is_told() {
+        check(
+            &[("a", "")],
+            &[(
+                "a",
+                "capacity: 100.0000001, safe_capacity: -1, description: new, algorithm: {kind: \
+                 PRIORITY_BANDS, lease_length: 30, refresh_interval: 2.5, parameters: [{name: \
+                 min_share.3, value: '0.5'}, {name: shrink, value: immediate}, {name: \
+                 decay_factor, value: '1'}]}",
+            )],
+            &[
+                "~ \"a\" capacity 100 → 100.0000001; safe_capacity dynamic → unlimited; kind \
+                 FAIR_SHARE → PRIORITY_BANDS; lease_length 1m → 30s; refresh_interval 5s → 2s \
+                 500ms; learning_mode_duration 1m → 30s; shrink acknowledged → immediate; \
+                 decay_factor 0.5 → 1; min_share.3 none → 0.5; description changed",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_move_is_one_move_and_tells_who_takes_what() {
+        check(
+            &[("db/*", ""), ("db/orders*", ""), ("x", ""), ("*", "")],
+            &[("db/orders*", ""), ("db/*", ""), ("x", ""), ("*", "")],
+            &[
+                "~ \"db/orders*\" moved from place 2 to 1",
+                "> ids such as db/ordersx: \"db/*\" → \"db/orders*\"",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_comes_between_takes_from_others() {
+        check(
+            &[("db/*/reads", ""), ("*", "")],
+            &[("db/eu/*", ""), ("db/*/reads", ""), ("*", "")],
+            &[
+                "+ \"db/eu/*\" added at place 1: FAIR_SHARE, capacity 100, lease_length 1m, \
+                 refresh_interval 5s",
+                "> ids such as db/eu/reads: \"db/*/reads\" → \"db/eu/*\"",
+            ],
+        );
+        // An id takes its own template, wherever it stands.
+        check(
+            &[("db", ""), ("d*", "")],
+            &[("d*", ""), ("db", "")],
+            &["~ \"d*\" moved from place 2 to 1"],
+        );
+    }
+}

@@ -1,0 +1,230 @@
+//! What a change will do before it is done: by line, by template, and for those who hold leases.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use crate::flags::Common;
+use crate::numbers::number;
+use crate::palette::{Palette, Tone};
+use crate::templates::author::plain;
+use crate::templates::document::Document;
+use crate::templates::effect::{self, Effect, Effects};
+use crate::templates::meaning::{self, Line};
+use crate::templates::show::counted;
+use crate::templates::{lines, live};
+
+/// Resources that are listed at most.
+const EFFECTS_SHOWN: usize = 50;
+
+/// What a change will do.
+#[derive(Debug)]
+pub(crate) struct Preview<'a> {
+    /// What is in force. None: nothing is.
+    old: Option<&'a Document>,
+    new: &'a Document,
+    by_template: ByTemplate,
+    /// For those who hold leases, by whose word; or why that is not known. None: it was not asked
+    /// for, since nothing changes in meaning.
+    by_resource: Option<Result<(String, Effects), String>>,
+}
+
+/// What changes by template.
+#[derive(Debug)]
+enum ByTemplate {
+    Lines(Vec<Line>),
+    /// What is in force has so many problems.
+    OldUnknown(usize),
+    /// The new document is not in order.
+    NewUnknown,
+}
+
+impl<'a> Preview<'a> {
+    /// Compares, and asks a server for what is in use.
+    pub(crate) async fn new(
+        common: &Common,
+        old: Option<&'a Document>,
+        new: &'a Document,
+    ) -> Preview<'a> {
+        let nothing = doorward_engine::template::Templates::default();
+        let was = match old.map(|old| &old.templates) {
+            None => Ok(&nothing),
+            Some(templates) => templates.as_ref().map_err(|error| error.problems.len()),
+        };
+        let by_template = match (was, &new.templates) {
+            (Ok(was), Ok(is)) => ByTemplate::Lines(meaning::changes(was, is)),
+            (Err(problems), Ok(_)) => ByTemplate::OldUnknown(problems),
+            (_, Err(_)) => ByTemplate::NewUnknown,
+        };
+        let by_resource = match (&by_template, &new.templates) {
+            (ByTemplate::Lines(lines), _) if lines.is_empty() => None,
+            (_, Ok(is)) => Some(live::ask(common).await.map(|(who, live)| {
+                // With nothing in force the server may yet go by what it had before.
+                let was = if old.is_some() { was.ok() } else { None };
+                (who, effect::effects(was, is, &live))
+            })),
+            (_, Err(_)) => None,
+        };
+        Preview {
+            old,
+            new,
+            by_template,
+            by_resource,
+        }
+    }
+
+    pub(crate) fn is_same(&self) -> bool {
+        self.old.is_some_and(|old| old.bytes == self.new.bytes)
+    }
+
+    pub(crate) fn write(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
+        let old = self.old.map(|old| (old.name.as_str(), old.text()));
+        let (old_name, old_text) = old.unwrap_or(("nothing", "".into()));
+        let new = (self.new.name.as_str(), &*self.new.text());
+        lines::write(out, (old_name, &old_text), new, palette)?;
+        writeln!(out)?;
+        self.write_templates(out, palette)?;
+        match &self.by_resource {
+            None => Ok(()),
+            Some(Err(problem)) => {
+                let problem = plain(problem).replace('\n', "; ");
+                let told = format!("the effect on what is in use is not shown: {problem}");
+                writeln!(out, "{}", palette.paint(Tone::Quiet, &told))
+            }
+            Some(Ok((who, effects))) => write_effects(out, who, effects, palette),
+        }
+    }
+
+    fn write_templates(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
+        match &self.by_template {
+            ByTemplate::Lines(lines) if lines.is_empty() => {
+                writeln!(out, "no template changes in meaning")
+            }
+            ByTemplate::Lines(lines) => {
+                writeln!(out, "by template:")?;
+                for line in lines {
+                    let text = format!("  {} {}", line.sign, plain(&line.text));
+                    writeln!(out, "{}", palette.paint(line.tone(), &text))?;
+                }
+                Ok(())
+            }
+            ByTemplate::OldUnknown(problems) => {
+                let (count, s) = counted(*problems);
+                let told = format!(
+                    "what is in force is not in order ({count} problem{s}): what changes by \
+                     template is not known"
+                );
+                writeln!(out, "{}", palette.paint(Tone::Partial, &told))
+            }
+            ByTemplate::NewUnknown => {
+                let told = format!("{} is not in order", self.new.name);
+                writeln!(out, "{}", palette.paint(Tone::Bad, &told))
+            }
+        }
+    }
+
+    /// For programs. Its field names are an interface.
+    pub(crate) fn to_json(&self) -> Value {
+        let templates = match &self.by_template {
+            ByTemplate::Lines(lines) => Some(
+                lines
+                    .iter()
+                    .map(|line| format!("{} {}", line.sign, line.text))
+                    .collect::<Vec<_>>(),
+            ),
+            _ => None,
+        };
+        let (resources, unaffected, problem) = match &self.by_resource {
+            None => (None, None, None),
+            Some(Err(problem)) => (None, None, Some(problem)),
+            Some(Ok((_, effects))) => {
+                let listed = effects.affected.iter().map(effect_json);
+                let listed: Vec<Value> = listed.collect();
+                (Some(listed), Some(effects.unaffected), None)
+            }
+        };
+        json!({
+            "different": !self.is_same(),
+            "templates": templates,
+            "resources": resources,
+            "resources_unaffected": unaffected,
+            "resources_problem": problem,
+        })
+    }
+}
+
+fn effect_json(effect: &Effect) -> Value {
+    let live = &effect.live;
+    json!({
+        "resource_id": effect.resource,
+        "capacity": live.capacity,
+        "new_capacity": effect.capacity,
+        "wants": live.wants,
+        "granted": live.granted,
+        "reserved": live.reserved,
+        "clients_count": live.clients,
+        "words": effect.words,
+    })
+}
+
+fn write_effects(
+    out: &mut impl Write,
+    who: &str,
+    effects: &Effects,
+    palette: Palette,
+) -> io::Result<()> {
+    let Effects {
+        affected,
+        unaffected,
+        elsewhere,
+    } = effects;
+    if *elsewhere > 0 {
+        let (count, s) = counted(*elsewhere);
+        let told = format!(
+            "{who} goes by other templates than those in force here: {count} resource{s} in use \
+             there with another capacity"
+        );
+        writeln!(out, "{}", palette.paint(Tone::Partial, &told))?;
+    }
+    if affected.is_empty() {
+        return match unaffected {
+            0 => writeln!(out, "nothing is in use at {who}"),
+            1 => writeln!(out, "the resource in use at {who} is not affected"),
+            count => writeln!(
+                out,
+                "none of the {count} resources in use at {who} is affected"
+            ),
+        };
+    }
+    writeln!(out, "in use at {who}:")?;
+    for effect in affected.iter().take(EFFECTS_SHOWN) {
+        let live = &effect.live;
+        let then = match effect.capacity {
+            Some(then) if then == live.capacity => String::new(),
+            Some(then) => format!(" → {}", number(then)),
+            None => " → none".to_owned(),
+        };
+        writeln!(
+            out,
+            "  {}  capacity {}{then}  wants {}  granted {}  reserved {}  clients {}",
+            palette.paint(Tone::Strong, &plain(&effect.resource)),
+            number(live.capacity),
+            number(live.wants),
+            number(live.granted),
+            number(live.reserved),
+            live.clients
+        )?;
+        for words in &effect.words {
+            writeln!(out, "    {}", palette.paint(effect.tone, words))?;
+        }
+    }
+    let more = affected.len().saturating_sub(EFFECTS_SHOWN);
+    if more > 0 {
+        writeln!(out, "  and {more} more that are affected")?;
+    }
+    match unaffected {
+        0 => Ok(()),
+        1 => writeln!(out, "  1 other resource stays as it is"),
+        count => writeln!(out, "  {count} other resources stay as they are"),
+    }
+}

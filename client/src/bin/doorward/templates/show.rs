@@ -1,0 +1,125 @@
+//! `doorward templates show`: the document as it was written, and what is known of it.
+//!
+//! The document goes to standard output byte for byte, so that `show > f` and `apply f` change
+//! nothing; what is known of it goes to standard error.
+
+use std::io::{self, Write};
+
+use doorward_etcd::templates::{Standing, Version};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::flags::{Common, Output};
+use crate::palette::{Palette, Tone};
+use crate::templates::author::plain;
+use crate::templates::flags::{PlaceFlags, ShowFlags};
+use crate::templates::place;
+use crate::templates::store::Store;
+
+pub(crate) async fn run(
+    common: &Common,
+    place: &PlaceFlags,
+    flags: &ShowFlags,
+) -> Result<(), Failure> {
+    let store = place::open(common, place)?;
+    let standing = store.read().await?;
+    let as_json = flags.json || common.output == Output::Json;
+    let (bytes, version) = match flags.revision {
+        Some(number) => {
+            let version = store.version(&standing, number).await?;
+            (document_of(version.clone())?.into_bytes(), Some(version))
+        }
+        None => match &standing.document {
+            Some(document) => (document.clone(), in_force(&standing).cloned()),
+            None => return Err(nothing(&store, &standing)),
+        },
+    };
+    let is_in_force = standing.document.as_ref() == Some(&bytes);
+    if as_json {
+        let known = version.as_ref();
+        let shown = json!({
+            "at": store.name(),
+            "in_force": is_in_force,
+            "revision": known.map(|v| v.number),
+            "kind": known.map(|v| v.kind.to_string()),
+            "who": known.and_then(|v| v.who.as_deref()),
+            "when": known.map(|v| &v.when),
+            "when_unix_ms": known.map(|v| v.when_unix_ms),
+            "why": known.and_then(|v| v.why.as_deref()),
+            "document": String::from_utf8_lossy(&bytes),
+        });
+        writeln!(io::stdout(), "{shown}")?;
+        return Ok(());
+    }
+    let palette = Palette::of_stderr(common.color);
+    let told = match &version {
+        Some(version) => about(version),
+        None => "not written by this command line: who, when and why are not known".to_owned(),
+    };
+    let mut told = format!("{}: {told}", store.name());
+    if flags.revision.is_some() {
+        told += if is_in_force {
+            " (in force)"
+        } else {
+            " (not in force)"
+        };
+    }
+    writeln!(io::stderr(), "{}", palette.paint(Tone::Quiet, &told))?;
+    if let Err(error) = doorward_documents::parse_bytes(&bytes, store.name()) {
+        let (count, s) = counted(error.problems.len());
+        let problem = format!("it is NOT IN ORDER: {count} problem{s}; check lists them");
+        writeln!(io::stderr(), "{}", palette.paint(Tone::Bad, &problem))?;
+    }
+    Ok(io::stdout().write_all(&bytes)?)
+}
+
+/// The version in force. None: there is no document, or it is not the newest version.
+pub(crate) fn in_force(standing: &Standing) -> Option<&Version> {
+    let newest = standing.newest.as_ref()?.version.as_ref().ok()?;
+    (standing.document.is_some() && standing.is_recorded()).then_some(newest)
+}
+
+/// The document of a version.
+pub(crate) fn document_of(version: Version) -> Result<String, Failure> {
+    let (number, why) = (version.number, version.why);
+    version.document.ok_or_else(|| {
+        let why = why.unwrap_or_else(|| "it was not kept".to_owned());
+        Failure::No(format!("revision {number} has no document: {why}"))
+    })
+}
+
+/// A version, in a line.
+pub(crate) fn about(version: &Version) -> String {
+    let Version {
+        number, kind, when, ..
+    } = version;
+    let who = version.who.as_deref().unwrap_or("somebody unknown");
+    let why = match &version.why {
+        Some(why) => format!(": {why}"),
+        None => String::new(),
+    };
+    plain(&format!(
+        "revision {number}, {kind} by {who} at {when}{why}"
+    ))
+    .replace('\n', " ")
+}
+
+/// There is no document.
+pub(crate) fn nothing(store: &Store, standing: &Standing) -> Failure {
+    let name = store.name();
+    Failure::No(match standing.numbers.first() {
+        None => format!(
+            "there are no templates at {name} yet. To begin, write a file and put it in force \
+             with `doorward templates apply FILE`; `doorward templates edit` starts from examples"
+        ),
+        Some(newest) => format!(
+            "there are no templates at {name} any more: somebody has removed them. `doorward \
+             templates rollback {newest}` puts the newest version in force again"
+        ),
+    })
+}
+
+/// A count, and the ending of what is counted.
+pub(crate) fn counted(count: usize) -> (usize, &'static str) {
+    (count, if count == 1 { "" } else { "s" })
+}

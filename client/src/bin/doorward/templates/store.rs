@@ -1,0 +1,191 @@
+//! Where templates are kept: in etcd or in a file, to all commands alike.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use doorward_etcd::layout::TemplateKeys;
+use doorward_etcd::templates::{self, Change, Recorded, Standing, Version, WriteError};
+use doorward_etcd::{Config, Connection};
+
+use crate::failure::Failure;
+use crate::templates::document::Document;
+use crate::templates::file::TemplateFile;
+use crate::templates::place::{failure_of, failure_of_write};
+
+/// Where templates are kept.
+#[derive(Debug)]
+pub(crate) struct Store {
+    /// As operators name it.
+    name: String,
+    kept: Kept,
+}
+
+#[derive(Debug)]
+enum Kept {
+    Etcd {
+        config: Arc<Config>,
+        keys: TemplateKeys,
+    },
+    File(TemplateFile),
+}
+
+/// What became of a write.
+#[derive(Debug)]
+pub(crate) enum Written {
+    /// It is in force, as this version.
+    Done(Version),
+    /// Nothing was written: somebody else has, since what it was compared with was read.
+    Changed,
+}
+
+impl Store {
+    pub(crate) fn etcd(config: Config, keys: TemplateKeys, name: String) -> Self {
+        let config = Arc::new(config);
+        Self {
+            name,
+            kept: Kept::Etcd { config, keys },
+        }
+    }
+
+    pub(crate) fn file(path: &Path) -> Self {
+        Self {
+            name: path.display().to_string(),
+            kept: Kept::File(TemplateFile::new(path)),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is in force, and what is known of the history.
+    pub(crate) async fn read(&self) -> Result<Standing, Failure> {
+        match &self.kept {
+            Kept::Etcd { config, keys } => {
+                let mut connection = Connection::new(config.clone());
+                let read = templates::read(&mut connection, keys).await;
+                read.map_err(|error| failure_of(&error))
+            }
+            Kept::File(file) => file.read(),
+        }
+    }
+
+    /// What is in force, as a document. None: there is none.
+    pub(crate) fn document(&self, standing: &Standing) -> Option<Document> {
+        let bytes = standing.document.clone()?;
+        Some(Document::new(&self.name, bytes))
+    }
+
+    /// Versions of the history, in the order they are asked for; those that are not there are left
+    /// out.
+    pub(crate) async fn versions(&self, numbers: &[u64]) -> Result<Vec<Recorded>, Failure> {
+        let mut versions = Vec::new();
+        match &self.kept {
+            Kept::Etcd { config, keys } => {
+                let mut connection = Connection::new(config.clone());
+                for number in numbers {
+                    let version = templates::version(&mut connection, keys, *number).await;
+                    versions.extend(version.map_err(|error| failure_of(&error))?);
+                }
+            }
+            Kept::File(file) => versions = file.versions(numbers)?,
+        }
+        Ok(versions)
+    }
+
+    /// A version of the history.
+    pub(crate) async fn version(
+        &self,
+        standing: &Standing,
+        number: u64,
+    ) -> Result<Version, Failure> {
+        let there = match self.versions(&[number]).await?.pop() {
+            Some(recorded) => recorded.version,
+            None => {
+                return Err(Failure::No(format!(
+                    "there is no revision {number} of {}{}",
+                    self.name,
+                    listed(&standing.numbers)
+                )));
+            }
+        };
+        there.map_err(|problem| {
+            let name = &self.name;
+            Failure::No(format!(
+                "revision {number} of {name} is of no use: {problem}"
+            ))
+        })
+    }
+
+    /// Writes, if nobody else has since `seen` was read.
+    pub(crate) async fn write(
+        &self,
+        seen: &Standing,
+        change: &Change<'_>,
+    ) -> Result<Written, Failure> {
+        let written = match &self.kept {
+            Kept::Etcd { config, keys } => {
+                // Made anew: the operator may have thought for so long that a token ran out.
+                let mut connection = Connection::new(config.clone());
+                templates::write(&mut connection, keys, seen, change).await
+            }
+            Kept::File(file) => return file.write(seen, change),
+        };
+        match written {
+            Ok(version) => Ok(Written::Done(version)),
+            Err(WriteError::Changed) => Ok(Written::Changed),
+            Err(error) => Err(failure_of_write(&error)),
+        }
+    }
+}
+
+/// Which versions there are, as the end of a sentence: ranges, since they are usually without gaps.
+fn listed(numbers: &[u64]) -> String {
+    const RANGES_MAX: usize = 10;
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((low, _)) if number + 1 == *low => *low = *number,
+            _ => ranges.push((*number, *number)),
+        }
+    }
+    if ranges.is_empty() {
+        return ": its history is empty".to_owned();
+    }
+    let shown: Vec<String> = ranges
+        .iter()
+        .take(RANGES_MAX)
+        .map(|(low, high)| match low == high {
+            true => low.to_string(),
+            false => format!("{low} to {high}"),
+        })
+        .collect();
+    let more = if ranges.len() > RANGES_MAX {
+        " and older ones"
+    } else {
+        ""
+    };
+    format!("; there are {}{more}", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_versions_there_are_are_listed_in_short() {
+        for (numbers, text) in [
+            (&[][..], ": its history is empty"),
+            (&[1], "; there are 1"),
+            (&[5, 4, 3, 1], "; there are 3 to 5, 1"),
+        ] {
+            assert_eq!(listed(numbers), text);
+        }
+        let odd: Vec<u64> = (1..30).rev().filter(|number| number % 2 == 1).collect();
+        assert!(
+            listed(&odd).ends_with(" and older ones"),
+            "{}",
+            listed(&odd)
+        );
+    }
+}

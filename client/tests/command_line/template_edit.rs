@@ -1,0 +1,275 @@
+//! `templates edit` with editors that are scripts, and templates in files.
+
+#![cfg(unix)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use tempfile::TempDir;
+
+use crate::etcd::Etcd;
+use crate::templates::document;
+use crate::{check_exit, check_failure, doorward, json, nowhere, stderr, stdout};
+
+/// A folder with editors and what they leave behind.
+struct Desk {
+    folder: TempDir,
+    /// Where templates are, as flags.
+    at: Vec<String>,
+}
+
+impl Desk {
+    fn at_etcd(etcd: &Etcd) -> Self {
+        let at = ["--etcd-endpoints", &etcd.endpoint];
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            at: at.map(str::to_owned).to_vec(),
+        }
+    }
+
+    /// Templates in a file.
+    fn at_file() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("t.yaml");
+        Self {
+            at: vec!["--at".to_owned(), file.to_str().unwrap().to_owned()],
+            folder,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn run(&self, arguments: &[&str], stdin: &str) -> Output {
+        let mut command = doorward();
+        command.arg("templates").args(&self.at);
+        command.args(["--server", &nowhere()]).args(arguments);
+        command.env("TMPDIR", self.copies());
+        // Not run as a program itself: whoever forks at that moment may still have it open.
+        command.env("EDITOR", format!("sh {}", self.path("editor").display()));
+        command
+            .env("DESK", self.folder.path())
+            .env("BIN", env!("CARGO_BIN_EXE_doorward"));
+        command.env_remove("VISUAL");
+        command.write_stdin(stdin).output().unwrap()
+    }
+
+    #[track_caller]
+    fn apply(&self, document: &str) {
+        check_exit(&self.run(&["apply", "-", "--yes"], document), 0);
+    }
+
+    /// Edits with a script whose $1 is the copy.
+    fn edit(&self, script: &str) -> Output {
+        let editor = self.path("editor");
+        fs::write(&editor, format!("set -e\n{script}\n")).unwrap();
+        self.run(&["edit", "--yes", "--why", "by hand"], "")
+    }
+
+    fn show(&self) -> String {
+        stdout(&self.run(&["show"], ""))
+    }
+
+    /// Where copies are made.
+    fn copies(&self) -> PathBuf {
+        let copies = self.path("copies");
+        fs::create_dir_all(&copies).unwrap();
+        copies
+    }
+
+    /// The copies that are left.
+    fn left(&self) -> Vec<String> {
+        let copies = fs::read_dir(self.copies()).unwrap();
+        copies
+            .map(|copy| fs::read_to_string(copy.unwrap().path()).unwrap())
+            .collect()
+    }
+}
+
+#[test]
+fn what_is_not_in_order_is_opened_again_with_marks_until_it_is() {
+    let etcd = Etcd::start();
+    let desk = Desk::at_etcd(&etcd);
+    desk.apply(&document(500));
+    // First garbage; then, once that is marked, it is mended.
+    let output = desk.edit(
+        "if [ ! -e $DESK/second ]; then\n\
+         sed -i -e 's/500/-5/' -e 's/FAIR_SHARE/FARE/' $1; touch $DESK/second\n\
+         else cp $1 $DESK/seen; sed -i -e 's/capacity: -5/capacity: 250/' -e \
+         's/kind: FARE/kind: FAIR_SHARE/' $1; fi",
+    );
+    check_exit(&output, 0);
+    let seen = desk.read("seen");
+    let lines: Vec<&str> = seen.lines().collect();
+    assert!(
+        lines[0].starts_with("# !! not in order, 2 problems"),
+        "{seen}"
+    );
+    let (mark, line) = (lines[4], lines[5]);
+    assert!(mark.starts_with("  # !! line 6: "), "{seen}");
+    assert!(mark.contains("capacity: is -5"), "{seen}");
+    assert_eq!(line, "  capacity: -5");
+    assert!(lines[6].contains("algorithm.kind: is \"FARE\""), "{seen}");
+    assert_eq!(desk.show(), document(250));
+    let newest = &json(&desk.run(&["history", "--json"], ""))["versions"][0];
+    assert_eq!(
+        (&newest["kind"], &newest["why"]),
+        (&"edit".into(), &"by hand".into())
+    );
+    assert_eq!(desk.left(), [""; 0]);
+}
+
+#[test]
+fn nothing_changed_is_no_failure_and_a_failing_editor_is_one() {
+    let desk = Desk::at_file();
+    desk.apply(&document(500));
+    for nothing in ["true", ": > $1", "echo '  ' > $1"] {
+        let output = desk.edit(nothing);
+        check_exit(&output, 0);
+        assert_eq!(stdout(&output), "nothing changed\n", "{nothing}");
+    }
+    check_exit(&desk.edit("exit 3"), 1);
+    assert_eq!(desk.left(), [""; 0]);
+    let output = desk.edit("sed -i s/500/400/ $1; exit 3");
+    check_exit(&output, 1);
+    assert!(stderr(&output).contains("your text is kept in "));
+    assert_eq!(desk.left(), [document(400)]);
+    assert_eq!(desk.show(), document(500));
+}
+
+#[test]
+fn who_leaves_it_wrong_finds_it_again() {
+    let desk = Desk::at_file();
+    desk.apply(&document(500));
+    let output = desk.edit("sed -i s/500/-5/ $1");
+    check_exit(&output, 1);
+    let said = stderr(&output);
+    assert!(
+        said.contains(":4:13: template 1 (\"db/*\"): capacity: is -5"),
+        "{said}"
+    );
+    assert!(said.contains("still not in order"), "{said}");
+    // Without marks.
+    assert_eq!(desk.left(), [document(500).replace("500", "-5")]);
+}
+
+#[test]
+fn garbage_is_opened_with_marks_at_once() {
+    let etcd = Etcd::start();
+    let desk = Desk::at_etcd(&etcd);
+    etcd.put("/doorward/templates", "resources: 5\n");
+    let output = desk.edit(&format!(
+        "cp $1 $DESK/seen; printf '{}' > $1",
+        document(7).replace('\n', "\\n")
+    ));
+    check_exit(&output, 0);
+    assert!(
+        desk.read("seen").contains("# !! line 3: "),
+        "{}",
+        desk.read("seen")
+    );
+    assert_eq!(desk.show(), document(7));
+    let found = stdout(&desk.run(&["show", "--revision", "1"], ""));
+    assert_eq!(found, "resources: 5\n");
+}
+
+#[test]
+fn of_two_operators_the_second_writes_nothing_and_loses_nothing() {
+    let etcd = Etcd::start();
+    for desk in [Desk::at_etcd(&etcd), Desk::at_file()] {
+        desk.apply(&document(500));
+        fs::write(desk.path("bobs.yaml"), document(300)).unwrap();
+        // While ann edits, bob writes.
+        let bobs = format!(
+            "$BIN templates {} apply $DESK/bobs.yaml --yes --who bob --why faster --server {} \
+             >/dev/null\nsed -i s/500/400/ $1",
+            desk.at.join(" "),
+            nowhere()
+        );
+        let output = desk.edit(&bobs);
+        check_exit(&output, 1);
+        let said = stderr(&output);
+        assert!(said.contains("revision 2, apply by bob at "), "{said}");
+        assert!(said.contains(": faster\n"), "{said}");
+        assert!(
+            said.contains("-  capacity: 500\n+  capacity: 300\n"),
+            "{said}"
+        );
+        assert!(said.contains("your text is kept in "), "{said}");
+        assert_eq!(desk.left(), [document(400)]);
+        assert_eq!(desk.show(), document(300));
+        assert_eq!(
+            json(&desk.run(&["history", "--json"], ""))["versions_count"],
+            2
+        );
+    }
+}
+
+#[test]
+fn of_many_writers_at_once_every_one_that_is_told_so_has_written() {
+    let etcd = Etcd::start();
+    for desk in [Desk::at_etcd(&etcd), Desk::at_file()] {
+        let results: Vec<Output> = std::thread::scope(|scope| {
+            let desk = &desk;
+            let writers: Vec<_> = (1..=8)
+                .map(|n| scope.spawn(move || desk.run(&["apply", "-", "--yes"], &document(n))))
+                .collect();
+            writers.into_iter().map(|w| w.join().unwrap()).collect()
+        });
+        let written = results.iter().filter(|r| r.status.success()).count();
+        assert!(written >= 1);
+        let listed = json(&desk.run(&["history", "--json"], ""));
+        assert_eq!(listed["versions_count"], written, "{listed}");
+        assert_eq!(listed["in_force"], written);
+        for result in results.iter().filter(|r| !r.status.success()) {
+            check_exit(result, 1);
+            assert!(
+                stderr(result).contains("nothing was written"),
+                "{}",
+                stderr(result)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_first_document_starts_from_examples() {
+    let desk = Desk::at_file();
+    let output = desk.edit("sed -i 's/capacity: 100/capacity: 7/' $1");
+    check_exit(&output, 0);
+    assert!(
+        desk.show()
+            .contains("identifier_glob: example/fair\n  capacity: 7\n")
+    );
+}
+
+#[test]
+fn a_file_has_the_same_commands_and_its_history_beside_it() {
+    let desk = Desk::at_file();
+    check_failure(&desk.run(&["show"], ""), 1, "To begin, write a file");
+    fs::write(desk.path("t.yaml"), document(1)).unwrap();
+    assert!(stderr(&desk.run(&["show"], "")).contains("not written by this command line"));
+    desk.apply(&document(2));
+    desk.apply(&document(3));
+    check_exit(&desk.run(&["rollback", "1", "--yes"], ""), 0);
+    assert_eq!(desk.read("t.yaml"), document(1));
+    let history = desk.read("t.yaml.history");
+    let kinds: Vec<_> = history
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["kind"].clone())
+        .collect();
+    assert_eq!(kinds, ["found", "apply", "apply", "rollback"]);
+    check_failure(
+        &desk.run(&["rollback", "9", "--yes"], ""),
+        1,
+        "there are 1 to 4",
+    );
+    check_exit(&desk.run(&["diff", "-"], &document(1)), 0);
+    assert!(!Path::new(&desk.path("t.yaml.lock")).exists());
+}

@@ -1,0 +1,365 @@
+//! `templates` on a real etcd: what is shown, written, kept, and who comes second.
+
+use std::process::Output;
+
+use etcd_client::{CompactionOptions, Permission, PermissionType};
+use serde_json::Value;
+
+use crate::etcd::Etcd;
+use crate::fake_server::FakeServer;
+use crate::{check_exit, check_failure, doorward, json, nowhere, stderr, stdout};
+
+const KEY: &str = "/doorward/templates";
+
+/// A document whose only template has this capacity.
+pub(crate) fn document(capacity: u32) -> String {
+    format!(
+        "# Of ours.\nresources:\n- identifier_glob: db/*\n  capacity: {capacity}\n  algorithm: \
+         {{kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5}}\n"
+    )
+}
+
+/// Runs `templates` on an etcd to its end.
+fn templates(etcd: &Etcd, arguments: &[&str]) -> Output {
+    on_stdin(etcd, arguments, "")
+}
+
+fn on_stdin(etcd: &Etcd, arguments: &[&str], stdin: &str) -> Output {
+    let mut command = doorward();
+    command.args(["templates", "--etcd-endpoints", &etcd.endpoint]);
+    command.args(["--server", &nowhere()]).args(arguments);
+    command.write_stdin(stdin).output().unwrap()
+}
+
+/// Applies a document, which must go well.
+#[track_caller]
+fn apply(etcd: &Etcd, document: &str, flags: &[&str]) {
+    let arguments = [&["apply", "-", "--yes"], flags].concat();
+    check_exit(&on_stdin(etcd, &arguments, document), 0);
+}
+
+fn history(etcd: &Etcd) -> Value {
+    json(&templates(etcd, &["history", "--json"]))
+}
+
+#[test]
+fn a_document_goes_there_and_back_as_it_is() {
+    let etcd = Etcd::start();
+    let output = templates(&etcd, &["show"]);
+    check_failure(&output, 1, "To begin, write a file");
+    check_failure(&templates(&etcd, &["check"]), 1, "no templates");
+    check_failure(&templates(&etcd, &["history"]), 1, "no templates");
+
+    apply(
+        &etcd,
+        &document(500),
+        &["--who", "ann", "--why", "to begin"],
+    );
+    let output = templates(&etcd, &["show"]);
+    check_exit(&output, 0);
+    assert_eq!(stdout(&output), document(500));
+    let said = stderr(&output);
+    assert!(said.contains("revision 1, apply by ann at "), "{said}");
+    assert!(said.ends_with(": to begin\n"), "{said}");
+    assert_eq!(etcd.get(KEY), Some(document(500).into_bytes()));
+
+    let shown = json(&templates(&etcd, &["show", "--json"]));
+    assert_eq!(shown["document"], document(500));
+    assert_eq!(shown["revision"], 1);
+    assert_eq!(shown["who"], "ann");
+    let output = templates(&etcd, &["check"]);
+    check_exit(&output, 0);
+    assert!(stdout(&output).contains("1 template in order"));
+}
+
+#[test]
+fn a_difference_is_told_by_line_and_by_template_with_the_exit_codes_of_diff() {
+    let etcd = Etcd::start();
+    apply(&etcd, &document(500), &[]);
+    let diff = |document: &str| on_stdin(&etcd, &["diff", "-"], document);
+    let output = diff(&document(500));
+    check_exit(&output, 0);
+    assert_eq!(stdout(&output), "");
+
+    let output = diff(&document(250));
+    check_exit(&output, 1);
+    let said = stdout(&output);
+    assert!(
+        said.contains("-  capacity: 500\n+  capacity: 250\n"),
+        "{said}"
+    );
+    assert!(said.contains("~ \"db/*\" capacity 500 → 250"), "{said}");
+    assert!(said.contains("in use is not shown: "), "{said}");
+    assert_eq!(stderr(&output), "");
+
+    let output = diff(&document(500).replace("Of ours", "Ours"));
+    check_exit(&output, 1);
+    assert!(stdout(&output).contains("no template changes in meaning"));
+
+    let output = diff(&document(500).replace("500", "-5"));
+    check_exit(&output, 2);
+    assert!(stderr(&output).contains("standard input:4:13: "));
+    check_exit(&templates(&etcd, &["diff", "/none"]), 2);
+}
+
+#[test]
+fn the_effect_on_what_is_in_use_is_shown_if_a_server_answers() {
+    let etcd = Etcd::start();
+    apply(&etcd, &document(100), &[]);
+    let server = FakeServer::start(crate::status::busy());
+    let mut command = doorward();
+    command.args(["templates", "--etcd-endpoints", &etcd.endpoint]);
+    command.args(["--server", &server.address, "diff", "-"]);
+    let output = command.write_stdin(document(50)).output().unwrap();
+    check_exit(&output, 1);
+    let said = stdout(&output);
+    let expected = "\
+in use at fake (templates from templates.yaml):
+  db/reads  capacity 100 → 50  wants 160  granted 70.5  reserved 100  clients 3
+    3 clients shrink from 70.5 to 50 within a refresh interval of 5s
+    50 beyond the new capacity stays reserved until they have refreshed, for 1m at most
+";
+    assert!(said.ends_with(expected), "{said}");
+}
+
+#[test]
+fn nothing_is_written_without_a_yes() {
+    let etcd = Etcd::start();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, document(500)).unwrap();
+    let path = file.path().to_str().unwrap();
+    check_failure(&templates(&etcd, &["apply", path]), 2, "Give --yes");
+    check_failure(&templates(&etcd, &["apply", "-"]), 2, "give --yes");
+    check_failure(&templates(&etcd, &["edit"]), 2, "Give --yes");
+    assert_eq!(etcd.get(KEY), None);
+    check_exit(&templates(&etcd, &["apply", path, "--yes"]), 0);
+    let output = templates(&etcd, &["apply", path, "--yes"]);
+    check_exit(&output, 0);
+    assert!(stdout(&output).starts_with("nothing changes: this is revision 1"));
+    let bad = on_stdin(
+        &etcd,
+        &["apply", "-", "--yes"],
+        &document(1).replace("db/*", ""),
+    );
+    check_exit(&bad, 1);
+    assert_eq!(history(&etcd)["versions_count"], 1);
+}
+
+#[test]
+fn an_earlier_version_comes_back_as_a_new_one() {
+    let etcd = Etcd::start();
+    apply(&etcd, &document(500), &[]);
+    apply(&etcd, &document(250), &[]);
+    let output = templates(&etcd, &["rollback", "1", "--yes", "--why", "too little"]);
+    check_exit(&output, 0);
+    assert!(stdout(&output).contains("capacity 250 → 500"));
+    assert_eq!(etcd.get(KEY), Some(document(500).into_bytes()));
+    let newest = &history(&etcd)["versions"][0];
+    assert_eq!(newest["kind"], "rollback to 1");
+    assert_eq!(newest["why"], "too little");
+    assert_eq!(newest["in_force"], true);
+
+    let output = templates(&etcd, &["show", "--revision", "2"]);
+    assert_eq!(stdout(&output), document(250));
+    for command in [
+        &["rollback", "7", "--yes"][..],
+        &["show", "--revision", "7"],
+    ] {
+        check_failure(&templates(&etcd, command), 1, "there are 1 to 3");
+    }
+    check_exit(&templates(&etcd, &["history", "-n", "1"]), 0);
+    let output = templates(&etcd, &["history", "-n", "1"]);
+    assert!(stdout(&output).ends_with("and 2 more; -n lists more\n"));
+}
+
+#[test]
+fn the_history_outlives_compaction() {
+    let etcd = Etcd::start();
+    apply(&etcd, &document(1), &["--why", "the first"]);
+    apply(&etcd, &document(2), &[]);
+    apply(&etcd, &document(3), &[]);
+    etcd.with(async |client| {
+        let now = client.get(KEY, None).await.unwrap();
+        let revision = now.header().unwrap().revision();
+        let options = CompactionOptions::new().with_physical();
+        client.compact(revision, Some(options)).await.unwrap();
+    });
+    assert_eq!(history(&etcd)["versions"].as_array().unwrap().len(), 3);
+    check_exit(&templates(&etcd, &["rollback", "1", "--yes"]), 0);
+    assert_eq!(etcd.get(KEY), Some(document(1).into_bytes()));
+}
+
+#[test]
+fn what_was_written_by_hand_becomes_a_version_before_it_is_overwritten() {
+    let etcd = Etcd::start();
+    apply(&etcd, &document(1), &[]);
+    etcd.put(KEY, document(2));
+    let output = templates(&etcd, &["history"]);
+    assert!(stdout(&output).contains("what is in force is none of these"));
+    assert!(stderr(&templates(&etcd, &["show"])).contains("not written by this command line"));
+    apply(&etcd, &document(3), &[]);
+    let listed = history(&etcd);
+    assert_eq!(listed["versions_count"], 3);
+    assert_eq!(listed["versions"][1]["kind"], "found");
+    assert_eq!(listed["versions"][1]["who"], Value::Null);
+    check_exit(&templates(&etcd, &["rollback", "2", "--yes"]), 0);
+    assert_eq!(etcd.get(KEY), Some(document(2).into_bytes()));
+
+    etcd.with(async |client| client.delete(KEY, None).await.unwrap());
+    check_failure(&templates(&etcd, &["show"]), 1, "rollback 4");
+    assert!(stdout(&templates(&etcd, &["history"])).contains("somebody has removed"));
+    check_exit(&templates(&etcd, &["rollback", "4", "--yes"]), 0);
+    assert_eq!(history(&etcd)["in_force"], 5);
+}
+
+#[test]
+fn on_top_of_garbage_everything_works() {
+    let etcd = Etcd::start();
+    apply(&etcd, &document(1), &[]);
+    for garbage in [&b"resources: [\n"[..], b"\xff\x00\x1b[31m\n", b""] {
+        etcd.put(KEY, garbage);
+        let output = templates(&etcd, &["show"]);
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(output.stdout, garbage);
+        assert!(stderr(&output).contains("NOT IN ORDER"));
+        check_exit(&templates(&etcd, &["check"]), 1);
+        let output = on_stdin(&etcd, &["diff", "-"], &document(2));
+        check_exit(&output, 1);
+        assert!(stdout(&output).contains("by template is not known"));
+        assert!(!stdout(&output).contains('\u{1b}'));
+        apply(&etcd, &document(2), &[]);
+        etcd.put(KEY, garbage);
+        check_exit(&templates(&etcd, &["rollback", "1", "--yes"]), 0);
+        assert_eq!(etcd.get(KEY), Some(document(1).into_bytes()));
+    }
+    // Garbage was kept, and is not put in force again.
+    let output = templates(&etcd, &["rollback", "2", "--yes"]);
+    check_exit(&output, 1);
+    assert!(stderr(&output).contains("revision 2 is not in order"));
+}
+
+#[test]
+fn a_history_with_holes_and_broken_entries_is_one() {
+    let etcd = Etcd::start();
+    for capacity in 1..=4 {
+        apply(&etcd, &document(capacity), &[]);
+    }
+    let version = |number: u64| format!("{KEY}/history/{number:020}");
+    etcd.with(async |client| client.delete(version(2), None).await.unwrap());
+    etcd.put(&version(3), "{");
+    etcd.put(&format!("{KEY}/history/notes"), "not ours");
+    let output = templates(&etcd, &["history"]);
+    check_exit(&output, 0);
+    let said = stdout(&output);
+    assert!(said.contains("3  broken"), "{said}");
+    let rollback = |number: &str| templates(&etcd, &["rollback", number, "--yes"]);
+    check_failure(&rollback("2"), 1, "there are 3 to 4, 1");
+    check_failure(&rollback("3"), 1, "it cannot be read");
+    check_exit(&rollback("1"), 0);
+
+    // The newest one broken: what is in force is kept once more.
+    etcd.put(&version(5), "{");
+    apply(&etcd, &document(6), &[]);
+    let listed = history(&etcd);
+    assert_eq!(listed["versions"][1]["kind"], "found");
+    assert_eq!(listed["in_force"], 7);
+}
+
+#[test]
+fn a_document_that_etcd_would_not_take_is_refused_with_a_size_that_it_would() {
+    let etcd = Etcd::start();
+    let padded = |bytes: usize| format!("{}# {}\n", document(1), "x".repeat(bytes));
+    let two_megabytes = on_stdin(&etcd, &["apply", "-", "--yes"], &padded(2_000_000));
+    check_exit(&two_megabytes, 1);
+    assert!(stderr(&two_megabytes).contains("larger than the 1048576 bytes"));
+    let output = on_stdin(&etcd, &["apply", "-", "--yes"], &padded(900_000));
+    check_exit(&output, 1);
+    let said = stderr(&output);
+    assert!(said.contains("too large for etcd"), "{said}");
+    assert!(said.contains("may have about 78"), "{said}");
+    apply(&etcd, &padded(780_000), &[]);
+
+    // By hand there may be more, which is kept, if not in the same transaction.
+    let by_hand = padded(1_040_000);
+    etcd.put(KEY, by_hand.clone());
+    apply(&etcd, &document(2), &[]);
+    let output = templates(&etcd, &["show", "--revision", "2"]);
+    assert_eq!(stdout(&output), by_hand);
+    etcd.put(KEY, "\n".repeat(1_500_000));
+    apply(&etcd, &document(3), &[]);
+    let output = templates(&etcd, &["show", "--revision", "4"]);
+    check_failure(&output, 1, "1500000 bytes, too large to be kept");
+    assert_eq!(history(&etcd)["in_force"], 5);
+}
+
+#[test]
+fn where_no_etcd_answers_is_told_apart_from_where_it_says_no() {
+    let at = |endpoints: &str| {
+        let mut command = doorward();
+        command.args(["templates", "--etcd-endpoints", endpoints]);
+        command.arg("show").output().unwrap()
+    };
+    check_failure(&at(&nowhere()), 3, "Is etcd running there?");
+    check_exit(&at("nonsense"), 2);
+    let other = FakeServer::start(crate::fake_server::Play::default());
+    check_failure(&at(&other.address), 1, "is it etcd?");
+    // One of several is enough.
+    let etcd = Etcd::start();
+    apply(&etcd, &document(1), &[]);
+    let some = format!("{},{}", nowhere(), etcd.endpoint);
+    for _turn in 0..4 {
+        check_exit(&at(&some), 0);
+    }
+}
+
+#[test]
+fn where_to_look_must_be_said() {
+    let mut command = doorward();
+    let output = command.args(["templates", "show"]).output().unwrap();
+    check_failure(&output, 2, "give --etcd-endpoints URL");
+    let mut command = doorward();
+    command.args(["templates", "--at", "etcd:/x", "show"]);
+    check_failure(&command.output().unwrap(), 2, "not where etcd is");
+}
+
+#[test]
+fn who_etcd_does_not_know_is_refused() {
+    let etcd = Etcd::start();
+    etcd.with(async |client| {
+        client.user_add("root", "secret", None).await.unwrap();
+        client.user_grant_role("root", "root").await.unwrap();
+        client.user_add("reader", "open", None).await.unwrap();
+        client.role_add("reading").await.unwrap();
+        let keys = Permission::new(PermissionType::Read, KEY).with_prefix();
+        client.role_grant_permission("reading", keys).await.unwrap();
+        client.user_grant_role("reader", "reading").await.unwrap();
+        client.auth_enable().await.unwrap();
+    });
+    let password = tempfile::NamedTempFile::new().unwrap();
+    let as_user = |name: &str, secret: &str, arguments: &[&str]| {
+        std::fs::write(&password, secret).unwrap();
+        let file = password.path().to_str().unwrap();
+        let flags = ["--etcd-user", name, "--etcd-password-file", file];
+        on_stdin(&etcd, &[&flags, arguments].concat(), &document(1))
+    };
+    check_failure(&templates(&etcd, &["show"]), 1, "refuses");
+    check_failure(
+        &as_user("root", "wrong", &["show"]),
+        1,
+        "authentication failed",
+    );
+    check_exit(&as_user("root", "secret", &["apply", "-", "--yes"]), 0);
+    check_exit(&as_user("reader", "open", &["show"]), 0);
+    let change = ["rollback", "1", "--yes"];
+    check_exit(&as_user("reader", "open", &change), 0); // Nothing changes.
+    std::fs::write(&password, "open").unwrap();
+    let file = password.path().to_str().unwrap();
+    let flags = ["--etcd-user", "reader", "--etcd-password-file", file];
+    let output = on_stdin(
+        &etcd,
+        &[&flags[..], &["apply", "-", "--yes"]].concat(),
+        &document(2),
+    );
+    check_exit(&output, 1);
+    assert!(stderr(&output).contains("permission denied"));
+}

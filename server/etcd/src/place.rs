@@ -1,0 +1,75 @@
+//! Where templates are: under a key of etcd, or in a file.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::layout::{self, TemplateKeys};
+
+/// What a key of etcd begins with where a file may be named too.
+const ETCD: &str = "etcd:";
+
+/// Where templates are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TemplatesPlace {
+    /// Under a key of etcd: `etcd:/doorward/templates`.
+    Etcd(TemplateKeys),
+    /// In a file: anything else.
+    File(PathBuf),
+}
+
+impl Default for TemplatesPlace {
+    /// In etcd.
+    fn default() -> Self {
+        Self::Etcd(TemplateKeys::new(layout::DEFAULT_TEMPLATES))
+    }
+}
+
+impl FromStr for TemplatesPlace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix(ETCD) {
+            Some(key) => match layout::key(key) {
+                Ok(key) => Ok(Self::Etcd(TemplateKeys::new(&key))),
+                Err(_) => Err("give a key of etcd, as in etcd:/doorward/templates".to_owned()),
+            },
+            None if text.is_empty() => Err("give a file, or a key of etcd: etcd:KEY".to_owned()),
+            None => Ok(Self::File(PathBuf::from(text))),
+        }
+    }
+}
+
+impl fmt::Display for TemplatesPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Etcd(keys) => write!(f, "{ETCD}{}", keys.document()),
+            Self::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_with_etcd_is_a_key_and_all_else_a_file() {
+        for (text, printed) in [
+            ("etcd:/a/b/", "etcd:/a/b"),
+            ("etcd:a", "etcd:a"),
+            ("/etc/t.yaml", "/etc/t.yaml"),
+            ("etcd.yaml", "etcd.yaml"),
+        ] {
+            let place: TemplatesPlace = text.parse().unwrap();
+            assert_eq!(place.to_string(), printed);
+        }
+        for bad in ["", "etcd:", "etcd:/"] {
+            assert!(bad.parse::<TemplatesPlace>().is_err(), "{bad}");
+        }
+        assert_eq!(
+            TemplatesPlace::default().to_string(),
+            "etcd:/doorward/templates"
+        );
+    }
+}

@@ -1,0 +1,353 @@
+//! Templates in etcd, and every version of them that was written through the command line.
+//!
+//! The document stands under its key exactly as the operator wrote it. A write is one transaction
+//! that puts the document and a [`Version`] of it, and goes through only if nobody has written since
+//! the operator looked. What somebody put there by another way (`etcdctl`) is kept as a version of its
+//! own before it is overwritten. So nothing that was in force is lost, whatever etcd compacts.
+//!
+//! Numbers of versions count from 1 and are never used twice. Keys below the history whose name is
+//! no number are not looked at.
+
+mod version;
+
+use std::time::SystemTime;
+
+use etcd_client::{
+    Client, Compare, CompareOp, GetOptions, SortOrder, SortTarget, Txn, TxnOp, TxnOpResponse,
+};
+use thiserror::Error;
+
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::layout::TemplateKeys;
+pub use version::{Kind, Recorded, Version};
+
+/// What etcd takes in one request, unless it is told otherwise: 1.5 MiB.
+const REQUEST_BYTES_MAX: usize = 3 * 512 * 1024;
+
+/// Of that, what is left for all that is neither key nor value.
+const REQUEST_BYTES_SPARE: usize = 4 * 1024;
+
+/// Versions that are looked for: the newest ones.
+const VERSIONS_MAX: i64 = 10_000;
+
+/// What stands under the templates' key, and what is known of its history.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// The document. None: there is none.
+    pub document: Option<Vec<u8>>,
+    /// The revision at which etcd last saw it written; 0: there is no document.
+    pub mod_revision: i64,
+    /// The versions there are, the newest first.
+    pub numbers: Vec<u64>,
+    /// The newest of them.
+    pub newest: Option<Recorded>,
+}
+
+impl Standing {
+    /// Whether the document is the newest version: nobody has written it by another way.
+    pub fn is_recorded(&self) -> bool {
+        let newest = self.newest.as_ref().map(|recorded| &recorded.version);
+        match (&self.document, newest) {
+            (None, None) => true,
+            (Some(document), Some(Ok(newest))) => newest.is_of(document),
+            _ => false,
+        }
+    }
+
+    /// The versions that a write adds: what was found if it is not recorded, and the change.
+    pub fn versions_for(&self, change: &Change<'_>) -> Vec<Version> {
+        let mut number = self.numbers.first().map_or(1, |newest| newest + 1);
+        let mut versions = Vec::new();
+        if let Some(document) = &self.document
+            && !self.is_recorded()
+        {
+            versions.push(Version::found(number, document, change.when));
+            number += 1;
+        }
+        versions.push(Version::of(number, change));
+        versions
+    }
+}
+
+/// What an operator writes.
+#[derive(Clone, Debug)]
+pub struct Change<'a> {
+    /// The whole document.
+    pub document: &'a str,
+    /// By which command.
+    pub kind: Kind,
+    /// Who writes it.
+    pub who: &'a str,
+    /// What for.
+    pub why: Option<&'a str>,
+    /// When, by the operator's clock.
+    pub when: SystemTime,
+}
+
+/// Why nothing was written, or why that is not known.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WriteError {
+    /// Somebody has written since the operator looked.
+    #[error("somebody else has written meanwhile")]
+    Changed,
+    /// A document stands in the transaction twice: as itself, and as a version.
+    #[error(
+        "the document is too large for etcd: written together with its version in the history it \
+         makes {request_bytes} bytes, and etcd takes {REQUEST_BYTES_MAX}. This one may have about \
+         {document_bytes_max} bytes and has {document_bytes}"
+    )]
+    TooLarge {
+        /// How large it is.
+        document_bytes: usize,
+        /// What the whole transaction would take.
+        request_bytes: usize,
+        /// How large a document like this may be, about.
+        document_bytes_max: usize,
+    },
+    /// etcd did not answer when it was to write, and not when it was asked whether it had.
+    #[error("{0}; whether the templates were written is not known: look at the history")]
+    Unknown(Error),
+    /// etcd did not do it.
+    #[error(transparent)]
+    Etcd(#[from] Error),
+}
+
+/// Reads the document and what is known of its history.
+///
+/// # Errors
+///
+/// If no endpoint answers, or etcd says no.
+pub async fn read(connection: &mut Connection, keys: &TemplateKeys) -> Result<Standing, Error> {
+    let answer = again(connection, async |connection| {
+        let listing = GetOptions::new()
+            .with_prefix()
+            .with_keys_only()
+            .with_sort(SortTarget::Key, SortOrder::Descend)
+            .with_limit(VERSIONS_MAX);
+        let reads = Txn::new().and_then([
+            TxnOp::get(keys.document(), None),
+            TxnOp::get(keys.history(), Some(listing)),
+        ]);
+        let ask = async move |client: &mut Client| client.txn(reads).await;
+        connection.call("read templates", ask).await
+    })
+    .await?;
+    let mut standing = Standing::default();
+    let mut responses = answer.op_responses().into_iter();
+    if let Some(TxnOpResponse::Get(document)) = responses.next()
+        && let Some(kv) = document.kvs().first()
+    {
+        standing.document = Some(kv.value().to_vec());
+        standing.mod_revision = kv.mod_revision();
+    }
+    if let Some(TxnOpResponse::Get(listing)) = responses.next() {
+        let numbers = listing.kvs().iter().filter_map(|kv| keys.number(kv.key()));
+        standing.numbers = numbers.collect();
+    }
+    if let Some(newest) = standing.numbers.first() {
+        standing.newest = version(connection, keys, *newest).await?;
+    }
+    Ok(standing)
+}
+
+/// Reads a version. None: there is none of that number.
+///
+/// # Errors
+///
+/// If no endpoint answers, or etcd says no.
+pub async fn version(
+    connection: &mut Connection,
+    keys: &TemplateKeys,
+    number: u64,
+) -> Result<Option<Recorded>, Error> {
+    let answer = again(connection, async |connection| {
+        let key = keys.version(number);
+        let ask = async move |client: &mut Client| client.get(key, None).await;
+        connection.call("read a version", ask).await
+    })
+    .await?;
+    let kv = answer.kvs().first();
+    Ok(kv.map(|kv| Recorded::parse(number, kv.value())))
+}
+
+/// Writes a document and its version, unless somebody else has written since `seen` was read.
+/// Returns the version.
+///
+/// # Errors
+///
+/// If somebody has, if the document is too large, if no endpoint answers, or etcd says no.
+pub async fn write(
+    connection: &mut Connection,
+    keys: &TemplateKeys,
+    seen: &Standing,
+    change: &Change<'_>,
+) -> Result<Version, WriteError> {
+    let mut versions = seen.versions_for(change);
+    if let [found, _] = &mut versions[..]
+        && request_bytes(keys, None, std::slice::from_ref(found)) > REQUEST_BYTES_MAX
+    {
+        found.leave_out_document();
+    }
+    let Some(own) = versions.last().cloned() else {
+        return Err(WriteError::Changed);
+    };
+    let alone = request_bytes(keys, Some(change.document), std::slice::from_ref(&own));
+    if alone > REQUEST_BYTES_MAX {
+        let document_bytes = change.document.len();
+        return Err(WriteError::TooLarge {
+            document_bytes,
+            request_bytes: alone,
+            document_bytes_max: document_bytes * REQUEST_BYTES_MAX / alone / 1000 * 1000,
+        });
+    }
+    if let [found, _] = &versions[..]
+        && request_bytes(keys, Some(change.document), &versions) > REQUEST_BYTES_MAX
+    {
+        // Both do not fit into one request. What was found may stand in the history alone: it is in
+        // force until it is overwritten.
+        commit(connection, keys, seen, None, std::slice::from_ref(found)).await?;
+        versions.remove(0);
+    }
+    commit(connection, keys, seen, Some(change.document), &versions).await?;
+    Ok(own)
+}
+
+/// Puts everything or nothing.
+async fn commit(
+    connection: &mut Connection,
+    keys: &TemplateKeys,
+    seen: &Standing,
+    document: Option<&str>,
+    versions: &[Version],
+) -> Result<(), WriteError> {
+    let mut guards = vec![Compare::mod_revision(
+        keys.document(),
+        CompareOp::Equal,
+        seen.mod_revision,
+    )];
+    let mut puts = Vec::new();
+    for version in versions {
+        let key = keys.version(version.number);
+        guards.push(Compare::create_revision(key.clone(), CompareOp::Equal, 0));
+        puts.push(TxnOp::put(key, version.to_json(), None));
+    }
+    puts.extend(document.map(|document| TxnOp::put(keys.document(), document, None)));
+    let txn = Txn::new().when(guards).and_then(puts);
+    // Done twice it is done once: the guards see to that.
+    let written = again(connection, async |connection| {
+        let txn = txn.clone();
+        let ask = async move |client: &mut Client| client.txn(txn).await;
+        connection.call("write templates", ask).await
+    })
+    .await;
+    let refused = match written {
+        Ok(answer) if answer.succeeded() => return Ok(()),
+        Ok(_) => WriteError::Changed,
+        Err(error @ Error::Unreachable { .. }) => WriteError::Unknown(error),
+        Err(error) => return Err(error.into()),
+    };
+    // An attempt that had no answer may have been done all the same.
+    let Some(last) = versions.last() else {
+        return Err(refused);
+    };
+    match (version(connection, keys, last.number).await, refused) {
+        (Ok(Some(there)), _) if there.version.as_ref() == Ok(last) => Ok(()),
+        // It was not, and may yet be: the answer only came from elsewhere.
+        (_, refused) => Err(refused),
+    }
+}
+
+/// Asks one endpoint after the other, and the first one once more: its connection may have been
+/// idle for so long that nobody is at the other end.
+async fn again<T>(
+    connection: &mut Connection,
+    ask: impl AsyncFn(&mut Connection) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let mut attempts = connection.endpoints();
+    loop {
+        match ask(connection).await {
+            Err(Error::Unreachable { .. }) if attempts > 0 => attempts -= 1,
+            answer => return answer,
+        }
+    }
+}
+
+/// What a transaction takes, about.
+fn request_bytes(keys: &TemplateKeys, document: Option<&str>, versions: &[Version]) -> usize {
+    let key_bytes = keys.version(0).len();
+    let versions: usize = versions
+        .iter()
+        .map(|version| version.to_json().len() + 2 * key_bytes)
+        .sum();
+    versions + 2 * key_bytes + document.map_or(0, str::len) + REQUEST_BYTES_SPARE
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    fn change(document: &str) -> Change<'_> {
+        Change {
+            document,
+            kind: Kind::Apply,
+            who: "ann@there",
+            why: Some("more"),
+            when: UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
+        }
+    }
+
+    fn standing(document: Option<&str>, versions: &[&str]) -> Standing {
+        let mut recorded = versions.iter().enumerate().map(|(index, document)| {
+            let number = index as u64 + 1;
+            Recorded {
+                number,
+                version: Ok(Version::of(number, &change(document))),
+            }
+        });
+        Standing {
+            document: document.map(|document| document.as_bytes().to_vec()),
+            mod_revision: 7,
+            numbers: (1..=versions.len() as u64).rev().collect(),
+            newest: recorded.next_back(),
+        }
+    }
+
+    #[test]
+    fn what_nobody_recorded_becomes_a_version_before_it_is_overwritten() {
+        for (document, versions, recorded, added) in [
+            (None, &[][..], true, &[(1, "new")][..]),
+            (Some("a"), &[], false, &[(1, "a"), (2, "new")]),
+            (Some("b"), &["a", "b"], true, &[(3, "new")]),
+            (Some("a"), &["a", "b"], false, &[(3, "a"), (4, "new")]),
+            (None, &["a"], false, &[(2, "new")]),
+        ] {
+            let standing = standing(document, versions);
+            assert_eq!(standing.is_recorded(), recorded, "{document:?}");
+            let versions = standing.versions_for(&change("new"));
+            let versions: Vec<(u64, &str)> = versions
+                .iter()
+                .map(|v| (v.number, v.document.as_deref().unwrap()))
+                .collect();
+            assert_eq!(versions, added, "{document:?}");
+        }
+    }
+
+    #[test]
+    fn a_newest_version_that_cannot_be_read_records_nothing() {
+        let mut standing = standing(Some("a"), &["a"]);
+        standing.newest = Some(Recorded::parse(1, b"{"));
+        assert!(!standing.is_recorded());
+        assert_eq!(standing.versions_for(&change("new")).len(), 2);
+    }
+
+    #[test]
+    fn what_the_spare_bytes_stand_for_is_less_than_they_are() {
+        let keys = TemplateKeys::new("/t");
+        let version = Version::of(1, &change("x"));
+        let bytes = request_bytes(&keys, Some("x"), &[version]);
+        assert!(bytes > REQUEST_BYTES_SPARE && bytes < 2 * REQUEST_BYTES_SPARE);
+    }
+}

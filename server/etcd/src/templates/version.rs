@@ -1,0 +1,190 @@
+//! A version of the templates, as it stands in the history.
+//!
+//! JSON, because people read it there too. A version that cannot be read stays what it is: it is told
+//! of, and takes its number.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::templates::Change;
+
+/// A version of the templates. Its field names are an interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Counts from 1.
+    pub number: u64,
+    /// How it came to be.
+    #[serde(flatten)]
+    pub kind: Kind,
+    /// Who wrote it. Absent: not known.
+    pub who: Option<String>,
+    /// When it was written, by the writer's clock; of what was found: when that was.
+    pub when: String,
+    /// The same in milliseconds since the Unix epoch.
+    pub when_unix_ms: u64,
+    /// What for.
+    pub why: Option<String>,
+    /// The document. Absent: too large to be kept.
+    pub document: Option<String>,
+}
+
+/// How a version came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Kind {
+    /// From a file.
+    Apply,
+    /// In an editor.
+    Edit,
+    /// An earlier version was written again.
+    Rollback {
+        /// Which.
+        to: u64,
+    },
+    /// It was there, written by something else than the command line.
+    Found,
+    /// By a command that is not known here.
+    #[serde(other)]
+    Other,
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Apply => f.write_str("apply"),
+            Self::Edit => f.write_str("edit"),
+            Self::Rollback { to } => write!(f, "rollback to {to}"),
+            Self::Found => f.write_str("found"),
+            Self::Other => f.write_str("other"),
+        }
+    }
+}
+
+impl Version {
+    pub(super) fn of(number: u64, change: &Change<'_>) -> Self {
+        Self {
+            kind: change.kind,
+            who: Some(change.who.to_owned()),
+            why: change.why.map(str::to_owned),
+            document: Some(change.document.to_owned()),
+            ..Self::at(number, change.when)
+        }
+    }
+
+    /// What was there and nobody recorded. What is no text in it is replaced: it was no templates.
+    pub(super) fn found(number: u64, document: &[u8], when: SystemTime) -> Self {
+        Self {
+            document: Some(String::from_utf8_lossy(document).into_owned()),
+            ..Self::at(number, when)
+        }
+    }
+
+    fn at(number: u64, when: SystemTime) -> Self {
+        let since_epoch = when.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            number,
+            kind: Kind::Found,
+            who: None,
+            when: humantime::format_rfc3339_seconds(UNIX_EPOCH + since_epoch).to_string(),
+            when_unix_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
+            why: None,
+            document: None,
+        }
+    }
+
+    /// Whether this is the version of that document.
+    pub(super) fn is_of(&self, document: &[u8]) -> bool {
+        match &self.document {
+            Some(own) => *own == String::from_utf8_lossy(document),
+            None => false,
+        }
+    }
+
+    /// What is so large that etcd would not take it as a version was no templates either: the
+    /// largest document that servers read does fit.
+    pub(super) fn leave_out_document(&mut self) {
+        let bytes = self.document.take().map_or(0, |document| document.len());
+        self.why = Some(format!("{bytes} bytes, too large to be kept"));
+    }
+
+    /// As it is kept, in one line.
+    pub fn to_json(&self) -> String {
+        // Strings and numbers: nothing here can fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// A number of the history, and what stands there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Which.
+    pub number: u64,
+    /// The version, or why it cannot be read.
+    pub version: Result<Version, String>,
+}
+
+impl Recorded {
+    /// Reads a version as it is kept.
+    pub fn parse(number: u64, json: &[u8]) -> Self {
+        let version = serde_json::from_slice::<Version>(json);
+        let version = version.map_err(|error| format!("it cannot be read: {error}"));
+        Self {
+            number,
+            // The place it stands at is the number it is asked for by.
+            version: version.map(|version| Version { number, ..version }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_readable_json_and_comes_back_as_it_was() {
+        let version = Version {
+            number: 12,
+            kind: Kind::Rollback { to: 7 },
+            who: Some("ann@there".to_owned()),
+            when: "2026-11-21T03:04:05Z".to_owned(),
+            when_unix_ms: 1_795_230_245_000,
+            why: None,
+            document: Some("resources: []\n".to_owned()),
+        };
+        let json = version.to_json();
+        assert_eq!(
+            json,
+            "{\"number\":12,\"kind\":\"rollback\",\"to\":7,\"who\":\"ann@there\",\
+             \"when\":\"2026-11-21T03:04:05Z\",\"when_unix_ms\":1795230245000,\"why\":null,\
+             \"document\":\"resources: []\\n\"}"
+        );
+        assert_eq!(
+            Recorded::parse(12, json.as_bytes()).version.unwrap(),
+            version
+        );
+    }
+
+    #[test]
+    fn versions_of_other_programs_are_read_as_far_as_they_go() {
+        let newer = r#"{"number":3,"kind":"copied","of":"x","who":null,"when":"","when_unix_ms":0,
+                        "why":null,"document":"d","more":1}"#;
+        let read = Recorded::parse(3, newer.as_bytes()).version.unwrap();
+        assert_eq!(
+            (read.kind, read.document.as_deref()),
+            (Kind::Other, Some("d"))
+        );
+        for bad in ["", "{", "[]", "resources: []", "{\"number\":3}"] {
+            let error = Recorded::parse(3, bad.as_bytes()).version.unwrap_err();
+            assert!(error.starts_with("it cannot be read: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_recorded_as_far_as_it_is() {
+        let version = Version::found(1, b"a\xffb", UNIX_EPOCH);
+        assert_eq!(version.document.as_deref(), Some("a\u{fffd}b"));
+        assert!(version.is_of(b"a\xffb"));
+        assert!(!version.is_of(b"a"));
+    }
+}
