@@ -13,9 +13,10 @@
     reason = "of JSON, which answers for everything"
 )]
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -103,12 +104,40 @@ pub fn free_address() -> String {
     listener.local_addr().unwrap().to_string()
 }
 
-/// Sends a process a signal: `TERM`, `STOP`, `CONT`.
-pub fn signal(process: u32, signal: &str) {
+/// Sends a process a signal.
+fn signal(process: u32, signal: &str) {
     let sent = Command::new("kill")
         .args([format!("-{signal}"), process.to_string()])
         .status();
     assert!(sent.unwrap().success());
+}
+
+/// Stops a process (SIGSTOP), and waits until it stands still: on a busy machine its threads run on
+/// for a moment.
+pub fn freeze(process: u32) {
+    signal(process, "STOP");
+    let deadline = Instant::now() + PATIENCE;
+    // Other systems than Linux have no such place, and are not waited for.
+    let threads = PathBuf::from(format!("/proc/{process}/task"));
+    while threads.is_dir() && !all_stopped(&threads) {
+        assert!(Instant::now() < deadline, "process {process} does not stop");
+        thread::yield_now();
+    }
+}
+
+fn all_stopped(threads: &Path) -> bool {
+    let mut threads = fs::read_dir(threads).unwrap();
+    threads.all(|thread| {
+        let stat = fs::read_to_string(thread.unwrap().path().join("stat"));
+        // `number (name) state …`. A thread that is gone does nothing, either.
+        let state = stat.map(|stat| stat.rsplit(") ").next().map(|rest| rest.starts_with('T')));
+        state.ok().flatten().unwrap_or(true)
+    })
+}
+
+/// Lets a process go on that was frozen.
+pub fn thaw(process: u32) {
+    signal(process, "CONT");
 }
 
 /// A server process. Killed when dropped.
@@ -207,14 +236,14 @@ impl Server {
         self.child.id()
     }
 
-    /// Stops it: it keeps its connections, and does nothing until it is thawed.
+    /// Stops it: from now on it keeps its connections, and does nothing until it is thawed.
     pub fn freeze(&self) {
-        signal(self.child.id(), "STOP");
+        freeze(self.child.id());
     }
 
     /// Lets it go on.
     pub fn thaw(&self) {
-        signal(self.child.id(), "CONT");
+        thaw(self.child.id());
     }
 
     /// Ends it at once, without any chance to say goodbye.

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use crate::ports::lasting_address;
-use crate::processes::signal;
+use crate::processes;
 
 /// How much of a log is printed.
 const LINES: usize = 20;
@@ -92,18 +92,13 @@ impl Member {
     }
 
     pub(super) fn freeze(&mut self) {
-        self.signal("STOP");
+        processes::freeze(self.process.as_ref().map(Child::id).unwrap());
         self.is_frozen = true;
     }
 
     pub(super) fn thaw(&mut self) {
-        self.signal("CONT");
+        processes::thaw(self.process.as_ref().map(Child::id).unwrap());
         self.is_frozen = false;
-    }
-
-    fn signal(&self, name: &str) {
-        let process = self.process.as_ref().map(Child::id);
-        signal(process.unwrap(), name);
     }
 
     pub(super) fn runs(&self) -> bool {

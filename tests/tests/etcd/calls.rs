@@ -11,7 +11,7 @@ use doorward_tests::processes::PATIENCE;
 use doorward_tests::proxy::{Direction, Flow, Proxy};
 use futures_util::future::join_all;
 
-use crate::{beginning_at, get, get_at_last, impatient};
+use crate::{beginning_at, connected_to, get, get_at_last, impatient};
 
 #[tokio::test]
 async fn an_endpoint_that_fails_is_left_for_the_next_one_and_that_is_kept() {
@@ -55,8 +55,7 @@ async fn members_that_are_frozen_or_dead_are_left_for_one_that_works() {
     etcd.put("/a", "1").await;
     let config = impatient(etcd.config());
     let frozen = etcd.leader().await;
-    let mut connection = beginning_at(&config, etcd.address(frozen));
-    get_at_last(&mut connection, "/a").await;
+    let mut connection = connected_to(&config, etcd.address(frozen)).await;
     etcd.freeze(frozen);
     get(&mut connection, "/a").await.unwrap_err();
     let value = get_at_last(&mut connection, "/a").await;
@@ -66,8 +65,7 @@ async fn members_that_are_frozen_or_dead_are_left_for_one_that_works() {
     etcd.settled().await;
 
     let dead = etcd.leader().await;
-    let mut connection = beginning_at(&config, etcd.address(dead));
-    get_at_last(&mut connection, "/a").await;
+    let mut connection = connected_to(&config, etcd.address(dead)).await;
     etcd.kill(dead);
     get(&mut connection, "/a").await.unwrap_err();
     let value = get_at_last(&mut connection, "/a").await;

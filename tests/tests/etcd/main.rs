@@ -32,6 +32,17 @@ fn beginning_at(config: &Arc<Config>, address: &str) -> Connection {
     suitable.next().unwrap()
 }
 
+/// A connection to an endpoint that has answered. A busy one may be left before it does.
+async fn connected_to(config: &Arc<Config>, address: &str) -> Connection {
+    loop {
+        let mut connection = beginning_at(config, address);
+        get_at_last(&mut connection, "/a").await;
+        if connection.endpoint().ends_with(address) {
+            return connection;
+        }
+    }
+}
+
 /// Reads a key. However etcd is, this ends.
 async fn get(connection: &mut Connection, key: &str) -> Result<Option<String>, Error> {
     let key = key.to_owned();
