@@ -281,6 +281,24 @@ impl Candidates {
     }
 }
 
+impl Candidates {
+    /// Waits until a new master has learned and divided. Meanwhile nobody ever had less than before,
+    /// never was more in use than there is, and never were there two masters.
+    pub async fn assert_kept(&mut self, master: usize, crowd: &Crowd, watcher: &Watcher) {
+        let master = &mut self.list[master];
+        until("the successor has learned", async || {
+            let status = master.status();
+            let resources = status["resources"].as_array().unwrap();
+            let mut shared = resources.iter().filter(|it| it["resource_id"] == SHARED);
+            shared.any(|it| it["learning_remaining_ms"] == 0)
+        })
+        .await;
+        until_fair(crowd, "divided by the successor").await;
+        assert_kept(crowd, watcher, "after a failover");
+        crowd.mark();
+    }
+}
+
 /// Waits until everybody has what is fair.
 pub async fn until_fair(crowd: &Crowd, when: &str) {
     let fair = crowd.fair(CAPACITY, |_| true);

@@ -418,4 +418,3 @@ async fn watch(
         tokio::time::sleep(PAUSE).await;
     }
 }
-

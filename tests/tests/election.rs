@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use doorward_tests::candidates::{
-    Candidates, FAILOVER, GRANULARITY, Setup, TTL, WATCHED, assert_kept, until_fair,
+    Candidates, FAILOVER, GRANULARITY, Setup, TTL, WATCHED, assert_kept,
 };
 use doorward_tests::etcd::Etcd;
 use doorward_tests::probe::{Answer, Heard, Record, Shows};
@@ -45,9 +45,7 @@ async fn a_killed_master_is_succeeded_within_a_ttl_and_a_second() {
         assert!(took < FAILOVER + GRANULARITY, "{took:?}");
         assert_confirms(&candidates, grant.server, "holder").await;
         candidates.list[master].start();
-        until_fair(&crowd, "divided by the successor").await;
-        assert_kept(&crowd, &watcher, "after a kill");
-        crowd.mark();
+        candidates.assert_kept(grant.server, &crowd, &watcher).await;
     }
 }
 
@@ -68,9 +66,7 @@ async fn a_master_that_stops_is_succeeded_at_once() {
         assert!(took < Duration::from_secs(1), "{took:?}");
         candidates.list[master].terminate();
         candidates.list[master].start();
-        until_fair(&crowd, "divided by the successor").await;
-        assert_kept(&crowd, &watcher, "after a stop");
-        crowd.mark();
+        candidates.assert_kept(grant.server, &crowd, &watcher).await;
     }
     // The last one stops, and another one begins: it need not wait for anybody.
     let master = candidates.master().await;
@@ -130,8 +126,7 @@ async fn a_master_that_was_frozen_decides_nothing_when_it_goes_on() {
     candidates.list[master]
         .server()
         .wait_for_log("mastership could not be confirmed in time");
-    until_fair(&crowd, "divided by the successor").await;
-    assert_kept(&crowd, &watcher, "after a freeze");
+    candidates.assert_kept(grant.server, &crowd, &watcher).await;
 }
 
 /// The measure is measured: of answers that prove two masters, it says so.
@@ -148,7 +143,11 @@ async fn two_masters_are_noticed() {
     };
     let grant = |server, epoch, sent, received| heard(server, epoch, Shows::Grant, sent, received);
     for (what, heard, is_right) in [
-        ("one after the other", vec![grant(0, 1, 0, 5), grant(1, 2, 6, 9)], true),
+        (
+            "one after the other",
+            vec![grant(0, 1, 0, 5), grant(1, 2, 6, 9)],
+            true,
+        ),
         (
             "asked before, and long on its way",
             vec![grant(0, 1, 0, 50), grant(1, 2, 6, 9)],
@@ -184,7 +183,11 @@ async fn two_masters_are_noticed() {
             vec![grant(0, 1, 0, 5), grant(1, 2, 6, 9), grant(0, 3, 10, 12)],
             true,
         ),
-        ("two by one epoch", vec![grant(0, 1, 0, 5), grant(1, 1, 6, 9)], false),
+        (
+            "two by one epoch",
+            vec![grant(0, 1, 0, 5), grant(1, 1, 6, 9)],
+            false,
+        ),
     ] {
         let record = Record { heard };
         assert_eq!(record.check().is_ok(), is_right, "{what}");
