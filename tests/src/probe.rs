@@ -17,6 +17,7 @@
     reason = "a test that cannot go on says so"
 )]
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -285,6 +286,11 @@ impl Record {
             heard.shows == Shows::Grant && heard.received > after && Some(heard.server) != but
         });
         grants.min_by_key(|heard| heard.received).copied()
+    }
+
+    /// All epochs by which anybody took itself for the master.
+    pub fn epochs(&self) -> BTreeSet<u64> {
+        self.heard.iter().filter_map(|heard| heard.epoch).collect()
     }
 
     /// Whether anybody took itself for the master, asked after a moment.
