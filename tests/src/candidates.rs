@@ -64,8 +64,8 @@ resources:
 pub struct Setup {
     count: usize,
     has_ways: bool,
-    flags: Vec<String>,
     templates: Option<String>,
+    ttl: Duration,
 }
 
 impl Setup {
@@ -74,9 +74,16 @@ impl Setup {
         Self {
             count,
             has_ways: false,
-            flags: Vec::new(),
             templates: None,
+            ttl: TTL,
         }
+    }
+
+    /// With another TTL than [`TTL`].
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
     }
 
     /// Each has its own ways to etcd.
@@ -93,15 +100,8 @@ impl Setup {
         self
     }
 
-    /// One more flag for each.
-    #[must_use]
-    pub fn with_flag(mut self, flag: &str) -> Self {
-        self.flags.push(flag.to_owned());
-        self
-    }
-
-    /// Where they will be, and how they begin. None runs yet.
-    pub fn prepare(self, etcd: &Etcd) -> Candidates {
+    /// Starts them all.
+    pub fn start(self, etcd: &Etcd) -> Candidates {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("templates.yaml");
         fs::write(&file, TEMPLATES).unwrap();
@@ -120,8 +120,8 @@ impl Setup {
                     .collect::<Vec<_>>()
                     .join(","),
             };
-            let ttl = format!("{}s", TTL.as_secs());
-            let mut flags: Vec<String> = [
+            let ttl = format!("{}s", self.ttl.as_secs());
+            let flags = [
                 ("--etcd-endpoints", endpoints.as_str()),
                 ("--election-ttl", &ttl),
                 ("--refresh-floor", "20ms"),
@@ -132,7 +132,6 @@ impl Setup {
             .iter()
             .flat_map(|(flag, value)| [(*flag).to_owned(), (*value).to_owned()])
             .collect();
-            flags.extend(self.flags.iter().cloned());
             let address = lasting_address();
             list.push(Candidate {
                 probe: Probe::to(&address),
@@ -142,19 +141,11 @@ impl Setup {
                 ways,
             });
         }
+        list.iter_mut().for_each(Candidate::start);
         Candidates {
             list,
             _folder: folder,
         }
-    }
-
-    /// Starts them all.
-    pub fn start(self, etcd: &Etcd) -> Candidates {
-        let mut candidates = self.prepare(etcd);
-        for candidate in &mut candidates.list {
-            candidate.start();
-        }
-        candidates
     }
 }
 
@@ -187,6 +178,11 @@ impl Candidate {
     /// Kills it (SIGKILL).
     pub fn kill(&mut self) {
         self.server.take().unwrap().kill();
+    }
+
+    /// Waits until it has ended, whatever ended it.
+    pub fn reap(&mut self) {
+        self.server.take().unwrap().terminate();
     }
 
     /// Stops it as operators do (SIGTERM). It is done in order, and soon.

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use doorward_tests::candidates::{
-    Candidates, FAILOVER, GRANULARITY, Setup, TTL, assert_kept, until,
+    Candidate, Candidates, FAILOVER, GRANULARITY, Setup, TTL, assert_kept, until,
 };
 use doorward_tests::etcd::Etcd;
 use doorward_tests::proxy::{Direction, Flow, Proxy};
@@ -76,7 +76,7 @@ async fn members_of_etcd_die_freeze_and_come_back() {
     candidates.assert_kept(master, &crowd, &watcher).await;
 
     // Without any, nobody is the master once the last word of it is too old.
-    let told: Vec<_> = candidates.list.iter_mut().map(|it| logged(it)).collect();
+    let told: Vec<_> = candidates.list.iter_mut().map(logged).collect();
     etcd.kill_all();
     let killed = Instant::now();
     tokio::time::sleep_until(killed + TTL).await;
@@ -116,7 +116,7 @@ async fn members_of_etcd_die_freeze_and_come_back() {
 }
 
 /// How often it said that etcd is away, and that it is back.
-fn logged(candidate: &mut doorward_tests::candidates::Candidate) -> (usize, usize) {
+fn logged(candidate: &mut Candidate) -> (usize, usize) {
     let server = candidate.server();
     (server.logged(DOWN).len(), server.logged(UP).len())
 }

@@ -58,9 +58,22 @@ impl EtcdTemplates {
         // What stands there, and whether it is to be kept yet.
         let mut seen: Option<Option<Entry>> = None;
         let mut is_unkept = false;
+        let mut refused = None;
         loop {
             let Followed { view, problem, .. } = followed.borrow_and_update().clone();
-            if let Some(view) = view {
+            // That etcd is away, the election tells. This concerns the document: it is too large to be
+            // read, or may not be.
+            if let Some(problem @ Error::Refused { .. }) = &problem
+                && view.is_some()
+            {
+                if refused.as_ref() != Some(problem) {
+                    templates::refuse(&board, &metrics, problem.to_string());
+                    refused = Some(problem.clone());
+                }
+            } else if let Some(view) = view {
+                if refused.take().is_some() {
+                    seen = None;
+                }
                 let now = view.entries.get(self.keys.document()).cloned();
                 // Values count: an etcd that was set up anew has other ones at the same revisions.
                 let is_known = |seen: &Option<Entry>| match (seen, &now) {
