@@ -16,11 +16,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use doorward_tests::candidates::{
-    Candidates, FAILOVER, GRANULARITY, Setup, TTL, WATCHED, assert_kept,
+    Candidates, FAILOVER, GRANULARITY, Setup, TTL, WATCHED, assert_kept, until,
 };
 use doorward_tests::etcd::Etcd;
-use doorward_tests::probe::{Answer, Heard, Record, Shows};
-use doorward_tests::processes::{PATIENCE, signal};
+use doorward_tests::probe::{Answer, Heard, Record, Shows, Watcher};
+use doorward_tests::processes::signal;
 
 /// What a holder says it has is confirmed by a master that has just begun.
 async fn assert_confirms(candidates: &Candidates, master: usize, client: &str) {
@@ -192,5 +192,17 @@ async fn two_masters_are_noticed() {
         let record = Record { heard };
         assert_eq!(record.check().is_ok(), is_right, "{what}");
     }
-    assert!(PATIENCE > FAILOVER);
+}
+
+/// Masters of two nodes, as if they were of one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_real_masters_are_noticed() {
+    let etcds = [Etcd::start().await, Etcd::start().await];
+    let nodes = etcds.each_ref().map(|etcd| Setup::new(1).start(etcd));
+    let addresses: Vec<String> = nodes.iter().flat_map(Candidates::addresses).collect();
+    let watcher = Watcher::start(&addresses, WATCHED);
+    until("it is noticed", async || {
+        watcher.read(Record::check).is_err()
+    })
+    .await;
 }

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use doorward_tests::candidates::{FAILOVER, GRANULARITY, Setup, TTL, until};
 use doorward_tests::etcd::Etcd;
+use doorward_tests::probe::Record;
 use doorward_tests::proxy::{Direction, Flow, Proxy};
 
 /// A fault, and its name.
@@ -58,6 +59,11 @@ async fn cut_off(faults: &[Fault]) {
         master = grant.server;
     }
     watcher.assert_one_master("at the end");
+    let epochs = watcher.read(Record::epochs);
+    assert!(
+        epochs.len() > faults.len(),
+        "the record shows every mastership: {epochs:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

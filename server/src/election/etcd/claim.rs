@@ -191,3 +191,101 @@ pub(super) fn unsigned(revision: i64) -> u64 {
 pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use doorward_etcd::directory::Role;
+
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    fn claim() -> Claim {
+        Claim {
+            keys: NodeKeys::new("/p", "n"),
+            address: "here:1".to_owned(),
+            server: "ours".to_owned(),
+        }
+    }
+
+    fn entry(value: Vec<u8>, lease: i64) -> Entry {
+        Entry {
+            value,
+            create_revision: 5,
+            mod_revision: 5,
+            lease,
+            seen_at: Instant::now(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_is_taken_up_by_whom_it_was_created_for() {
+        let claim = claim();
+        let created = Created {
+            revision: 5,
+            epoch_offset: 2,
+        };
+        assert_eq!(created.epoch(), 7);
+        let ours = entry(claim.master(2), 9);
+        assert_eq!(claim.created_by_us(&ours), Some(created));
+        assert!(claim.is_intact(&ours, created, 9));
+        let other = Claim {
+            server: "theirs".to_owned(),
+            ..claim.clone()
+        };
+        let without_lease = Entry { lease: 0, ..ours };
+        assert!(!claim.is_intact(&without_lease, created, 9));
+        for value in [other.master(2), b"nonsense".to_vec()] {
+            let found = entry(value, 9);
+            assert_eq!(claim.created_by_us(&found), None);
+            assert!(!claim.is_intact(&found, created, 9));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_term_that_cannot_be_read_is_not_over() {
+        let claim = claim();
+        let mut view = View::default();
+        assert_eq!(claim.term_in_view(&view, TTL), None);
+        let nonsense = entry(b"nonsense".to_vec(), 0);
+        let seen_at = nonsense.seen_at;
+        view.entries.insert(claim.keys.term(), nonsense);
+        let (term, seen) = claim.term_in_view(&view, TTL).unwrap();
+        assert_eq!(
+            (term.resigned, term.length_ms, seen),
+            (false, 10_000, seen_at)
+        );
+    }
+
+    #[tokio::test]
+    async fn a_registration_is_mended_but_not_fought_over() {
+        let claim = claim();
+        let ours = Registration {
+            node: "n".to_owned(),
+            address: claim.address.clone(),
+            http_address: None,
+            server: claim.server.clone(),
+            role: Role::Root,
+            level: Some(0),
+            version: "1".to_owned(),
+        };
+        let theirs = Registration {
+            server: "theirs".to_owned(),
+            ..ours.clone()
+        };
+        let old = Registration {
+            level: None,
+            ..ours.clone()
+        };
+        for (value, lease, stands) in [
+            (json(&ours), 9, true),
+            (json(&ours), 0, false),
+            (json(&old), 9, false),
+            (json(&theirs), 4, true),
+            (b"nonsense".to_vec(), 9, false),
+        ] {
+            let found = entry(value, lease);
+            assert_eq!(claim.is_registered(&found, &ours, 9), stands, "{found:?}");
+        }
+    }
+}
