@@ -19,7 +19,7 @@ use doorward_etcd::directory::Role;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
@@ -165,7 +165,7 @@ pub struct Server {
     health: Health,
     election: Running,
     /// Brings the election's standings into force.
-    obeying: AbortHandle,
+    obeying: JoinSet<()>,
     grpc_address: SocketAddr,
     http_address: Option<SocketAddr>,
     shutdown_grace: Duration,
@@ -229,7 +229,8 @@ impl Server {
 
         let mut background = JoinSet::new();
         background.spawn(Arc::clone(&node).run_timer());
-        let obeying = background.spawn({
+        let mut obeying = JoinSet::new();
+        obeying.spawn({
             let node = Arc::clone(&node);
             async move {
                 while standings.changed().await.is_ok() {
@@ -361,8 +362,9 @@ impl Server {
         self.board.post_stopping();
         self.health.stop().await;
         if let Running::Etcd(_) = &self.election {
-            // Nothing is granted any more before anybody else can be master.
-            self.obeying.abort();
+            // Nothing is granted any more before anybody else can be master. It may be about to bring
+            // a standing into force: that must be over.
+            self.obeying.shutdown().await;
             obey(self.board.node(), &Standing::UNKNOWN);
             self.election.resign().await;
         }

@@ -98,7 +98,7 @@ pub enum Readiness {
     /// They can.
     Ready,
     /// They cannot, and why.
-    Unready(&'static str),
+    Unready(String),
 }
 
 impl Board {
@@ -199,12 +199,23 @@ impl Board {
     /// Whether requests can be served.
     pub fn readiness(&self) -> Readiness {
         if self.is_stopping() {
-            return Readiness::Unready("the server is shutting down");
+            return Readiness::Unready("the server is shutting down".to_owned());
         }
-        match self.node.read(|node, now| node.mastership(now).clone()) {
-            Mastership::Unknown => Readiness::Unready("no master of this node is known"),
-            Mastership::Master { .. } | Mastership::Follower { .. } => Readiness::Ready,
+        let (mastership, templates) = self
+            .node
+            .read(|node, now| (node.mastership(now).clone(), node.templates().len()));
+        if mastership != Mastership::Unknown {
+            return Readiness::Ready;
         }
+        let mut why = "no master of this node is known".to_owned();
+        let etcd = self.etcd_contact().and_then(|contact| contact.problem);
+        // Without any it does not stand for election.
+        let templates = self.templates_news().problem.filter(|_| templates == 0);
+        for problem in [etcd, templates].into_iter().flatten() {
+            why.push_str("; ");
+            why.push_str(&problem);
+        }
+        Readiness::Unready(why)
     }
 
     /// The state of everything now.

@@ -201,6 +201,11 @@ impl Crowd {
 
     /// Somebody joins at a server: impatient, so that it is back soon after its server is.
     pub fn join(&mut self, address: &str, wants: f64, mode: Mode) {
+        self.join_any(&[address.to_owned()], wants, mode);
+    }
+
+    /// Somebody joins at the servers of a node.
+    pub fn join_any(&mut self, addresses: &[String], wants: f64, mode: Mode) {
         let index = self.members.len();
         self.ledger.book().entries.push(Entry::default());
         let config = Config {
@@ -209,10 +214,10 @@ impl Crowd {
                 cap: Duration::from_millis(400),
             },
             early_gap: Duration::from_millis(60),
-            ..Config::default()
+            timeout: Duration::from_secs(1),
         };
         let client = Client::builder(format!("client-{index}"))
-            .address(address)
+            .addresses(addresses)
             .config(config)
             .hooks(Arc::new(Clerk {
                 ledger: Arc::clone(&self.ledger),

@@ -12,7 +12,19 @@ use crate::error::Error;
 use crate::follow::{Entry, View};
 use crate::layout::NodeKeys;
 
-/// What stands under a node's master key.
+/// What stands under a node's master key, in full.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MasterKey {
+    /// Who is the master.
+    #[serde(flatten)]
+    pub master: Master,
+    /// Its epoch is the revision at which the key came to be, and this. Not 0 only after etcd was set
+    /// up anew, or restored from a backup: its revisions go back then, and epochs must not.
+    #[serde(default)]
+    pub epoch_offset: u64,
+}
+
+/// Who is the master of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Master {
     /// Where it is, `host:port`.
@@ -25,7 +37,7 @@ pub struct Master {
 /// the mastership is over, so that a successor knows until when its predecessor may believe in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Term {
-    /// The epoch: the revision at which the master key came to be.
+    /// The epoch: see [`MasterKey::epoch_offset`].
     pub epoch: u64,
     /// Where the master is.
     pub address: String,
@@ -96,8 +108,12 @@ impl Servers {
     /// Reads what stands under a node's keys. What makes no sense is passed over: it is not ours.
     pub fn of_view(keys: &NodeKeys, view: &View) -> Self {
         let master = view.entries.get(&keys.master()).and_then(|entry| {
-            let epoch = u64::try_from(entry.create_revision).ok()?;
-            Some((parse(entry)?, epoch))
+            let created = u64::try_from(entry.create_revision).ok()?;
+            let MasterKey {
+                master,
+                epoch_offset,
+            } = parse(entry)?;
+            Some((master, created.saturating_add(epoch_offset)))
         });
         let prefix = keys.servers();
         let registered = view

@@ -38,6 +38,14 @@ pub fn may_begin(last: Option<(&Term, Instant)>, own_server: &str, won: Instant)
     }
 }
 
+/// What a candidate adds to the revision at which it creates the master's key, to have its epoch:
+/// nothing, unless etcd has gone back, because it was set up anew or restored from a backup. Then
+/// its epoch is above the last one that is known all the same, so that clients believe it.
+/// `revision` is one at which etcd was before the key is created.
+pub fn epoch_offset(last: Option<&Term>, revision: u64) -> u64 {
+    last.map_or(0, |term| term.epoch.saturating_sub(revision))
+}
+
 /// The mastership as a candidate that is not the master sees it.
 pub fn seen_by_follower(servers: &Servers, own_address: &str) -> Mastership {
     match &servers.master {
@@ -114,6 +122,22 @@ mod tests {
         }
         // What the predecessor believes is over before.
         assert!(valid_until(seen, TTL) < may_begin(Some((&theirs, seen)), "ours", seen));
+    }
+
+    #[test]
+    fn epochs_go_on_although_revisions_go_back() {
+        let last = term("theirs", false);
+        for (last, revision, offset) in [
+            (None, 3, 0),
+            (Some(&last), 7, 0),
+            (Some(&last), 20, 0),
+            (Some(&last), 1, 6),
+        ] {
+            let found = epoch_offset(last, revision);
+            assert_eq!(found, offset, "{last:?} {revision}");
+            let epoch = revision + 1 + found;
+            assert!(last.is_none_or(|last| last.epoch < epoch), "{last:?}");
+        }
     }
 
     #[test]

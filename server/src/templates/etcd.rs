@@ -34,15 +34,6 @@ pub struct EtcdTemplates {
     able: watch::Sender<bool>,
 }
 
-/// What is known of the document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seen {
-    /// There is none.
-    Nothing,
-    /// It was written at that revision.
-    At(i64),
-}
-
 impl EtcdTemplates {
     /// Templates under a key.
     pub fn new(keys: TemplateKeys, etcd: Arc<Config>) -> Self {
@@ -64,51 +55,83 @@ impl EtcdTemplates {
         let range = Range::Key(self.keys.document().to_owned());
         let follow = Follow::start(Arc::clone(&self.etcd), range, LOOK);
         let mut followed = follow.receiver();
-        let mut seen = None;
+        // What stands there, and whether it is to be kept yet.
+        let mut seen: Option<Option<Entry>> = None;
+        let mut is_unkept = false;
+        let mut refused = None;
         loop {
             let Followed { view, problem, .. } = followed.borrow_and_update().clone();
-            if let Some(view) = view {
-                let entry = view.entries.get(self.keys.document());
-                let now = entry.map_or(Seen::Nothing, |entry| Seen::At(entry.mod_revision));
-                if seen.replace(now) != Some(now) {
-                    self.read(entry, &board, &metrics).await;
+            // That etcd is away, the election tells. This concerns the document: it is too large to be
+            // read, or may not be.
+            if let Some(problem @ Error::Refused { .. }) = &problem
+                && view.is_some()
+            {
+                if refused.as_ref() != Some(problem) {
+                    templates::refuse(&board, &metrics, problem.to_string());
+                    refused = Some(problem.clone());
+                }
+            } else if let Some(view) = view {
+                if refused.take().is_some() {
+                    seen = None;
+                }
+                let now = view.entries.get(self.keys.document()).cloned();
+                // Values count: an etcd that was set up anew has other ones at the same revisions.
+                let is_known = |seen: &Option<Entry>| match (seen, &now) {
+                    (Some(seen), Some(now)) => {
+                        seen.mod_revision == now.mod_revision && seen.value == now.value
+                    }
+                    (seen, now) => seen.is_none() && now.is_none(),
+                };
+                if !seen.as_ref().is_some_and(is_known) {
+                    is_unkept = self.read(now.as_ref(), &board, &metrics).await;
+                    seen = Some(now);
+                }
+                if is_unkept && let Some(Some(entry)) = &seen {
+                    is_unkept = !self.keep(entry).await;
                 }
             } else if let Some(problem) = problem {
                 board.post_templates(Some(problem.to_string()));
             }
-            if followed.changed().await.is_err() {
-                // It ends with the process only.
-                return std::future::pending().await;
+            let again = async {
+                if is_unkept {
+                    tokio::time::sleep(RETRY).await;
+                } else {
+                    std::future::pending().await
+                }
+            };
+            tokio::select! {
+                changed = followed.changed() => if changed.is_err() {
+                    // It ends with the process only.
+                    return std::future::pending().await;
+                },
+                () = again => {}
             }
         }
     }
 
-    /// There is another document, or none any more.
-    async fn read(&self, entry: Option<&Entry>, board: &Board, metrics: &Metrics) {
+    /// There is another document, or none any more. Returns whether it is in force, and so to be kept.
+    async fn read(&self, entry: Option<&Entry>, board: &Board, metrics: &Metrics) -> bool {
         let key = self.keys.document();
         let read = match entry {
-            Some(entry) => self.parse(&entry.value, key).map(|it| (it, entry)),
+            Some(entry) => parse(entry.value.clone(), key).await,
             None => Err(format!(
                 "the key {key} does not exist in etcd; write it with: doorward templates apply"
             )),
         };
         match read {
-            Ok((templates, entry)) => {
+            Ok(templates) => {
                 templates::apply(board, metrics, templates);
                 self.able.send_replace(true);
-                self.keep(entry).await;
+                true
             }
             Err(problem) => {
                 templates::refuse(board, metrics, problem.clone());
                 if !*self.able.borrow() {
                     self.fall_back(board, metrics, problem).await;
                 }
+                false
             }
         }
-    }
-
-    fn parse(&self, document: &[u8], key: &str) -> Result<Templates, String> {
-        parse_bytes(document, &format!("etcd:{key}")).map_err(|error| error.to_string())
     }
 
     /// Brings the last document into force that was, if there is one.
@@ -130,7 +153,11 @@ impl EtcdTemplates {
                 }
             }
         };
-        match found.map(|document| self.parse(&document, &key)) {
+        let parsed = match found {
+            Some(document) => Some(parse(document, &key).await),
+            None => None,
+        };
+        match parsed {
             Some(Ok(templates)) => {
                 templates::apply(board, metrics, templates);
                 // What is in force is not what the operator wrote last.
@@ -144,7 +171,8 @@ impl EtcdTemplates {
     }
 
     /// Keeps a document that is in force, for servers that start when its successor is not in order.
-    async fn keep(&self, entry: &Entry) {
+    /// Returns whether that is done with.
+    async fn keep(&self, entry: &Entry) -> bool {
         let (document, revision) = (self.keys.document().to_owned(), entry.mod_revision);
         let put = TxnOp::put(self.keys.good(), entry.value.clone(), None);
         let txn = Txn::new()
@@ -161,14 +189,25 @@ impl EtcdTemplates {
                 })
                 .await;
             match kept {
-                Ok(_) => return,
+                Ok(_) => return true,
                 Err(Error::Unreachable { .. }) => attempts -= 1,
                 Err(error) => {
                     warn!(%error, "the templates cannot be kept for a restart");
-                    return;
+                    return true;
                 }
             }
         }
-        debug!("the templates are not kept for a restart: another candidate may have");
+        debug!("the templates are not kept for a restart yet");
+        false
+    }
+}
+
+/// Large documents take time, in which the election must go on.
+async fn parse(document: Vec<u8>, key: &str) -> Result<Templates, String> {
+    let name = format!("etcd:{key}");
+    let parsing = tokio::task::spawn_blocking(move || parse_bytes(&document, &name));
+    match parsing.await {
+        Ok(parsed) => parsed.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
     }
 }

@@ -1,0 +1,426 @@
+//! Questions to single servers, and the proof that two of them never decide at the same time.
+//!
+//! A [`Watcher`] asks every candidate of a node again and again, on connections of its own: who is
+//! the master, then for capacity, and who is the master again. A grant between two answers that
+//! name the same epoch is of that epoch. What each said, and when it was asked and when it answered,
+//! is kept in a [`Record`].
+//!
+//! **What can be proven from outside.** An answer was decided at some time between the sending of its
+//! request and its arrival. So if a request was sent after an answer of a newer epoch had arrived, and
+//! is granted by an older one, then the older master decided after the newer one had: a violation,
+//! whatever clocks say. The other way round nothing is proven: an answer may be long on its way. To
+//! say "I am the master" counts as a grant does, for a grant would be given at that moment.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on says so"
+)]
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use doorward_proto::doorman::capacity_client::CapacityClient;
+use doorward_proto::doorman::{
+    DiscoveryRequest, GetCapacityRequest, GetServerCapacityRequest, GetServerCapacityResponse,
+    Lease, Mastership, PriorityBandAggregate, ResourceRequest, ServerCapacityResourceRequest,
+};
+use doorward_proto::doorward::v1::capacity_stream_client::CapacityStreamClient;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+use tonic::transport::{Channel, Endpoint};
+
+use crate::processes::PATIENCE;
+
+/// Who is the master, as a server says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discovered {
+    /// Whether it is that server.
+    pub is_master: bool,
+    /// Where the master is.
+    pub master: Option<String>,
+    /// Its epoch.
+    pub epoch: Option<u64>,
+}
+
+/// What a server answers to a request for capacity.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// It decided: so much of the resource. None: it refused.
+    Grant(Option<f64>),
+    /// Another one is to be asked, if it is known.
+    NotMaster(Option<String>),
+}
+
+impl Answer {
+    /// Whether the server took itself for the master.
+    pub fn is_grant(&self) -> bool {
+        matches!(self, Self::Grant(_))
+    }
+}
+
+/// A connection to one server, which is made again when it breaks. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    channel: Channel,
+    client: CapacityClient<Channel>,
+}
+
+impl Probe {
+    /// To a server, `host:port`.
+    pub fn to(address: &str) -> Self {
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+        let endpoint = endpoint
+            .connect_timeout(Duration::from_secs(1))
+            .timeout(PATIENCE);
+        let channel = endpoint.connect_lazy();
+        Self {
+            client: CapacityClient::new(channel.clone()),
+            channel,
+        }
+    }
+
+    /// Asks who is the master.
+    ///
+    /// # Errors
+    ///
+    /// If there is no answer.
+    pub async fn discover(&self) -> Result<Discovered, tonic::Status> {
+        let answer = self.client.clone().discovery(DiscoveryRequest {}).await?;
+        let answer = answer.into_inner();
+        let Mastership {
+            master_address,
+            epoch,
+        } = answer.mastership;
+        Ok(Discovered {
+            is_master: answer.is_master,
+            master: master_address.filter(|address| !address.is_empty()),
+            epoch,
+        })
+    }
+
+    /// Asks for capacity, as a client that says what it has.
+    ///
+    /// # Errors
+    ///
+    /// If there is no answer.
+    pub async fn ask(
+        &self,
+        client: &str,
+        resource: &str,
+        wants: f64,
+        has: Option<f64>,
+    ) -> Result<Answer, tonic::Status> {
+        let request = GetCapacityRequest {
+            client_id: client.to_owned(),
+            resource: vec![ResourceRequest {
+                resource_id: resource.to_owned(),
+                priority: 0,
+                has: has.map(lease),
+                wants,
+            }],
+            sequence: None,
+        };
+        let answer = self.client.clone().get_capacity(request).await?;
+        let answer = answer.into_inner();
+        let granted = answer.response.first().map(|given| given.gets.capacity);
+        Ok(read(answer.mastership, granted))
+    }
+
+    /// Opens the stream of a child server, and sends its first message on it.
+    pub async fn stream(&self, child: &str, resource: &str) -> Child {
+        let (messages, outgoing) = mpsc::channel(1_000);
+        let request = GetServerCapacityRequest {
+            server_id: child.to_owned(),
+            resource: vec![ServerCapacityResourceRequest {
+                resource_id: resource.to_owned(),
+                wants: vec![PriorityBandAggregate {
+                    num_clients: 1,
+                    wants: 1.0,
+                    ..PriorityBandAggregate::default()
+                }],
+                ..ServerCapacityResourceRequest::default()
+            }],
+            ..GetServerCapacityRequest::default()
+        };
+        messages.send(request.clone()).await.unwrap();
+        let mut client = CapacityStreamClient::new(self.channel.clone());
+        let answers = client.stream_server_capacity(ReceiverStream::new(outgoing));
+        Child {
+            request,
+            messages,
+            answers: answers.await.unwrap().into_inner(),
+        }
+    }
+}
+
+/// A child server on a stream.
+#[derive(Debug)]
+pub struct Child {
+    request: GetServerCapacityRequest,
+    messages: mpsc::Sender<GetServerCapacityRequest>,
+    answers: Streaming<GetServerCapacityResponse>,
+}
+
+impl Child {
+    /// Sends its request again.
+    pub async fn send(&self) {
+        self.messages.send(self.request.clone()).await.unwrap();
+    }
+
+    /// What it is told next. None: the stream is over.
+    pub async fn next(&mut self) -> Option<Answer> {
+        let answer = tokio::time::timeout(PATIENCE, self.answers.message());
+        let answer = answer.await.unwrap().ok().flatten()?;
+        let granted = answer.response.first().map(|given| given.gets.capacity);
+        Some(read(answer.mastership, granted))
+    }
+}
+
+/// A lease that a holder has for a while yet.
+fn lease(capacity: f64) -> Lease {
+    Lease {
+        expiry_time: 0,
+        refresh_interval: 1,
+        capacity,
+        expires_in_ms: Some(5_000),
+        refresh_in_ms: None,
+    }
+}
+
+fn read(mastership: Option<Mastership>, granted: Option<f64>) -> Answer {
+    match mastership {
+        Some(mastership) => {
+            Answer::NotMaster(mastership.master_address.filter(|it| !it.is_empty()))
+        }
+        None => Answer::Grant(granted),
+    }
+}
+
+/// What an answer shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// It said that it is the master.
+    Claim,
+    /// It granted.
+    Grant,
+    /// It sent elsewhere.
+    NotMaster,
+}
+
+/// An answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Heard {
+    /// The number of the server.
+    pub server: usize,
+    /// By which mastership. None: by none, or it is not known.
+    pub epoch: Option<u64>,
+    /// What it shows.
+    pub shows: Shows,
+    /// When it was asked.
+    pub sent: Instant,
+    /// When the answer was there.
+    pub received: Instant,
+}
+
+impl fmt::Debug for Heard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            server,
+            epoch,
+            shows,
+            ..
+        } = self;
+        let (sent, received) = (self.sent.elapsed(), self.received.elapsed());
+        write!(
+            f,
+            "{shows:?} of {server} by {epoch:?}, asked {sent:.3?} and received {received:.3?} ago"
+        )
+    }
+}
+
+/// All answers, in the order in which they came.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// Only by whom they came may they be out of order.
+    pub heard: Vec<Heard>,
+}
+
+impl Record {
+    /// Whether nothing proves that two masters decided at the same time.
+    ///
+    /// # Errors
+    ///
+    /// What proves it.
+    pub fn check(&self) -> Result<(), String> {
+        let by_master = |heard: &&Heard| heard.shows != Shows::NotMaster && heard.epoch.is_some();
+        let mut by_arrival: Vec<&Heard> = self.heard.iter().filter(by_master).collect();
+        let mut by_question = by_arrival.clone();
+        by_arrival.sort_by_key(|heard| heard.received);
+        by_question.sort_by_key(|heard| heard.sent);
+        let mut arrived = by_arrival.into_iter().peekable();
+        let mut newest: Option<&Heard> = None;
+        for heard in by_question {
+            while let Some(before) = arrived.next_if(|it| it.received <= heard.sent) {
+                newest = newest.max_by_epoch(before);
+            }
+            let Some(newest) = newest else { continue };
+            if heard.epoch < newest.epoch {
+                return Err(format!("{heard:?}, and before it: {newest:?}"));
+            }
+            if heard.epoch == newest.epoch && heard.server != newest.server {
+                return Err(format!("{heard:?}, and by the same epoch: {newest:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The first grant that arrived after a moment, by anybody but one.
+    pub fn first_grant(&self, after: Instant, but: Option<usize>) -> Option<Heard> {
+        let grants = self.heard.iter().filter(|heard| {
+            heard.shows == Shows::Grant && heard.received > after && Some(heard.server) != but
+        });
+        grants.min_by_key(|heard| heard.received).copied()
+    }
+
+    /// All epochs by which anybody took itself for the master.
+    pub fn epochs(&self) -> BTreeSet<u64> {
+        self.heard.iter().filter_map(|heard| heard.epoch).collect()
+    }
+
+    /// Whether anybody took itself for the master, asked after a moment.
+    pub fn master_since(&self, after: Instant) -> Option<Heard> {
+        let mut heard = self.heard.iter();
+        heard
+            .find(|heard| heard.shows != Shows::NotMaster && heard.sent > after)
+            .copied()
+    }
+}
+
+trait MaxByEpoch<'a> {
+    fn max_by_epoch(self, other: &'a Heard) -> Self;
+}
+
+impl<'a> MaxByEpoch<'a> for Option<&'a Heard> {
+    fn max_by_epoch(self, other: &'a Heard) -> Self {
+        self.filter(|newest| newest.epoch >= other.epoch)
+            .or(Some(other))
+    }
+}
+
+/// Asks all servers of a node until it is dropped.
+#[derive(Debug)]
+pub struct Watcher {
+    record: Arc<Mutex<Record>>,
+    _asking: JoinSet<()>,
+}
+
+/// How long the watcher waits between two questions to a server.
+const PAUSE: Duration = Duration::from_millis(3);
+
+impl Watcher {
+    /// Begins to ask for a resource.
+    pub fn start(addresses: &[String], resource: &'static str) -> Self {
+        let record = Arc::<Mutex<Record>>::default();
+        let mut asking = JoinSet::new();
+        for (server, address) in addresses.iter().enumerate() {
+            let (probe, record) = (Probe::to(address), Arc::clone(&record));
+            asking.spawn(async move {
+                loop {
+                    // A server that is not there is asked again.
+                    let _ = watch(server, &probe, resource, &record).await;
+                    tokio::time::sleep(PAUSE).await;
+                }
+            });
+        }
+        Self {
+            record,
+            _asking: asking,
+        }
+    }
+
+    /// Looks at what was heard so far.
+    pub fn read<T>(&self, look: impl FnOnce(&Record) -> T) -> T {
+        look(&locked(&self.record))
+    }
+
+    /// Fails if two masters have decided at the same time.
+    pub fn assert_one_master(&self, when: &str) {
+        if let Err(proof) = self.read(Record::check) {
+            panic!("{when}, two masters: {proof}");
+        }
+    }
+
+    /// Waits for a grant that was heard after a moment, by anybody but one.
+    pub async fn grant(&self, after: Instant, but: Option<usize>) -> Heard {
+        let mut looks = tokio::time::interval(Duration::from_millis(10));
+        loop {
+            looks.tick().await;
+            if let Some(grant) = self.read(|record| record.first_grant(after, but)) {
+                return grant;
+            }
+            assert!(after.elapsed() < PATIENCE, "nobody grants");
+        }
+    }
+}
+
+fn locked(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
+    record.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Asks a server until it does not answer.
+async fn watch(
+    server: usize,
+    probe: &Probe,
+    resource: &str,
+    record: &Mutex<Record>,
+) -> Result<(), tonic::Status> {
+    let client = format!("watcher-{server}");
+    let (mut granted, mut before) = (None::<Heard>, None);
+    loop {
+        let sent = Instant::now();
+        let discovered = probe.discover().await?;
+        let epoch = discovered.epoch.filter(|_| discovered.is_master);
+        let heard = Heard {
+            server,
+            epoch,
+            shows: if discovered.is_master {
+                Shows::Claim
+            } else {
+                Shows::NotMaster
+            },
+            sent,
+            received: Instant::now(),
+        };
+        if let Some(granted) = granted.take() {
+            // A mastership that is the same before and after was the same in between, and one that
+            // had gone afterwards was that of before.
+            let epoch = before.filter(|_| epoch.is_none() || epoch == before);
+            locked(record).heard.push(Heard { epoch, ..granted });
+        }
+        locked(record).heard.push(heard);
+        before = epoch;
+        let sent = Instant::now();
+        let answer = probe.ask(&client, resource, 1.0, Some(1.0)).await?;
+        let (shows, received) = (Shows::Grant, Instant::now());
+        let heard = Heard {
+            server,
+            epoch: None,
+            shows,
+            sent,
+            received,
+        };
+        if answer.is_grant() {
+            granted = Some(heard);
+        } else {
+            let shows = Shows::NotMaster;
+            locked(record).heard.push(Heard { shows, ..heard });
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}

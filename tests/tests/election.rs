@@ -1,0 +1,208 @@
+//! Candidates that die, stop, freeze and are cut off: two of them never decide at the same time, and
+//! their clients keep what they have.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use doorward_tests::candidates::{
+    Candidates, FAILOVER, GRANULARITY, Setup, TTL, WATCHED, assert_kept, until,
+};
+use doorward_tests::etcd::Etcd;
+use doorward_tests::probe::{Answer, Heard, Record, Shows, Watcher};
+use doorward_tests::processes::signal;
+
+/// What a holder says it has is confirmed by a master that has just begun.
+async fn assert_confirms(candidates: &Candidates, master: usize, client: &str) {
+    let probe = &candidates.list[master].probe;
+    let answer = probe.ask(client, WATCHED, 7.0, Some(7.0)).await.unwrap();
+    assert_eq!(answer, Answer::Grant(Some(7.0)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_master_is_succeeded_within_a_ttl_and_a_second() {
+    let etcd = Etcd::start().await;
+    let mut candidates = Setup::new(3).start(&etcd);
+    let watcher = candidates.watch();
+    let crowd = candidates.crowd().await;
+    for round in 0..2 {
+        let master = candidates.master().await;
+        candidates.list[master].kill();
+        let killed = Instant::now();
+        let grant = watcher.grant(killed, Some(master)).await;
+        let took = grant.received - killed;
+        println!("round {round}: succeeded after {took:.2?}");
+        assert!(took < FAILOVER + GRANULARITY, "{took:?}");
+        assert_confirms(&candidates, grant.server, "holder").await;
+        candidates.list[master].start();
+        candidates.assert_kept(grant.server, &crowd, &watcher).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_stops_is_succeeded_at_once() {
+    let etcd = Etcd::start().await;
+    let mut candidates = Setup::new(2).start(&etcd);
+    let watcher = candidates.watch();
+    let crowd = candidates.crowd().await;
+    for _ in 0..2 {
+        let master = candidates.master().await;
+        let process = candidates.list[master].server().process();
+        signal(process, "TERM");
+        let stopped = Instant::now();
+        let grant = watcher.grant(stopped, Some(master)).await;
+        let took = grant.received - stopped;
+        println!("succeeded after {took:.2?}");
+        assert!(took < Duration::from_secs(1), "{took:?}");
+        candidates.list[master].terminate();
+        candidates.list[master].start();
+        candidates.assert_kept(grant.server, &crowd, &watcher).await;
+    }
+    // The last one stops, and another one begins: it need not wait for anybody.
+    let master = candidates.master().await;
+    candidates.list[1 - master].terminate();
+    candidates.list[master].terminate();
+    assert_eq!(etcd.keys("/doorward").await, ["/doorward/nodes/root/term"]);
+    let began = Instant::now();
+    candidates.list[master].start();
+    let grant = watcher.grant(began, None).await;
+    assert!(grant.received - began < TTL, "{:?}", began.elapsed());
+    assert_kept(&crowd, &watcher, "after all were stopped");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_was_frozen_decides_nothing_when_it_goes_on() {
+    let etcd = Etcd::start().await;
+    let mut candidates = Setup::new(2).start(&etcd);
+    let watcher = candidates.watch();
+    let crowd = candidates.crowd().await;
+    let master = candidates.master().await;
+    let frozen = candidates.list[master].probe.clone();
+    let mut child = frozen.stream("child", WATCHED).await;
+    assert!(child.next().await.unwrap().is_grant());
+
+    candidates.list[master].server().freeze();
+    let froze = Instant::now();
+    // They wait in its sockets: calls, and messages of a child server.
+    let mut calls = JoinSet::new();
+    for number in 0..100 {
+        let frozen = frozen.clone();
+        calls.spawn(async move {
+            let client = format!("queued-{number}");
+            frozen.ask(&client, WATCHED, 1.0, None).await
+        });
+        child.send().await;
+    }
+    let grant = watcher.grant(froze, Some(master)).await;
+    println!("succeeded after {:.2?}", grant.received - froze);
+    assert!(grant.received - froze < FAILOVER + GRANULARITY);
+    candidates.list[master].server().thaw();
+    let thawed = Instant::now();
+    while let Some(answer) = calls.join_next().await {
+        let answer = answer.unwrap().unwrap();
+        assert!(!answer.is_grant(), "{answer:?}");
+    }
+    let mut told = 0;
+    while let Some(answer) = child.next().await {
+        assert!(!answer.is_grant(), "{answer:?}");
+        told += 1;
+    }
+    assert!(told <= 1, "a stream ends when it is said who is not master");
+    while thawed.elapsed() < TTL {
+        let answer = frozen.ask("after", WATCHED, 1.0, None).await.unwrap();
+        assert!(!answer.is_grant(), "{answer:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    candidates.list[master]
+        .server()
+        .wait_for_log("mastership could not be confirmed in time");
+    candidates.assert_kept(grant.server, &crowd, &watcher).await;
+}
+
+/// The measure is measured: of answers that prove two masters, it says so.
+#[tokio::test]
+async fn two_masters_are_noticed() {
+    let now = Instant::now();
+    let at = |ms| now + Duration::from_millis(ms);
+    let heard = |server, epoch, shows, sent, received| Heard {
+        server,
+        epoch: Some(epoch),
+        shows,
+        sent: at(sent),
+        received: at(received),
+    };
+    let grant = |server, epoch, sent, received| heard(server, epoch, Shows::Grant, sent, received);
+    for (what, heard, is_right) in [
+        (
+            "one after the other",
+            vec![grant(0, 1, 0, 5), grant(1, 2, 6, 9)],
+            true,
+        ),
+        (
+            "asked before, and long on its way",
+            vec![grant(0, 1, 0, 50), grant(1, 2, 6, 9)],
+            true,
+        ),
+        (
+            "asked while the answer of the newer one was on its way",
+            vec![grant(0, 1, 8, 20), grant(1, 2, 6, 9)],
+            true,
+        ),
+        (
+            "asked after the newer one has granted",
+            vec![grant(0, 1, 0, 5), grant(1, 2, 6, 9), grant(0, 1, 10, 12)],
+            false,
+        ),
+        (
+            "the record is in another order",
+            vec![grant(0, 1, 10, 12), grant(1, 2, 6, 9)],
+            false,
+        ),
+        (
+            "a claim is as bad as a grant",
+            vec![grant(1, 2, 6, 9), heard(0, 1, Shows::Claim, 10, 12)],
+            false,
+        ),
+        (
+            "who sends elsewhere is no master",
+            vec![grant(1, 2, 6, 9), heard(0, 1, Shows::NotMaster, 10, 12)],
+            true,
+        ),
+        (
+            "elected again",
+            vec![grant(0, 1, 0, 5), grant(1, 2, 6, 9), grant(0, 3, 10, 12)],
+            true,
+        ),
+        (
+            "two by one epoch",
+            vec![grant(0, 1, 0, 5), grant(1, 1, 6, 9)],
+            false,
+        ),
+    ] {
+        let record = Record { heard };
+        assert_eq!(record.check().is_ok(), is_right, "{what}");
+    }
+}
+
+/// Masters of two nodes, as if they were of one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_real_masters_are_noticed() {
+    let etcds = [Etcd::start().await, Etcd::start().await];
+    let nodes = etcds.each_ref().map(|etcd| Setup::new(1).start(etcd));
+    let addresses: Vec<String> = nodes.iter().flat_map(Candidates::addresses).collect();
+    let watcher = Watcher::start(&addresses, WATCHED);
+    until("it is noticed", async || {
+        watcher.read(Record::check).is_err()
+    })
+    .await;
+}

@@ -1,0 +1,116 @@
+//! A master that is cut off from etcd, but not from its clients: it steps down in time, whatever of
+//! the way still works, and is a candidate like any other when the way is back.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use doorward_tests::candidates::{FAILOVER, GRANULARITY, Setup, TTL, until};
+use doorward_tests::etcd::Etcd;
+use doorward_tests::probe::Record;
+use doorward_tests::proxy::{Direction, Flow, Proxy};
+
+/// A fault, and its name.
+type Fault = (&'static str, fn(&mut Proxy));
+
+/// Cuts off whoever is the master, in one way after the other. The one that was cut off before is the
+/// master then, so all that was cut off come back.
+async fn cut_off(faults: &[Fault]) {
+    let etcd = Etcd::start().await;
+    let mut candidates = Setup::new(2).with_ways().start(&etcd);
+    let watcher = candidates.watch();
+    let crowd = candidates.crowd().await;
+    let mut master = candidates.master().await;
+    for (what, fault) in faults {
+        println!("{what}");
+        candidates.list[master].change_ways(fault);
+        let cut = Instant::now();
+        let grant = watcher.grant(cut, Some(master)).await;
+        let took = grant.received - cut;
+        println!("succeeded after {took:.2?}");
+        // A renewal that was on its way may have arrived.
+        let late = GRANULARITY + TTL / 3;
+        assert!(took < FAILOVER + late, "{what}: {took:?}");
+        let discovered = candidates.list[master].probe.discover().await.unwrap();
+        assert!(!discovered.is_master, "{what}: {discovered:?}");
+        let server = candidates.list[master].server();
+        server.wait_for_log("etcd cannot be asked; trying on");
+        candidates.assert_kept(grant.server, &crowd, &watcher).await;
+
+        candidates.list[master].change_ways(Proxy::pass);
+        let successor = candidates.list[grant.server].address.clone();
+        let probe = candidates.list[master].probe.clone();
+        until("it knows the successor", async || {
+            let discovered = probe.discover().await.unwrap();
+            discovered.master.as_ref() == Some(&successor)
+        })
+        .await;
+        let server = candidates.list[master].server();
+        server.wait_for_log("etcd answers again");
+        master = grant.server;
+    }
+    watcher.assert_one_master("at the end");
+    let epochs = watcher.read(Record::epochs);
+    assert!(
+        epochs.len() > faults.len(),
+        "the record shows every mastership: {epochs:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_without_etcd_steps_down_in_time() {
+    cut_off(&[
+        ("nothing passes", Proxy::drop_all),
+        ("connections are refused", Proxy::refuse),
+        ("everything is late", |way| {
+            way.delay(Direction::Requests, Duration::from_millis(300));
+            way.delay(Direction::Answers, Duration::from_millis(300));
+        }),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_is_heard_but_does_not_hear_steps_down_in_time() {
+    cut_off(&[
+        ("answers are swallowed", |way| {
+            way.set(Direction::Answers, Flow::Drop);
+        }),
+        ("requests are swallowed", |way| {
+            way.set(Direction::Requests, Flow::Drop);
+        }),
+        ("answers are held", |way| {
+            way.set(Direction::Answers, Flow::Hold);
+        }),
+    ])
+    .await;
+}
+
+/// etcd has elected it, and the answer is lost: nobody else can be elected as long as it lives.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_was_elected_without_hearing_of_it_finds_out() {
+    const MASTER: &str = "/doorward/nodes/root/master";
+    let etcd = Etcd::start().await;
+    let mut candidates = Setup::new(1).with_ways().start(&etcd);
+    let watcher = candidates.watch();
+    candidates.master().await;
+    // What it asks arrives at once; what it is told comes after it has given up.
+    let late = |way: &mut Proxy| way.delay(Direction::Answers, TTL / 5);
+    candidates.list[0].change_ways(late);
+    etcd.delete(MASTER).await;
+    until("it is elected", async || etcd.get(MASTER).await.is_some()).await;
+    candidates.list[0].change_ways(Proxy::pass);
+    let back = Instant::now();
+    let grant = watcher.grant(back, None).await;
+    println!("granted after {:.2?}", grant.received - back);
+    watcher.assert_one_master("at the end");
+}

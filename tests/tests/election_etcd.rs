@@ -1,0 +1,290 @@
+//! What happens to etcd, and to what stands in it: masters come and go, never two at a time, and what
+//! was broken by hand mends itself.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::time::Duration;
+
+use etcd_client::GetResponse;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use doorward_tests::candidates::{
+    Candidate, Candidates, FAILOVER, GRANULARITY, Setup, TTL, assert_kept, until,
+};
+use doorward_tests::etcd::Etcd;
+use doorward_tests::proxy::{Direction, Flow, Proxy};
+
+const MASTER: &str = "/doorward/nodes/root/master";
+const TERM: &str = "/doorward/nodes/root/term";
+
+const DOWN: &str = "etcd cannot be asked; trying on";
+const UP: &str = "etcd answers again";
+
+/// Who is the master, and by which epoch.
+async fn mastership(candidates: &Candidates) -> (usize, u64) {
+    let master = candidates.master().await;
+    let discovered = candidates.list[master].probe.discover().await.unwrap();
+    (master, discovered.epoch.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_of_etcd_die_freeze_and_come_back() {
+    let mut etcd = Etcd::cluster(3).await;
+    let mut candidates = Setup::new(2).start(&etcd);
+    let watcher = candidates.watch();
+    let crowd = candidates.crowd().await;
+    let before = mastership(&candidates).await;
+
+    // A member that does not lead is no loss.
+    let member = etcd.follower().await;
+    etcd.kill(member);
+    tokio::time::sleep(TTL * 2).await;
+    assert_eq!(mastership(&candidates).await, before);
+    let claims = watcher.read(|record| record.epochs());
+    assert_eq!(claims.len(), 1, "{claims:?}");
+    etcd.restart_all().await;
+
+    // One that leads may cost the mastership, or not.
+    for freezes in [true, false] {
+        let member = etcd.leader().await;
+        if freezes {
+            etcd.freeze(member);
+        } else {
+            etcd.kill(member);
+        }
+        let gone = Instant::now();
+        tokio::time::sleep(TTL).await;
+        if freezes {
+            etcd.thaw(member);
+        } else {
+            etcd.restart_all().await;
+        }
+        tokio::time::sleep(TTL / 2).await;
+        let grant = watcher.grant(gone + TTL, None).await;
+        println!("a leader gone: {before:?}, and then {grant:?}");
+        watcher.assert_one_master("a leader of etcd gone and back");
+    }
+    let (master, _) = mastership(&candidates).await;
+    candidates.assert_kept(master, &crowd, &watcher).await;
+
+    // Without any, nobody is the master once the last word of it is too old.
+    let told: Vec<_> = candidates.list.iter_mut().map(logged).collect();
+    etcd.kill_all();
+    let killed = Instant::now();
+    tokio::time::sleep_until(killed + TTL).await;
+    let lapsed = Instant::now();
+    for candidate in &mut candidates.list {
+        until("it knows of no master", async || {
+            candidate.probe.discover().await.unwrap().epoch.is_none()
+        })
+        .await;
+        let ready = candidate.server().get("/readyz");
+        assert!(ready.starts_with("HTTP/1.0 503"), "{ready}");
+        assert!(
+            ready.contains("no master of this node is known; etcd at"),
+            "{ready}"
+        );
+        assert_eq!(candidate.metric("doorward_etcd_up"), 0.0);
+        let problem = &candidate.status()["etcd"]["problem"];
+        assert!(problem.is_string(), "{problem}");
+    }
+    tokio::time::sleep(TTL / 2).await;
+    let claim = watcher.read(|record| record.master_since(lapsed));
+    assert!(claim.is_none(), "nobody can be elected: {claim:?}");
+    etcd.restart_all().await;
+    let back = Instant::now();
+    let grant = watcher.grant(back, None).await;
+    println!("granted {:.2?} after etcd is back", grant.received - back);
+    for (candidate, (downs, ups)) in candidates.list.iter_mut().zip(told) {
+        candidate.server().wait_for_log(UP);
+        until("the metric shows it", async || {
+            candidate.metric("doorward_etcd_up") == 1.0
+        })
+        .await;
+        assert_eq!(logged(candidate), (downs + 1, ups + 1), "once is enough");
+    }
+    candidates.assert_kept(grant.server, &crowd, &watcher).await;
+}
+
+/// How often it said that etcd is away, and that it is back.
+fn logged(candidate: &mut Candidate) -> (usize, usize) {
+    let server = candidate.server();
+    (server.logged(DOWN).len(), server.logged(UP).len())
+}
+
+/// Reads a key, with all that etcd knows of it.
+async fn read(etcd: &Etcd, key: &str) -> GetResponse {
+    etcd.ask("get", async |client| client.get(key, None).await)
+        .await
+}
+
+/// Whether that stands there that candidates write.
+async fn is_in_order(etcd: &Etcd, key: &str) -> bool {
+    let value = etcd.get(key).await.unwrap_or_default();
+    serde_json::from_str::<Value>(&value).is_ok_and(|value| value["server"].is_string())
+}
+
+/// Waits until the node works: one is the master, all know it, and what stands in etcd is in order.
+async fn until_in_order(what: &str, etcd: &Etcd, candidates: &Candidates) {
+    let began = Instant::now();
+    until(what, async || {
+        let mut masters = Vec::new();
+        for candidate in &candidates.list {
+            masters.push(candidate.probe.discover().await.unwrap().master);
+        }
+        masters.dedup();
+        let knows = masters.len() == 1 && masters[0].is_some();
+        let mut in_order = knows;
+        for key in [MASTER.to_owned(), TERM.to_owned()]
+            .into_iter()
+            .chain(candidates.addresses().iter().map(|it| server_key(it)))
+        {
+            in_order = in_order && is_in_order(etcd, &key).await;
+        }
+        let leased = read(etcd, MASTER).await;
+        in_order && leased.kvs().iter().all(|kv| kv.lease() != 0)
+    })
+    .await;
+    println!("{what}: in order after {:.2?}", began.elapsed());
+}
+
+fn server_key(address: &str) -> String {
+    format!("/doorward/nodes/root/servers/{address}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_broken_by_hand_mends_itself() {
+    let etcd = Etcd::start().await;
+    let mut candidates = Setup::new(2).start(&etcd);
+    let watcher = candidates.watch();
+    let crowd = candidates.crowd().await;
+    until_in_order("at the start", &etcd, &candidates).await;
+
+    let (_, epoch) = mastership(&candidates).await;
+    etcd.delete(MASTER).await;
+    until_in_order("the key of the master is deleted", &etcd, &candidates).await;
+    let (_, next) = mastership(&candidates).await;
+    assert!(next > epoch, "another mastership: {epoch}, {next}");
+
+    let lease = read(&etcd, MASTER).await.kvs()[0].lease();
+    etcd.ask("revoke", async |client| client.lease_revoke(lease).await)
+        .await;
+    until_in_order("the lease is revoked", &etcd, &candidates).await;
+    let (master, epoch) = mastership(&candidates).await;
+    assert!(epoch > next, "another mastership: {next}, {epoch}");
+
+    // These cost nothing.
+    etcd.delete(TERM).await;
+    until_in_order("the term is deleted", &etcd, &candidates).await;
+    etcd.put(TERM, "nonsense").await;
+    until_in_order("the term is nonsense", &etcd, &candidates).await;
+    let address = candidates.list[master].address.clone();
+    etcd.put(&server_key(&address), "nonsense").await;
+    etcd.put(&server_key("nobody"), "nonsense").await;
+    until_in_order("a server is nonsense", &etcd, &candidates).await;
+    etcd.put(MASTER, "nonsense").await;
+    until_in_order("the key of the master is nonsense", &etcd, &candidates).await;
+    assert_eq!(mastership(&candidates).await, (master, epoch));
+
+    // A key without a lease would stay for ever when nobody mends it.
+    candidates.list[master].server().freeze();
+    let froze = Instant::now();
+    etcd.put(MASTER, "nonsense").await;
+    etcd.put(TERM, "nonsense").await;
+    let grant = watcher.grant(froze, Some(master)).await;
+    println!("succeeded after {:.2?}", grant.received - froze);
+    // Whoever it belongs to has a TTL to mend it, and who looks, looks every third of one.
+    assert!(grant.received - froze < TTL * 2 + TTL / 3 + GRANULARITY);
+    candidates.list[master].server().thaw();
+    until_in_order("nonsense of a dead master", &etcd, &candidates).await;
+    watcher.assert_one_master("at the end");
+    candidates.assert_kept(grant.server, &crowd, &watcher).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_etcd_that_is_set_up_anew_is_used_and_epochs_go_on() {
+    let mut etcd = Etcd::start().await;
+    // Its revisions go far, so that those of the next one are below.
+    for _ in 0..100 {
+        etcd.put("/other", "something").await;
+    }
+    let mut candidates = Setup::new(2).start(&etcd);
+    let watcher = candidates.watch();
+    let crowd = candidates.crowd().await;
+    let (_, before) = mastership(&candidates).await;
+    assert!(before > 100);
+    etcd.wipe().await;
+    until_in_order("set up anew", &etcd, &candidates).await;
+    let (master, epoch) = mastership(&candidates).await;
+    assert!(epoch > before, "{epoch} after {before}");
+    candidates.assert_kept(master, &crowd, &watcher).await;
+
+    // Those that come later go on from there.
+    candidates.list[master].terminate();
+    candidates.list[master].start();
+    let grant = watcher.grant(Instant::now(), Some(master)).await;
+    let (successor, next) = mastership(&candidates).await;
+    assert_eq!(successor, grant.server);
+    assert!(next > epoch, "{next} after {epoch}");
+    candidates.assert_kept(successor, &crowd, &watcher).await;
+}
+
+/// Writes a lot, and forgets it.
+async fn compact(etcd: &Etcd) {
+    for _ in 0..20 {
+        etcd.put("/doorward/nodes/root/servers/other", "nonsense")
+            .await;
+    }
+    etcd.compact().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_slept_through_a_compaction_follows_again() {
+    let etcd = Etcd::start().await;
+    let mut candidates = Setup::new(2).with_ways().start(&etcd);
+    let watcher = candidates.watch();
+    let crowd = candidates.crowd().await;
+
+    let master = candidates.master().await;
+    let other = 1 - master;
+    candidates.list[other].server().freeze();
+    compact(&etcd).await;
+    // Its own lease ends, too.
+    tokio::time::sleep(TTL + GRANULARITY).await;
+    compact(&etcd).await;
+    candidates.list[other].server().thaw();
+    until_in_order("a candidate was frozen", &etcd, &candidates).await;
+    candidates.list[master].kill();
+    let killed = Instant::now();
+    let grant = watcher.grant(killed, Some(master)).await;
+    assert!(grant.received - killed < FAILOVER + GRANULARITY);
+    candidates.list[master].start();
+    candidates.assert_kept(other, &crowd, &watcher).await;
+
+    // Now that one is the other one.
+    let cuts: [fn(&mut Proxy); 2] = [Proxy::drop_all, |way| {
+        way.set(Direction::Answers, Flow::Hold);
+    }];
+    for cut in cuts {
+        candidates.list[master].change_ways(cut);
+        candidates.list[master].server().wait_for_log(DOWN);
+        compact(&etcd).await;
+        candidates.list[master].change_ways(Proxy::pass);
+        candidates.list[master].server().wait_for_log(UP);
+    }
+    until_in_order("a candidate was cut off", &etcd, &candidates).await;
+    let stopped = Instant::now();
+    candidates.list[other].terminate();
+    let grant = watcher.grant(stopped, Some(other)).await;
+    assert!(grant.received - stopped < Duration::from_secs(1));
+    candidates.list[other].start();
+    assert_kept(&crowd, &watcher, "at the end");
+}

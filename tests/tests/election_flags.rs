@@ -1,0 +1,142 @@
+//! What was meant otherwise: a server that cannot use its flags says what is wrong and ends; one that
+//! cannot reach etcd stays, is not ready, and says why, for that may be mended without it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::fs;
+
+use serde_json::Value;
+
+use doorward_tests::candidates::until;
+use doorward_tests::etcd::{Etcd, PASSWORD, Setup};
+use doorward_tests::probe::Probe;
+use doorward_tests::processes::{Server, doorward_server, free_address, stderr};
+
+#[test]
+fn flags_that_cannot_be_meant_are_refused_and_why() {
+    let etcd = "--etcd-endpoints=127.0.0.1:2379";
+    for (flags, why) in [
+        (
+            &["--etcd-endpoints=https://127.0.0.1:2379"][..],
+            "give --etcd-ca",
+        ),
+        (&["--templates=etcd:/t"], "see --etcd-endpoints"),
+        (&["--templates=etcd://there/t", etcd], "give the key alone"),
+        (&[etcd, "--listen=0.0.0.0:6970"], "give --advertise"),
+        (&[etcd, "--listen=[::]:6970"], "give --advertise"),
+        (&[etcd, "--etcd-user=root"], "both, or neither"),
+        (&["--etcd-endpoints=ftp://here"], "give host:port"),
+        (&[etcd, "--election-ttl=1s"], "from 2s"),
+        (&[etcd, "--election-prefix=/"], "give a key"),
+    ] {
+        let output = doorward_server(flags);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {said}");
+        assert!(said.contains(why), "{flags:?}: {said}");
+    }
+}
+
+/// A server that looks for etcd there, and does not find it.
+fn lost(endpoint: &str, flags: &[&str]) -> Server {
+    let pages = ["--http-listen", "127.0.0.1:0", "--election-ttl=2s"];
+    Server::start(&[&pages[..], &["--etcd-endpoints", endpoint], flags].concat())
+}
+
+/// It serves nobody, is not ready, and says why.
+async fn assert_says(server: &mut Server, why: &[&str]) {
+    let said = server.wait_for_log("etcd cannot be asked; trying on");
+    let discovered = Probe::to(&server.address).discover().await.unwrap();
+    assert!(
+        !discovered.is_master && discovered.master.is_none(),
+        "{discovered:?}"
+    );
+    let health = server.get("/healthz");
+    assert!(health.starts_with("HTTP/1.0 200"), "{health}");
+    let ready = server.get("/readyz");
+    assert!(ready.starts_with("HTTP/1.0 503"), "{ready}");
+    for why in why {
+        let problem = said["problem"].as_str().unwrap();
+        assert!(problem.contains(why), "{problem}");
+        assert!(ready.contains(why), "{ready}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_does_not_find_etcd_says_where_it_looked_and_finds_it_when_it_is_there() {
+    let mut etcd = Etcd::start().await;
+    etcd.kill(0);
+    let mut server = lost(&etcd.endpoint(0), &[]);
+    assert_says(&mut server, &[etcd.address(0), "refused"]).await;
+    let said = server.logged("etcd cannot be asked; trying on");
+    assert_eq!(said.len(), 1, "once is enough: {said:?}");
+    etcd.restart_all().await;
+    server.wait_for_log("this server is the master");
+    let ready = server.get("/readyz");
+    assert!(ready.starts_with("HTTP/1.0 200"), "{ready}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_finds_something_else_says_so() {
+    // A gRPC server, but no etcd; and one that speaks another language.
+    let mut other = Server::start(&["--http-listen", "127.0.0.1:0"]);
+    let pages = other.wait_for_log("status page at http://");
+    let pages = pages["message"].as_str().unwrap().to_owned();
+    let pages = pages.rsplit("//").next().unwrap().trim_end_matches('/');
+    for endpoint in [other.address.clone(), pages.to_owned(), free_address()] {
+        let mut server = lost(&endpoint, &[]);
+        assert_says(&mut server, &[&endpoint]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_refused_by_etcd_says_so_and_is_let_in_when_that_is_mended() {
+    let etcd = Setup::new(1).with_users().with_tls().start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let ca = file("ca.pem", &etcd.authority.certificate);
+    let password = file("password", "nobody knows");
+    let user = ["--etcd-ca", &ca, "--etcd-password-file", &password];
+
+    let mut stranger = lost(
+        &etcd.endpoint(0),
+        &[&user[..], &["--etcd-user=ann"]].concat(),
+    );
+    assert_says(&mut stranger, &["authentication failed"]).await;
+    // A user who may do nothing is let in, and may do nothing.
+    etcd.add_user("ann", "nobody knows").await;
+    until("it says what it may not", async || {
+        stranger.get("/readyz").contains("permission denied")
+    })
+    .await;
+    etcd.ask("grant", async |client| {
+        client.user_grant_role("ann", "root").await
+    })
+    .await;
+    stranger.wait_for_log("this server is the master");
+
+    // Nobody that it knows vouches for that etcd.
+    let other = Setup::new(1).with_tls().start().await;
+    let mut server = lost(&other.endpoint(0), &["--etcd-ca", &ca]);
+    assert_says(&mut server, &[other.address(0), "certificate"]).await;
+
+    fs::write(&password, PASSWORD).unwrap();
+    let mut server = lost(
+        &etcd.endpoint(0),
+        &[&user[..], &["--etcd-user=root"]].concat(),
+    );
+    let known = server.wait_for_log("another server is the master");
+    assert_eq!(
+        known["master_address"],
+        Value::from(stranger.address.clone())
+    );
+}

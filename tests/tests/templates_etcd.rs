@@ -1,0 +1,216 @@
+//! Templates in etcd, as the servers of a root follow them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use doorward_tests::candidates::{Candidates, Setup, TTL, WATCHED, until};
+use doorward_tests::etcd::{Etcd, Setup as EtcdSetup};
+use doorward_tests::probe::Answer;
+
+const KEY: &str = "/doorward/templates";
+const GOOD: &str = "/doorward/templates/good";
+const MASTER: &str = "/doorward/nodes/root/master";
+
+/// How soon a change is in force.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Every client gets so much of what is watched, and so the newest templates can be told.
+fn document(capacity: f64) -> String {
+    format!("resources:\n{}", template(WATCHED, capacity))
+}
+
+fn template(glob: &str, capacity: f64) -> String {
+    format!(
+        "- identifier_glob: {glob}\n  capacity: {capacity}\n  algorithm: {{kind: STATIC, \
+         lease_length: 10s, refresh_interval: 1s}}\n"
+    )
+}
+
+/// So many bytes of templates, at least.
+fn large_document(capacity: f64, bytes: usize) -> String {
+    let mut document = document(capacity);
+    for number in 0.. {
+        if document.len() >= bytes {
+            break;
+        }
+        let _ = write!(document, "{}", template(&format!("other-{number}"), 1.0));
+    }
+    document
+}
+
+fn candidates(etcd: &Etcd) -> Candidates {
+    let templates = format!("etcd:{KEY}");
+    Setup::new(2).with_templates(&templates).start(etcd)
+}
+
+/// What a client gets from whoever is the master, if there is one.
+async fn gets(candidates: &Candidates) -> Option<f64> {
+    for candidate in candidates.list.iter().filter(|it| it.runs()) {
+        let answer = candidate.probe.ask("asker", WATCHED, 1e9, None).await;
+        if let Ok(Answer::Grant(granted)) = answer {
+            return granted;
+        }
+    }
+    None
+}
+
+/// Waits until a client gets so much. Returns how long that took.
+async fn until_gets(candidates: &Candidates, capacity: f64) -> Duration {
+    let began = Instant::now();
+    let what = format!("a client gets {capacity}");
+    until(&what, async || gets(candidates).await == Some(capacity)).await;
+    println!("{what}: after {:.2?}", began.elapsed());
+    began.elapsed()
+}
+
+/// Every server refuses what stands there, says why, and gives what it gave before.
+async fn assert_refused(candidates: &mut Candidates, why: &str, capacity: Option<f64>) {
+    for candidate in &mut candidates.list {
+        until(
+            "it is refused, and everyone who looks is told",
+            async || {
+                let said = candidate.server().logged("new templates refused").pop();
+                let said = said.is_some_and(|said| said["message"].to_string().contains(why));
+                let problem = &candidate.status()["templates_problem"];
+                said && problem.to_string().contains(why)
+            },
+        )
+        .await;
+    }
+    assert_eq!(gets(candidates).await, capacity);
+}
+
+/// Nobody has anything against what stands there.
+async fn until_in_order(candidates: &mut Candidates) {
+    for candidate in &mut candidates.list {
+        until("nothing is refused", async || {
+            candidate.status()["templates_problem"] == Value::Null
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn templates_are_followed_and_bad_ones_refused_and_the_last_good_ones_kept() {
+    let etcd = Etcd::start().await;
+    let mut candidates = candidates(&etcd);
+
+    // Without any there is nothing to decide by, and so no master.
+    assert_refused(&mut candidates, "doorward templates apply", None).await;
+    tokio::time::sleep(TTL).await;
+    assert_eq!(etcd.get(MASTER).await, None);
+    for candidate in &mut candidates.list {
+        let ready = candidate.server().get("/readyz");
+        assert!(ready.starts_with("HTTP/1.0 503"), "{ready}");
+        assert!(
+            ready.contains(&format!("the key {KEY} does not exist")),
+            "{ready}"
+        );
+    }
+
+    for capacity in [1.0, 2.0] {
+        etcd.put(KEY, &document(capacity)).await;
+        let took = until_gets(&candidates, capacity).await;
+        assert!(took < SOON, "{took:?}");
+    }
+    until_in_order(&mut candidates).await;
+
+    etcd.put(KEY, "resources: [{capacity: much}]").await;
+    assert_refused(&mut candidates, "capacity", Some(2.0)).await;
+
+    // Those that start now have the last good ones, and know that these are not what is wanted.
+    for candidate in &mut candidates.list {
+        candidate.terminate();
+    }
+    for candidate in &mut candidates.list {
+        candidate.start();
+    }
+    until_gets(&candidates, 2.0).await;
+    for candidate in &mut candidates.list {
+        candidate
+            .server()
+            .wait_for_log("the last templates that were in order are in force");
+    }
+    assert_refused(&mut candidates, "capacity", Some(2.0)).await;
+    etcd.put(KEY, &document(3.0)).await;
+    assert!(until_gets(&candidates, 3.0).await < SOON);
+
+    etcd.delete(KEY).await;
+    assert_refused(&mut candidates, "does not exist", Some(3.0)).await;
+    etcd.put(KEY, &document(4.0)).await;
+    assert!(until_gets(&candidates, 4.0).await < SOON);
+
+    // Who takes over has the newest.
+    for capacity in [5.0, 6.0] {
+        etcd.put(KEY, &document(capacity)).await;
+        let master = candidates.master().await;
+        candidates.list[master].terminate();
+        assert!(until_gets(&candidates, capacity).await < SOON);
+        candidates.list[master].start();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_templates_are_followed_and_cost_no_mastership_and_larger_ones_are_refused() {
+    let setup = EtcdSetup::new(1).with_flag("--max-request-bytes=10000000");
+    let etcd = setup.start().await;
+    let mut candidates = candidates(&etcd);
+    etcd.put(KEY, &document(1.0)).await;
+    until_gets(&candidates, 1.0).await;
+    let master = candidates.master().await;
+    let before = candidates.list[master].probe.discover().await.unwrap();
+    // As large as a document may be.
+    let large = large_document(7.0, 1_040_000);
+    etcd.put(KEY, &large).await;
+    until_gets(&candidates, 7.0).await;
+    let is_kept = async || etcd.get(GOOD).await.as_ref() == Some(&large);
+    until("it is kept", is_kept).await;
+    until_in_order(&mut candidates).await;
+    for (bytes, why) in [
+        (1_400_000, "is larger than the 1048576 bytes"),
+        (2_000_000, "is larger than the 1048576 bytes"),
+        // Larger than what can be received at all.
+        (5_000_000, "too large"),
+    ] {
+        etcd.put(KEY, &large_document(8.0, bytes)).await;
+        assert_refused(&mut candidates, why, Some(7.0)).await;
+    }
+    let after = candidates.list[master].probe.discover().await.unwrap();
+    assert_eq!(after, before, "the mastership is what it was all the time");
+    assert!(is_kept().await);
+    etcd.put(KEY, &document(9.0)).await;
+    until_gets(&candidates, 9.0).await;
+    until_in_order(&mut candidates).await;
+}
+
+/// What etcd does not take never gets there, and what is in force stays; what it takes can be kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_etcd_with_its_own_limits_takes_all_templates_that_there_can_be() {
+    let etcd = Etcd::start().await;
+    let mut candidates = candidates(&etcd);
+    let large = large_document(7.0, 1_040_000);
+    etcd.put(KEY, &large).await;
+    until_gets(&candidates, 7.0).await;
+    until("it is kept", async || {
+        etcd.get(GOOD).await.as_ref() == Some(&large)
+    })
+    .await;
+    let mut client = etcd.connect(0).await.unwrap();
+    let refused = client.put(KEY, large_document(8.0, 2_000_000), None).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("too large"), "{refused}");
+    assert_eq!(gets(&candidates).await, Some(7.0));
+    until_in_order(&mut candidates).await;
+}
