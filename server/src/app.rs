@@ -136,6 +136,9 @@ pub enum ServerError {
     /// The descriptors compiled into the program are broken.
     #[error("gRPC reflection cannot be set up")]
     Reflection(#[from] tonic_reflection::server::Error),
+    /// The election stopped by itself: a bug, after which this server could never be master again.
+    #[error("the election has stopped; this is a bug, please tell us what the log says before")]
+    Election,
     /// A part stopped by itself.
     #[error("{port} is no longer served")]
     Stopped {
@@ -342,7 +345,13 @@ impl Server {
 
     /// Waits until a part stops by itself, which none should. Cancel safe.
     pub async fn failed(&mut self) -> ServerError {
-        match self.serving.join_next().await {
+        let elects = matches!(self.election, Running::Etcd(_));
+        let stopped = tokio::select! {
+            stopped = self.serving.join_next() => stopped,
+            // Nothing closes the channel that it reads from, but a bug.
+            Some(_) = self.obeying.join_next(), if elects => return ServerError::Election,
+        };
+        match stopped {
             Some(Ok((port, result))) => ServerError::Stopped {
                 port,
                 source: result.err(),

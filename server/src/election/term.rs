@@ -38,6 +38,12 @@ pub fn may_begin(last: Option<(&Term, Instant)>, own_server: &str, won: Instant)
     }
 }
 
+/// What a term says of its length. One that has not begun covers what is left of its predecessor's,
+/// whose place it has taken: who succeeds it early must wait as long.
+pub fn length(begins: Instant, ttl: Duration, now: Instant) -> Duration {
+    ttl.max(begins.saturating_duration_since(now))
+}
+
 /// What a candidate adds to the revision at which it creates the master's key, to have its epoch:
 /// nothing, unless etcd has gone back, because it was set up anew or restored from a backup. Then
 /// its epoch is above the last one that is known all the same, so that clients believe it.
@@ -138,6 +144,14 @@ mod tests {
             let epoch = revision + 1 + found;
             assert!(last.is_none_or(|last| last.epoch < epoch), "{last:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_term_that_has_not_begun_covers_what_is_left_of_the_one_before() {
+        let now = Instant::now();
+        assert_eq!(length(now, TTL, now + TTL), TTL);
+        assert_eq!(length(now + TTL / 2, TTL, now), TTL);
+        assert_eq!(length(now + TTL * 3, TTL, now), TTL * 3);
     }
 
     #[test]

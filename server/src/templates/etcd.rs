@@ -34,6 +34,16 @@ pub struct EtcdTemplates {
     able: watch::Sender<bool>,
 }
 
+/// What is left to do with a document that was read.
+enum Left {
+    Nothing,
+    /// To keep it for a restart.
+    Keep,
+    /// To bring the last good one into force, since this one is not in order and there is none in
+    /// force; and why not.
+    FallBack(String),
+}
+
 impl EtcdTemplates {
     /// Templates under a key.
     pub fn new(keys: TemplateKeys, etcd: Arc<Config>) -> Self {
@@ -57,7 +67,7 @@ impl EtcdTemplates {
         let mut followed = follow.receiver();
         // What stands there, and whether it is to be kept yet.
         let mut seen: Option<Option<Entry>> = None;
-        let mut is_unkept = false;
+        let mut left = Left::Nothing;
         let mut refused = None;
         loop {
             let Followed { view, problem, .. } = followed.borrow_and_update().clone();
@@ -83,17 +93,17 @@ impl EtcdTemplates {
                     (seen, now) => seen.is_none() && now.is_none(),
                 };
                 if !seen.as_ref().is_some_and(is_known) {
-                    is_unkept = self.read(now.as_ref(), &board, &metrics).await;
+                    left = self.read(now.as_ref(), &board, &metrics).await;
                     seen = Some(now);
                 }
-                if is_unkept && let Some(Some(entry)) = &seen {
-                    is_unkept = !self.keep(entry).await;
-                }
+                let entry = seen.as_ref().and_then(Option::as_ref);
+                left = self.go_on(left, entry, &board, &metrics).await;
             } else if let Some(problem) = problem {
                 board.post_templates(Some(problem.to_string()));
             }
+            // Not for ever at once: the document may change meanwhile.
             let again = async {
-                if is_unkept {
+                if !matches!(left, Left::Nothing) {
                     tokio::time::sleep(RETRY).await;
                 } else {
                     std::future::pending().await
@@ -109,8 +119,8 @@ impl EtcdTemplates {
         }
     }
 
-    /// There is another document, or none any more. Returns whether it is in force, and so to be kept.
-    async fn read(&self, entry: Option<&Entry>, board: &Board, metrics: &Metrics) -> bool {
+    /// There is another document, or none any more. Returns what is left to do with it.
+    async fn read(&self, entry: Option<&Entry>, board: &Board, metrics: &Metrics) -> Left {
         let key = self.keys.document();
         let read = match entry {
             Some(entry) => parse(entry.value.clone(), key).await,
@@ -122,35 +132,60 @@ impl EtcdTemplates {
             Ok(templates) => {
                 templates::apply(board, metrics, templates);
                 self.able.send_replace(true);
-                true
+                Left::Keep
             }
             Err(problem) => {
                 templates::refuse(board, metrics, problem.clone());
-                if !*self.able.borrow() {
-                    self.fall_back(board, metrics, problem).await;
+                if *self.able.borrow() {
+                    Left::Nothing
+                } else {
+                    Left::FallBack(problem)
                 }
-                false
             }
         }
     }
 
-    /// Brings the last document into force that was, if there is one.
-    async fn fall_back(&self, board: &Board, metrics: &Metrics, problem: String) {
+    /// Tries what is left to do. Returns what still is.
+    async fn go_on(
+        &self,
+        left: Left,
+        entry: Option<&Entry>,
+        board: &Board,
+        metrics: &Metrics,
+    ) -> Left {
+        match (left, entry) {
+            (Left::Keep, Some(entry)) if !self.keep(entry).await => Left::Keep,
+            (Left::FallBack(problem), _) => {
+                if self.fall_back(board, metrics, &problem).await {
+                    Left::Nothing
+                } else {
+                    Left::FallBack(problem)
+                }
+            }
+            _ => Left::Nothing,
+        }
+    }
+
+    /// Brings the last document into force that was, if there is one. Returns whether that is
+    /// settled.
+    async fn fall_back(&self, board: &Board, metrics: &Metrics, problem: &str) -> bool {
         let key = self.keys.good();
         let mut connection = Connection::new(Arc::clone(&self.etcd));
-        let found = loop {
-            let key = key.clone();
-            let answer = connection
-                .call("get", async move |client: &mut Client| {
-                    client.get(key, None).await
-                })
-                .await;
-            match answer {
-                Ok(answer) => break answer.kvs().first().map(|kv| kv.value().to_vec()),
-                Err(error) => {
-                    debug!(%error, "the last good templates cannot be read yet");
-                    tokio::time::sleep(RETRY).await;
-                }
+        let asked = key.clone();
+        let answer = connection
+            .call("get", async move |client: &mut Client| {
+                client.get(asked, None).await
+            })
+            .await;
+        let found = match answer {
+            Ok(answer) => answer.kvs().first().map(|kv| kv.value().to_vec()),
+            Err(error @ Error::Refused { .. }) => {
+                warn!(%error, "the last good templates may not be read: this server cannot decide");
+                return true;
+            }
+            Err(error) => {
+                debug!(%error, "the last good templates cannot be read yet");
+                return false;
             }
         };
         let parsed = match found {
@@ -161,13 +196,14 @@ impl EtcdTemplates {
             Some(Ok(templates)) => {
                 templates::apply(board, metrics, templates);
                 // What is in force is not what the operator wrote last.
-                board.post_templates(Some(problem));
+                board.post_templates(Some(problem.to_owned()));
                 self.able.send_replace(true);
                 warn!("the last templates that were in order are in force");
             }
             Some(Err(problem)) => warn!(problem, "the last good templates are not good any more"),
             None => warn!("there are no templates to fall back to: this server cannot decide"),
         }
+        true
     }
 
     /// Keeps a document that is in force, for servers that start when its successor is not in order.

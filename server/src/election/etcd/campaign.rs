@@ -42,6 +42,9 @@ pub(super) struct Campaign {
     lost: Option<(i64, i64)>,
     /// The last term of anybody that was seen, and when.
     last: Option<(Term, Instant)>,
+    /// Some predecessor may believe in its mastership until then, whatever became of ours since we
+    /// heard of it: our own term has taken the place of its term.
+    not_before: Option<Instant>,
     failures: u32,
     standings: watch::Sender<Standing>,
     contacts: Contacts,
@@ -69,6 +72,7 @@ impl Campaign {
             held: None,
             lost: None,
             last: None,
+            not_before: None,
             failures: 0,
             standings,
             contacts,
@@ -110,7 +114,8 @@ impl Campaign {
                 self.lose("its lease in etcd is gone");
                 self.lease = None;
                 self.registered = None;
-                Instant::now()
+                // Not in a rush, should etcd lose every lease at once.
+                Instant::now() + clock::some_of(BACKOFF.0)
             }
             Err(error) => {
                 self.failures = self.failures.saturating_add(1);
@@ -208,7 +213,7 @@ impl Campaign {
         };
         tokio::select! {
             () = tokio::time::sleep_until(until) => {}
-            _ = self.nodes.changed() => {}
+            Ok(()) = self.nodes.changed() => {}
             () = able => {}
         }
     }
@@ -385,6 +390,8 @@ impl Campaign {
             return Ok(());
         }
         let begins = term::may_begin(last, &self.claim.server, won);
+        let begins = self.not_before.map_or(begins, |before| before.max(begins));
+        self.not_before = Some(begins);
         if begins > won {
             info!(
                 epoch,
@@ -408,7 +415,8 @@ impl Campaign {
         let Some(held) = self.held else {
             return Ok(());
         };
-        let confirm = self.claim.confirm(held.created, lease.ttl, restore);
+        let length = term::length(held.begins, lease.ttl, Instant::now());
+        let confirm = self.claim.confirm(held.created, length, restore);
         let answer = self.transact("confirm a mastership", confirm).await?;
         if answer.succeeded() {
             self.held = Some(Held {
@@ -468,7 +476,11 @@ impl Campaign {
     async fn resign(mut self) {
         if let Some((held, lease)) = self.held.zip(self.lease) {
             let epoch = held.created.epoch();
-            let resign = self.claim.resign(held.created, lease.ttl);
+            let now = Instant::now();
+            let length = term::length(held.begins, lease.ttl, now);
+            // One that has not begun has nothing to give up but the key: its predecessor's time is not
+            // over.
+            let resign = self.claim.resign(held.created, length, held.begins <= now);
             // One endpoint may be dead; there is time for another one.
             for _ in 0..=self.connection.endpoints() {
                 let resigning = self.transact("resign", resign.clone());

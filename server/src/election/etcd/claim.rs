@@ -76,9 +76,10 @@ impl Claim {
         )
     }
 
-    /// Ends the mastership, so that another one may begin at once.
-    pub(super) fn resign(&self, created: Created, term: Duration) -> Txn {
-        let term = self.put_term(created, term, true);
+    /// Ends the mastership, so that another one may begin at once; or, if it had not begun, when its
+    /// predecessor's is over.
+    pub(super) fn resign(&self, created: Created, term: Duration, had_begun: bool) -> Txn {
+        let term = self.put_term(created, term, had_begun);
         let delete = TxnOp::delete(self.keys.master(), None);
         self.while_ours(created, [term, delete])
     }

@@ -1,0 +1,152 @@
+//! Who succeeds whom when, if the key of a master goes while that master cannot be told: elections in
+//! this process, in a real etcd.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::node::mastership::Mastership;
+use doorward_etcd::Config;
+use doorward_etcd::directory::Role;
+use doorward_server::election::{Candidate, Election, Place, Running, Standing, etcd};
+use doorward_tests::etcd::Etcd;
+use doorward_tests::processes::PATIENCE;
+use doorward_tests::proxy::Proxy;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+const TTL: Duration = Duration::from_secs(4);
+
+/// A candidate that may be master as soon as `able` says so.
+fn candidate(etcd: Config, address: &str, able: watch::Receiver<bool>) -> Running {
+    let config = etcd::Config {
+        etcd,
+        prefix: "/p".to_owned(),
+        ttl: TTL,
+    };
+    Election::Etcd(config).start(Candidate {
+        node: "n".to_owned(),
+        address: address.to_owned(),
+        http_address: None,
+        place: Arc::new(|| Place {
+            role: Role::Root,
+            level: Some(0),
+        }),
+        able,
+    })
+}
+
+fn able() -> watch::Receiver<bool> {
+    watch::channel(true).1
+}
+
+async fn until_master(running: &Running) -> Standing {
+    let mut standings = running.standings();
+    let is_master = |standing: &Standing| standing.mastership.is_master();
+    let won = tokio::time::timeout(PATIENCE, standings.wait_for(is_master));
+    won.await.expect("it is elected").unwrap().clone()
+}
+
+/// A master that is cut off from etcd, whose key was deleted, and a candidate that has won and
+/// waits.
+struct Torn {
+    etcd: Etcd,
+    _cut: Proxy,
+    old: Running,
+    waiting: Running,
+    /// Not able to be master yet.
+    third: Running,
+    third_able: watch::Sender<bool>,
+}
+
+impl Torn {
+    async fn new() -> Self {
+        let etcd = Etcd::start().await;
+        let mut cut = Proxy::to(etcd.address(0));
+        let old = candidate(etcd.config_at(&[&cut.address()]), "old:1", able());
+        until_master(&old).await;
+        let waiting = candidate(etcd.config(), "waiting:1", able());
+        let (third_able, is_able) = watch::channel(false);
+        let third = candidate(etcd.config(), "third:1", is_able);
+        for running in [&waiting, &third] {
+            let mut standings = running.standings();
+            let follows =
+                |standing: &Standing| matches!(standing.mastership, Mastership::Follower { .. });
+            standings.wait_for(follows).await.unwrap();
+        }
+        cut.drop_all();
+        etcd.delete("/p/n/master").await;
+        let torn = Self {
+            etcd,
+            _cut: cut,
+            old,
+            waiting,
+            third,
+            third_able,
+        };
+        torn.until_term_of("waiting:1").await;
+        torn
+    }
+
+    /// Waits until the term is somebody's.
+    async fn until_term_of(&self, address: &str) {
+        let looking = async {
+            loop {
+                let term = self.etcd.get("/p/n/term").await.unwrap_or_default();
+                if term.contains(address) {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, looking)
+            .await
+            .expect("a term");
+    }
+
+    /// Fails unless the old master's time is over.
+    fn assert_old_is_over(&self) {
+        let old = self.old.standings().borrow().clone();
+        let left = old
+            .valid_until
+            .map(|until| until.saturating_duration_since(Instant::now()))
+            .filter(|left| !left.is_zero());
+        assert_eq!(left, None, "two masters: {old:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_wins_waits_for_a_master_that_cannot_be_told() {
+    let torn = Torn::new().await;
+    until_master(&torn.waiting).await;
+    torn.assert_old_is_over();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_resigns_before_it_has_begun_leaves_its_successor_the_wait() {
+    let torn = Torn::new().await;
+    let Torn { waiting, .. } = torn;
+    waiting.resign().await;
+    torn.third_able.send_replace(true);
+    until_master(&torn.third).await;
+    let old = torn.old.standings().borrow().clone();
+    assert!(
+        old.valid_until.is_none_or(|until| until <= Instant::now()),
+        "two masters: {old:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_loses_the_key_before_it_has_begun_and_wins_it_again_waits_on() {
+    let torn = Torn::new().await;
+    torn.etcd.delete("/p/n/master").await;
+    until_master(&torn.waiting).await;
+    torn.assert_old_is_over();
+}
