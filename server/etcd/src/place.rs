@@ -30,6 +30,11 @@ impl FromStr for TemplatesPlace {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.strip_prefix(ETCD) {
+            Some(key) if key.starts_with("//") => Err(
+                "give the key alone, as in etcd:/doorward/templates; where etcd is, --etcd-endpoints \
+                 says"
+                    .to_owned(),
+            ),
             Some(key) => match layout::key(key) {
                 Ok(key) => Ok(Self::Etcd(TemplateKeys::new(&key))),
                 Err(_) => Err("give a key of etcd, as in etcd:/doorward/templates".to_owned()),
@@ -64,7 +69,7 @@ mod tests {
             let place: TemplatesPlace = text.parse().unwrap();
             assert_eq!(place.to_string(), printed);
         }
-        for bad in ["", "etcd:", "etcd:/"] {
+        for bad in ["", "etcd:", "etcd:/", "etcd://host:2379/t"] {
             assert!(bad.parse::<TemplatesPlace>().is_err(), "{bad}");
         }
         assert_eq!(
