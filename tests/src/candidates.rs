@@ -45,8 +45,8 @@ pub const FAILOVER: Duration = TTL.saturating_add(Duration::from_secs(1));
 /// etcd looks for leases that are over every half a second, so one may last that much longer.
 pub const GRANULARITY: Duration = Duration::from_millis(500);
 
-/// Leases outlive any failover. Learning is shorter than that: the clients of a [`Crowd`] are back
-/// within a second.
+/// Leases outlive any failover. Learning is shorter than that: the clients of a [`Crowd`] leave a
+/// server that says nothing after two seconds.
 pub const TEMPLATES: &str = "
 resources:
 - identifier_glob: shared

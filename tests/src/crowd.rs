@@ -214,7 +214,8 @@ impl Crowd {
                 cap: Duration::from_millis(400),
             },
             early_gap: Duration::from_millis(60),
-            timeout: Duration::from_secs(1),
+            // Longer than a server waits for its parent.
+            timeout: Duration::from_secs(2),
         };
         let client = Client::builder(format!("client-{index}"))
             .addresses(addresses)

@@ -58,12 +58,15 @@ async fn assert_says(server: &mut Server, why: &[&str]) {
     );
     let health = server.get("/healthz");
     assert!(health.starts_with("HTTP/1.0 200"), "{health}");
-    let ready = server.get("/readyz");
-    assert!(ready.starts_with("HTTP/1.0 503"), "{ready}");
     for why in why {
         let problem = said["problem"].as_str().unwrap();
         assert!(problem.contains(why), "{problem}");
-        assert!(ready.contains(why), "{ready}");
+        until("its readiness says why", async || {
+            let ready = server.get("/readyz");
+            assert!(ready.starts_with("HTTP/1.0 503"), "{ready}");
+            ready.contains(why)
+        })
+        .await;
     }
 }
 
@@ -77,8 +80,10 @@ async fn who_does_not_find_etcd_says_where_it_looked_and_finds_it_when_it_is_the
     assert_eq!(said.len(), 1, "once is enough: {said:?}");
     etcd.restart_all().await;
     server.wait_for_log("this server is the master");
-    let ready = server.get("/readyz");
-    assert!(ready.starts_with("HTTP/1.0 200"), "{ready}");
+    until("it is ready", async || {
+        server.get("/readyz").starts_with("HTTP/1.0 200")
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

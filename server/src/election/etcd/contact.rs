@@ -28,7 +28,7 @@ impl Contacts {
         Self {
             told: watch::Sender::new(Contact {
                 since: clock::wall(),
-                problem: Some("it was not asked yet".to_owned()),
+                problem: Some("etcd was not asked yet".to_owned()),
             }),
             is_down_told: false,
         }
