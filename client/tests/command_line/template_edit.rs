@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use doorward_tests::etcd::Etcd;
 use tempfile::TempDir;
 
-use crate::etcd::Etcd;
 use crate::templates::document;
 use crate::{check_exit, check_failure, doorward, json, nowhere, stderr, stdout};
 
@@ -21,7 +21,7 @@ struct Desk {
 
 impl Desk {
     fn at_etcd(etcd: &Etcd) -> Self {
-        let at = ["--etcd-endpoints", &etcd.endpoint];
+        let at = ["--etcd-endpoints", &etcd.endpoint(0)];
         Self {
             folder: tempfile::tempdir().unwrap(),
             at: at.map(str::to_owned).to_vec(),
@@ -92,9 +92,9 @@ impl Desk {
     }
 }
 
-#[test]
-fn what_is_not_in_order_is_opened_again_with_marks_until_it_is() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn what_is_not_in_order_is_opened_again_with_marks_until_it_is() {
+    let etcd = Etcd::start().await;
     let desk = Desk::at_etcd(&etcd);
     desk.apply(&document(500));
     // First garbage; then, once that is marked, it is mended.
@@ -159,11 +159,11 @@ fn who_leaves_it_wrong_finds_it_again() {
     assert_eq!(desk.left(), [document(500).replace("500", "-5")]);
 }
 
-#[test]
-fn garbage_is_opened_with_marks_at_once() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn garbage_is_opened_with_marks_at_once() {
+    let etcd = Etcd::start().await;
     let desk = Desk::at_etcd(&etcd);
-    etcd.put("/doorward/templates", "resources: 5\n");
+    etcd.put("/doorward/templates", "resources: 5\n").await;
     let output = desk.edit(&format!(
         "cp $1 $DESK/seen; printf '{}' > $1",
         document(7).replace('\n', "\\n")
@@ -179,9 +179,9 @@ fn garbage_is_opened_with_marks_at_once() {
     assert_eq!(found, "resources: 5\n");
 }
 
-#[test]
-fn of_two_operators_the_second_writes_nothing_and_loses_nothing() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn of_two_operators_the_second_writes_nothing_and_loses_nothing() {
+    let etcd = Etcd::start().await;
     for desk in [Desk::at_etcd(&etcd), Desk::at_file()] {
         desk.apply(&document(500));
         fs::write(desk.path("bobs.yaml"), document(300)).unwrap();
@@ -211,9 +211,9 @@ fn of_two_operators_the_second_writes_nothing_and_loses_nothing() {
     }
 }
 
-#[test]
-fn of_many_writers_at_once_every_one_that_is_told_so_has_written() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn of_many_writers_at_once_every_one_that_is_told_so_has_written() {
+    let etcd = Etcd::start().await;
     for desk in [Desk::at_etcd(&etcd), Desk::at_file()] {
         let results: Vec<Output> = std::thread::scope(|scope| {
             let desk = &desk;
