@@ -243,9 +243,9 @@ impl Server {
             let (board, health, pushes) = (Arc::clone(&board), health.clone(), pushes.clone());
             async move {
                 while masterships.changed().await.is_ok() {
-                    let (_, mastership) = masterships.borrow_and_update().clone();
+                    let (begun, mastership) = masterships.borrow_and_update().clone();
                     announce(&board, &health, &mastership).await;
-                    pushes.end_all(&mastership, board.node());
+                    pushes.end_older(begun, &mastership, board.node());
                 }
             }
         });

@@ -8,6 +8,7 @@
 //! as if the process had been restarted: it forgets its leases, and learns them from the holders
 //! in learning mode. That costs a learning period, and never capacity that is not there.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use doorward_engine::node::event::Event;
@@ -34,6 +35,8 @@ pub struct NodeHandle {
     unsettled: Notify,
     /// Counts the parent's answers.
     answered: watch::Sender<u64>,
+    /// How many masterships nodes had that were started anew since.
+    masterships_before: AtomicU64,
     /// Who is the master, as the node has it.
     mastership: watch::Sender<Told>,
 }
@@ -52,6 +55,7 @@ impl NodeHandle {
             upstream_moved: Notify::new(),
             unsettled: Notify::new(),
             answered: watch::Sender::new(0),
+            masterships_before: AtomicU64::new(0),
             mastership: watch::Sender::new((0, Mastership::Unknown)),
         }
     }
@@ -74,7 +78,7 @@ impl NodeHandle {
             let mut node = self.lock();
             let before = node.poll_timeout().map(|timeout| timeout.at);
             let upstream_before = node.poll_upstream_timeout();
-            let masterships_before = node.masterships();
+            let masterships_before = self.count_masterships(&node);
             let now = self.clock.now();
             let answer = change(&mut node, now);
             let after = node.poll_timeout().map(|timeout| timeout.at);
@@ -83,22 +87,13 @@ impl NodeHandle {
             }
             let moved = is_earlier(after, before);
             let upstream_moved = is_earlier(node.poll_upstream_timeout(), upstream_before);
-            let masterships = node.masterships();
+            let masterships = self.count_masterships(&node);
             let mastership = (masterships != masterships_before)
                 .then(|| (masterships, node.mastership(now).clone()));
             (answer, moved, upstream_moved, node.has_pushes(), mastership)
         };
         if let Some(mastership) = mastership {
-            // The lock is free: another change may have been faster.
-            self.mastership.send_if_modified(|told| {
-                let is_news = mastership.0 > told.0;
-                if is_news {
-                    *told = mastership;
-                }
-                is_news
-            });
-            // Whoever speaks for the node has to begin, or to end.
-            self.upstream_moved.notify_one();
+            self.tell_mastership(mastership);
         }
         if moved {
             self.timeout_moved.notify_one();
@@ -113,6 +108,29 @@ impl NodeHandle {
             log(&event);
         }
         answer
+    }
+
+    /// How many masterships there were, of this server or another, known or not: it grows whenever
+    /// there is another one.
+    pub fn masterships_count(&self) -> u64 {
+        self.count_masterships(&self.lock())
+    }
+
+    fn count_masterships(&self, node: &Node) -> u64 {
+        self.masterships_before.load(Ordering::Relaxed) + node.masterships()
+    }
+
+    fn tell_mastership(&self, mastership: Told) {
+        // The lock may be free: another change may have been faster.
+        self.mastership.send_if_modified(|told| {
+            let is_news = mastership.0 > told.0;
+            if is_news {
+                *told = mastership;
+            }
+            is_news
+        });
+        // Whoever speaks for the node has to begin, or to end.
+        self.upstream_moved.notify_one();
     }
 
     /// Waits until the parent may have to be asked earlier than before. Cancel safe.
@@ -176,7 +194,11 @@ impl NodeHandle {
         let mastership = node.mastership(now).clone();
         let valid_until = node.valid_until();
         let templates = node.templates().clone();
+        let masterships = self.count_masterships(&node) + 1;
         *node = Node::new(self.config.clone(), templates);
+        // It counts from the beginning; those who are told must see that there is another one.
+        self.masterships_before
+            .store(masterships, Ordering::Relaxed);
         match (&mastership, valid_until) {
             (Mastership::Master { epoch: Some(epoch) }, Some(valid_until)) => {
                 node.handle_term(*epoch, valid_until, now)
@@ -184,6 +206,8 @@ impl NodeHandle {
             _ => node.handle_mastership(mastership, now),
         }
         self.node.clear_poison();
+        // Streams of child servers belong to the node that is no more: they are opened anew.
+        self.tell_mastership((self.count_masterships(&node), node.mastership(now).clone()));
         node
     }
 }
@@ -298,6 +322,10 @@ mod tests {
     fn a_panic_of_the_engine_starts_the_node_anew_and_keeps_its_mastership() {
         let handle = NodeHandle::new(Config::default(), Templates::default(), Clock::start());
         let master = Mastership::Master { epoch: Some(7) };
+        for epoch in 1..=5 {
+            let other = Mastership::Master { epoch: Some(epoch) };
+            handle.change(|node, now| node.handle_mastership(other, now));
+        }
         handle.change(|node, now| node.handle_mastership(master.clone(), now));
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             handle.change(|_, _| panic!("a bug in the engine"))
@@ -308,5 +336,11 @@ mod tests {
             master
         );
         handle.change(Node::handle_timeout);
+        // And whoever is told of masterships goes on being told.
+        let mut told = handle.masterships();
+        assert_eq!(told.borrow_and_update().1, master);
+        handle.change(|node, now| node.handle_mastership(Mastership::Unknown, now));
+        assert!(told.has_changed().expect("it lives"));
+        assert_eq!(told.borrow().1, Mastership::Unknown);
     }
 }

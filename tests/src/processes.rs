@@ -113,7 +113,7 @@ pub fn free_address() -> String {
 }
 
 /// Sends a process a signal.
-fn signal(process: u32, signal: &str) {
+pub fn signal(process: u32, signal: &str) {
     let sent = Command::new("kill")
         .args([format!("-{signal}"), process.to_string()])
         .status();

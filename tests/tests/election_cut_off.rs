@@ -114,3 +114,27 @@ async fn who_was_elected_without_hearing_of_it_finds_out() {
     println!("granted after {:.2?}", grant.received - back);
     watcher.assert_one_master("at the end");
 }
+
+/// Of the ways to etcd, one works: that one is found in time to resign.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_stops_finds_a_member_that_answers() {
+    let etcd = Etcd::cluster(3).await;
+    let mut candidates = Setup::new(2).with_ways().start(&etcd);
+    let watcher = candidates.watch();
+    for works in 0..etcd.len() {
+        let master = candidates.master().await;
+        let others = candidates.list[master].ways.iter_mut().enumerate();
+        for (_, way) in others.filter(|(way, _)| *way != works) {
+            way.drop_all();
+        }
+        let stopped = Instant::now();
+        candidates.list[master].terminate();
+        let grant = watcher.grant(stopped, Some(master)).await;
+        let took = grant.received - stopped;
+        println!("succeeded after {took:.2?}");
+        assert!(took < Duration::from_secs(1), "{took:?}");
+        candidates.list[master].change_ways(Proxy::pass);
+        candidates.list[master].start();
+    }
+    watcher.assert_one_master("at the end");
+}

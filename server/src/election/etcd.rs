@@ -4,10 +4,13 @@
 //! of the master is created in a transaction, by whoever finds that there is none, under the same
 //! lease; nobody queues for it, so nobody is handed it after its own lease is gone.
 //!
-//! `campaign` is what a candidate does, `claim` what it writes.
+//! `campaign` is what a candidate does, `claim` what it writes, `held` what it has, `contact` how etcd
+//! is doing.
 
 mod campaign;
 mod claim;
+mod contact;
+mod held;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +26,8 @@ use crate::clock;
 use crate::election::{Candidate, Standing};
 use campaign::Campaign;
 use claim::Claim;
+pub use contact::Contact;
+use contact::Contacts;
 
 /// How candidates meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,15 +39,6 @@ pub struct Config {
     /// How long the master's lease lasts without being renewed: about how long the node is without
     /// a master after a crash. Whole seconds, at least 2.
     pub ttl: Duration,
-}
-
-/// How etcd is doing, as this server sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contact {
-    /// Since when, since the Unix epoch.
-    pub since: Duration,
-    /// Why it cannot be asked. None: it can.
-    pub problem: Option<String>,
 }
 
 /// A call of etcd must be over well before the next renewal is due.
@@ -103,10 +99,8 @@ pub fn start(mut config: Config, candidate: Candidate) -> Running {
     let range = Range::Prefix(claim.keys.prefix().to_owned());
     let follow = Follow::start(Arc::clone(&etcd), range, LOOK);
     let (standings, standings_told) = watch::channel(Standing::UNKNOWN);
-    let (contact, contact_told) = watch::channel(Contact {
-        since: clock::wall(),
-        problem: Some("it was not asked yet".to_owned()),
-    });
+    let contacts = Contacts::new();
+    let contact = contacts.subscribe();
     let (stop, stopped) = oneshot::channel();
     let campaign = Campaign::new(
         config.ttl,
@@ -114,11 +108,12 @@ pub fn start(mut config: Config, candidate: Candidate) -> Running {
         Connection::new(etcd),
         follow,
         candidate,
-        (standings, contact),
+        standings,
+        contacts,
     );
     Running {
         standings: standings_told,
-        contact: contact_told,
+        contact,
         stop: Some(stop),
         task: tokio::spawn(campaign.run(stopped)),
     }

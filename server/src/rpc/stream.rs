@@ -64,6 +64,8 @@ struct ChildStream {
     number: u64,
     /// Of the mastership by which the child's server speaks for its node.
     epoch: Option<u64>,
+    /// The how manieth mastership of this node it was opened in.
+    opened_in: u64,
     answers: Answers,
     /// Cancelled when another stream takes its place, or the child takes nothing from this one.
     over: CancellationToken,
@@ -127,6 +129,7 @@ impl Pushes {
         let stream = ChildStream {
             number,
             epoch,
+            opened_in: node.masterships_count(),
             answers,
             over: over.clone(),
         };
@@ -147,11 +150,21 @@ impl Pushes {
         })
     }
 
-    /// This server is no longer who it was when the streams were opened: all are ended, with where
-    /// the master is, if that is known.
-    pub fn end_all(&self, mastership: &Mastership, node: &NodeHandle) {
-        let ended = std::mem::take(&mut self.streams().by_child);
-        for (child, stream) in ended {
+    /// Another mastership has begun, the how manieth is said: streams of those before it are ended,
+    /// with where the master is, if that is known.
+    pub fn end_older(&self, begun: u64, mastership: &Mastership, node: &NodeHandle) {
+        // Held to the end: a child that comes back meanwhile opens its stream after all this.
+        let mut streams = self.streams();
+        let older: Vec<HolderName> = streams
+            .by_child
+            .iter()
+            .filter(|(_, stream)| stream.opened_in < begun)
+            .map(|(child, _)| child.clone())
+            .collect();
+        for child in older {
+            let Some(stream) = streams.by_child.remove(&child) else {
+                continue;
+            };
             let response = wire::GetServerCapacityResponse {
                 mastership: Some(convert::redirection(mastership)),
                 ..wire::GetServerCapacityResponse::default()

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use doorward_engine::id::HolderName;
+use doorward_engine::node::mastership::Mastership;
 use doorward_engine::request::server::GetServerCapacity;
 use doorward_engine::resource::upstream::Pace;
 use doorward_proto::doorman as wire;
@@ -54,6 +55,10 @@ impl Upstream {
         requests: &mpsc::Sender<wire::GetServerCapacityRequest>,
         mut answers: Streaming<wire::GetServerCapacityResponse>,
     ) -> End {
+        // Connecting took its time.
+        if !self.is_master() {
+            return End::Resigned;
+        }
         let mut unanswered = Unanswered::default();
         let mut next = self.due().or_else(|| self.greeting());
         let mut well = false;
@@ -177,7 +182,10 @@ impl Upstream {
     fn greeting(&self) -> Option<GetServerCapacity> {
         Some(GetServerCapacity {
             server: HolderName::new(self.board.node_name()).ok()?,
-            epoch: self.node.read(|node, now| node.mastership(now).epoch()),
+            epoch: self.node.read(|node, now| match node.mastership(now) {
+                Mastership::Master { epoch } => *epoch,
+                Mastership::Follower { .. } | Mastership::Unknown => None,
+            }),
             sequence: None,
             height: 1,
             asks: Vec::new(),

@@ -14,8 +14,9 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::Contact;
 use super::claim::{self, Claim, Created};
+use super::contact::Contacts;
+use super::held::{Held, Lease};
 use crate::clock;
 use crate::election::{Candidate, Standing, term};
 
@@ -24,32 +25,6 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::fro
 
 /// How long one attempt to resign may take.
 const RESIGN_ATTEMPT: Duration = Duration::from_millis(300);
-
-/// The lease of this server in etcd.
-#[derive(Clone, Copy, Debug)]
-struct Lease {
-    id: i64,
-    /// As it was granted, which may be longer than asked for.
-    ttl: Duration,
-    /// When the last renewal was sent that was answered.
-    renewed: Instant,
-}
-
-impl Lease {
-    fn next_renewal(&self) -> Instant {
-        self.renewed + self.ttl / 3
-    }
-}
-
-/// The master's key, while it is ours.
-#[derive(Clone, Copy, Debug)]
-struct Held {
-    created: Created,
-    /// When the predecessor has ended for certain.
-    begins: Instant,
-    /// Until when it is confirmed. None: it was not yet.
-    valid_until: Option<Instant>,
-}
 
 pub(super) struct Campaign {
     candidate: Candidate,
@@ -68,9 +43,8 @@ pub(super) struct Campaign {
     /// The last term of anybody that was seen, and when.
     last: Option<(Term, Instant)>,
     failures: u32,
-    is_down_told: bool,
     standings: watch::Sender<Standing>,
-    contact: watch::Sender<Contact>,
+    contacts: Contacts,
 }
 
 impl Campaign {
@@ -80,7 +54,8 @@ impl Campaign {
         connection: Connection,
         follow: Follow,
         candidate: Candidate,
-        (standings, contact): (watch::Sender<Standing>, watch::Sender<Contact>),
+        standings: watch::Sender<Standing>,
+        contacts: Contacts,
     ) -> Self {
         Self {
             ttl,
@@ -95,9 +70,8 @@ impl Campaign {
             lost: None,
             last: None,
             failures: 0,
-            is_down_told: false,
             standings,
-            contact,
+            contacts,
         }
     }
 
@@ -129,7 +103,7 @@ impl Campaign {
         match self.try_step().await {
             Ok(next) => {
                 self.failures = 0;
-                self.note_contact(None);
+                self.contacts.note(None);
                 next
             }
             Err(Error::LeaseGone) => {
@@ -146,7 +120,7 @@ impl Campaign {
                 let Some(round) = self.failures.checked_sub(others) else {
                     return Instant::now();
                 };
-                self.note_contact(Some(error.to_string()));
+                self.contacts.note(Some(error.to_string()));
                 let most = BACKOFF.0.saturating_mul(1 << round.min(10)).min(BACKOFF.1);
                 Instant::now() + clock::some_of(most)
             }
@@ -464,15 +438,7 @@ impl Campaign {
     fn publish(&self) {
         let now = Instant::now();
         let standing = match self.held {
-            Some(held) => match held.valid_until {
-                Some(until) if held.begins <= now && now < until => Standing {
-                    mastership: Mastership::Master {
-                        epoch: Some(held.created.epoch()),
-                    },
-                    valid_until: Some(until),
-                },
-                _ => Standing::UNKNOWN,
-            },
+            Some(held) => held.standing(now),
             None => Standing {
                 mastership: self.master_elsewhere(now),
                 valid_until: None,
@@ -498,26 +464,6 @@ impl Campaign {
         }
     }
 
-    fn note_contact(&mut self, problem: Option<String>) {
-        let is_down = problem.is_some();
-        if let Some(problem) = &problem
-            && !self.is_down_told
-        {
-            warn!(problem, "etcd cannot be asked; trying on");
-        } else if !is_down && self.is_down_told {
-            info!("etcd answers again");
-        }
-        self.is_down_told = is_down;
-        self.contact.send_if_modified(|contact| {
-            let is_news = contact.problem != problem;
-            if contact.problem.is_some() != is_down {
-                contact.since = clock::wall();
-            }
-            contact.problem = problem;
-            is_news
-        });
-    }
-
     /// Takes everything back that stands in etcd for us, the mastership first.
     async fn resign(mut self) {
         if let Some((held, lease)) = self.held.zip(self.lease) {
@@ -527,8 +473,9 @@ impl Campaign {
             for _ in 0..=self.connection.endpoints() {
                 let resigning = self.transact("resign", resign.clone());
                 match tokio::time::timeout(RESIGN_ATTEMPT, resigning).await {
-                    Ok(Ok(_)) => {
-                        info!(epoch, "mastership resigned");
+                    Ok(Ok(answer)) => {
+                        let was_ours = answer.succeeded();
+                        info!(epoch, was_ours, "mastership resigned");
                         break;
                     }
                     Ok(Err(error)) => warn!(%error, "the mastership could not be resigned"),
