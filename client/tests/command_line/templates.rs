@@ -3,7 +3,7 @@
 use std::process::Output;
 
 use doorward_tests::etcd::Etcd;
-use etcd_client::{Permission, PermissionType};
+use etcd_client::{Permission, PermissionType, Txn, TxnOp};
 use serde_json::Value;
 
 use crate::fake_server::FakeServer;
@@ -36,6 +36,11 @@ fn on_stdin(etcd: &Etcd, arguments: &[&str], stdin: &str) -> Output {
 fn apply(etcd: &Etcd, document: &str, flags: &[&str]) {
     let arguments = [&["apply", "-", "--yes"], flags].concat();
     check_exit(&on_stdin(etcd, &arguments, document), 0);
+}
+
+/// The key of a version.
+fn version(number: u64) -> String {
+    format!("{KEY}/history/{number:020}")
 }
 
 fn history(etcd: &Etcd) -> Value {
@@ -239,7 +244,6 @@ async fn a_history_with_holes_and_broken_entries_is_one() {
     for capacity in 1..=4 {
         apply(&etcd, &document(capacity), &[]);
     }
-    let version = |number: u64| format!("{KEY}/history/{number:020}");
     etcd.delete(&version(2)).await;
     etcd.put(&version(3), "{").await;
     etcd.put(&format!("{KEY}/history/notes"), "not ours").await;
@@ -258,6 +262,64 @@ async fn a_history_with_holes_and_broken_entries_is_one() {
     let listed = history(&etcd);
     assert_eq!(listed["versions"][1]["kind"], "found");
     assert_eq!(listed["in_force"], 7);
+}
+
+#[tokio::test]
+async fn a_long_history_of_large_versions_is_one() {
+    let etcd = Etcd::start().await;
+    apply(&etcd, &document(1), &[]);
+    let first = etcd.get(&version(1)).await.unwrap();
+    let large: Value = serde_json::from_str(&first).unwrap();
+    let padding = format!("# {}\n", "x".repeat(500_000));
+    for number in 2..=120_u64 {
+        let mut large = large.clone();
+        large["number"] = number.into();
+        large["document"] = format!("{}{padding}", document(u32::try_from(number).unwrap())).into();
+        etcd.put(&version(number), large.to_string()).await;
+    }
+    let listed = history(&etcd);
+    assert_eq!(listed["versions_count"], 120);
+    let revisions: Vec<Option<u64>> = listed["versions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|version| version["revision"].as_u64())
+        .collect();
+    let newest: Vec<Option<u64>> = (101..=120).rev().map(Some).collect();
+    assert_eq!(revisions, newest);
+    check_exit(&templates(&etcd, &["history", "-n", "1000"]), 0);
+    check_failure(
+        &templates(&etcd, &["rollback", "200", "--yes"]),
+        1,
+        "there are 1 to 120",
+    );
+    check_exit(&templates(&etcd, &["rollback", "2", "--yes"]), 0);
+    assert_eq!(
+        etcd.get(KEY).await,
+        Some(format!("{}{padding}", document(2)))
+    );
+    // What was in force was none of the versions, so it was kept before.
+    assert_eq!(history(&etcd)["in_force"], 122);
+}
+
+#[tokio::test]
+async fn every_version_of_a_history_is_counted() {
+    let etcd = Etcd::start().await;
+    // Around what one answer tells, and far beyond.
+    for (from, to) in [(1, 50), (51, 51), (52, 100), (101, 10_100)] {
+        let numbers: Vec<u64> = (from..=to).collect();
+        for numbers in numbers.chunks(100) {
+            etcd.ask("put versions", async |client| {
+                let puts = numbers.iter().map(|n| TxnOp::put(version(*n), "{", None));
+                let puts: Vec<TxnOp> = puts.collect();
+                client.txn(Txn::new().and_then(puts)).await
+            })
+            .await;
+        }
+        let listed = json(&templates(&etcd, &["history", "--json", "-n", "1"]));
+        assert_eq!(listed["versions_count"], to);
+        assert_eq!(listed["versions"][0]["revision"], to);
+    }
 }
 
 #[tokio::test]
