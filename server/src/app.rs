@@ -25,7 +25,7 @@ use tracing::{debug, info, warn};
 
 use crate::accept::{self, HttpListener};
 use crate::clock::{self, Clock};
-use crate::election::{Candidate, Election, Place, Running, Standing};
+use crate::election::{Candidate, Election, Running, Standing, TreePlace};
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
 use crate::rpc::meter::MeterLayer;
@@ -445,14 +445,14 @@ async fn announce(board: &Board, health: &Health, mastership: &Mastership) {
 }
 
 /// Where in the tree the server is, whenever somebody asks.
-fn place_of(board: &Arc<Board>) -> Arc<dyn Fn() -> Place + Send + Sync> {
+fn place_of(board: &Arc<Board>) -> Arc<dyn Fn() -> TreePlace + Send + Sync> {
     let board = Arc::clone(board);
     Arc::new(move || {
         let is_root = board.parent_news().is_none();
         let (has_children, above) = board
             .node()
             .read(|node, _| (node.has_child_servers(), node.ancestors().len()));
-        Place {
+        TreePlace {
             role: match (is_root, has_children) {
                 (true, _) => Role::Root,
                 (false, true) => Role::Regional,

@@ -54,7 +54,7 @@ pub struct Candidate {
     /// Where its pages are, if they are anywhere.
     pub http_address: Option<String>,
     /// Its place in the tree, as far as it knows now.
-    pub place: Arc<dyn Fn() -> Place + Send + Sync>,
+    pub place: Arc<dyn Fn() -> TreePlace + Send + Sync>,
     /// Whether it could decide if it was the master: it has templates, if it needs them.
     pub able: watch::Receiver<bool>,
 }
@@ -70,7 +70,7 @@ impl fmt::Debug for Candidate {
 
 /// A place in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TreePlace {
     /// What the server is there.
     pub role: Role,
     /// How many nodes are above it, if it knows.

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::node::Node;
+use doorward_etcd::error::innermost;
 use doorward_proto::doorman as wire;
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
@@ -35,7 +36,6 @@ use crate::node_handle::NodeHandle;
 use crate::status::{Board, ParentLink, ParentNews};
 use crate::upstream::addresses::Addresses;
 use crate::upstream::mastership::{Masterships, OUT_OF_DATE};
-use crate::upstream::problem::innermost;
 
 pub use crate::upstream::addresses::Source;
 

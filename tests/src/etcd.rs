@@ -31,6 +31,7 @@ use crate::processes::PATIENCE;
 use member::Member;
 
 mod member;
+mod registry;
 
 /// The password of the user `root`.
 pub const PASSWORD: &str = "open sesame";
@@ -298,9 +299,11 @@ impl Etcd {
     }
 
     /// Writes a key. Returns the revision.
-    pub async fn put(&self, key: &str, value: &str) -> i64 {
+    pub async fn put(&self, key: &str, value: impl AsRef<[u8]>) -> i64 {
         let answer = self
-            .ask("put", async |client| client.put(key, value, None).await)
+            .ask("put", async |client| {
+                client.put(key, value.as_ref(), None).await
+            })
             .await;
         answer.header().unwrap().revision()
     }

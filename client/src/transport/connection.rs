@@ -239,13 +239,8 @@ impl Connection {
 
 /// What a status says, with its innermost cause: "connection refused" stands there.
 fn described(status: &tonic::Status) -> String {
-    let mut cause: Option<&dyn Error> = status.source();
-    let mut innermost = None;
-    while let Some(error) = cause {
-        innermost = Some(error.to_string());
-        cause = error.source();
-    }
-    match innermost {
+    let causes = std::iter::successors(status.source(), |&error| error.source());
+    match causes.last().map(ToString::to_string) {
         Some(cause) if !status.message().contains(&cause) => {
             format!("{} ({cause})", status.message())
         }

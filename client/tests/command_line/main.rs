@@ -9,14 +9,9 @@
 
 mod calls;
 mod documents;
-mod etcd;
 mod fake_server;
 mod leases;
 mod nodes;
-// As the server's tests have it, which use all of it.
-#[allow(dead_code, reason = "not all of it is needed here")]
-#[path = "../../../server/tests/server/etcd.rs"]
-mod registry;
 mod shell;
 mod status;
 mod template_edit;

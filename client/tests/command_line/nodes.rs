@@ -2,15 +2,15 @@
 
 use std::process::Output;
 
+use doorward_tests::etcd::Etcd;
 use serde_json::json;
 
 use crate::fake_server::{FakeServer, Master, Play};
-use crate::registry::Etcd;
 use crate::{check_exit, check_failure, doorward, json, run, stdout};
 
 fn nodes(etcd: &Etcd, arguments: &[&str]) -> Output {
     let mut command = doorward();
-    command.args(["nodes", "--etcd-endpoints", etcd.endpoint()]);
+    command.args(["nodes", "--etcd-endpoints", etcd.address(0)]);
     command.args(arguments).output().unwrap()
 }
 
@@ -68,7 +68,7 @@ async fn nodes_are_listed_with_masters_and_servers() {
     check_failure(&other_prefix, 1, "under /other");
 
     // The address of a node says which etcd, too.
-    let by_address = run(&etcd.address("eu"), &["nodes", "a/b"]);
+    let by_address = run(&etcd.node("eu"), &["nodes", "a/b"]);
     assert_eq!(stdout(&by_address).lines().count(), 3);
 }
 
@@ -82,7 +82,7 @@ async fn commands_find_the_servers_of_a_node() {
     });
     etcd.register("eu", &follower.address).await;
     etcd.register("eu", &master.address).await;
-    let address = etcd.address("eu");
+    let address = etcd.node("eu");
     let get = ["get", "r", "30"];
     assert!(stdout(&run(&address, &get)).starts_with("20 of 30"));
     etcd.elect("eu", &master.address).await;
@@ -97,7 +97,7 @@ async fn commands_find_the_servers_of_a_node() {
     // What lasts longer than a call, and what the flags for etcd say.
     let held = doorward()
         .args(["get", "r", "30", "--hold", "10ms", "--server", "etcd:///eu"])
-        .args(["--etcd-endpoints", etcd.endpoint()])
+        .args(["--etcd-endpoints", etcd.address(0)])
         .output()
         .unwrap();
     check_exit(&held, 0);
@@ -108,9 +108,9 @@ async fn commands_find_the_servers_of_a_node() {
         .unwrap();
     assert_eq!(json(&status)["node"], "fake");
 
-    check_failure(&run(&etcd.address("us"), &get), 3, "no server of etcd://");
+    check_failure(&run(&etcd.node("us"), &get), 3, "no server of etcd://");
     check_failure(&run("etcd:///eu", &get), 2, "where etcd is");
-    etcd.stop();
+    etcd.kill(0);
     check_failure(&run(&address, &get), 3, "does not answer");
     check_failure(&nodes(&etcd, &[]), 3, "does not answer");
 }

@@ -2,13 +2,15 @@
 
 #![cfg(unix)]
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use assert_cmd::Command;
+use doorward_tests::etcd::Etcd;
 use tempfile::TempDir;
 
-use crate::etcd::Etcd;
 use crate::templates::document;
 use crate::{check_exit, check_failure, doorward, json, nowhere, stderr, stdout};
 
@@ -21,7 +23,7 @@ struct Desk {
 
 impl Desk {
     fn at_etcd(etcd: &Etcd) -> Self {
-        let at = ["--etcd-endpoints", &etcd.endpoint];
+        let at = ["--etcd-endpoints", &etcd.endpoint(0)];
         Self {
             folder: tempfile::tempdir().unwrap(),
             at: at.map(str::to_owned).to_vec(),
@@ -47,6 +49,11 @@ impl Desk {
     }
 
     fn run(&self, arguments: &[&str], stdin: &str) -> Output {
+        let mut command = self.command(arguments);
+        command.write_stdin(stdin).output().unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = doorward();
         command.arg("templates").args(&self.at);
         command.args(["--server", &nowhere()]).args(arguments);
@@ -57,7 +64,7 @@ impl Desk {
             .env("DESK", self.folder.path())
             .env("BIN", env!("CARGO_BIN_EXE_doorward"));
         command.env_remove("VISUAL");
-        command.write_stdin(stdin).output().unwrap()
+        command
     }
 
     #[track_caller]
@@ -67,9 +74,40 @@ impl Desk {
 
     /// Edits with a script whose $1 is the copy.
     fn edit(&self, script: &str) -> Output {
-        let editor = self.path("editor");
-        fs::write(&editor, format!("set -e\n{script}\n")).unwrap();
+        self.set_editor(script);
         self.run(&["edit", "--yes", "--why", "by hand"], "")
+    }
+
+    /// The same at a terminal, where these lines are typed.
+    fn edit_at_terminal(&self, script: &str, typed: &str) -> Output {
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+        self.set_editor(script);
+        let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&keyboard).unwrap();
+        unlockpt(&keyboard).unwrap();
+        let terminal = ptsname(&keyboard, Vec::new()).unwrap();
+        let terminal = File::options()
+            .read(true)
+            .write(true)
+            .open(terminal.to_str().unwrap());
+        File::from(keyboard.try_clone().unwrap())
+            .write_all(typed.as_bytes())
+            .unwrap();
+        let asked = self.command(&["edit"]);
+        let mut command = std::process::Command::new(asked.get_program());
+        command.args(asked.get_args()).stdin(terminal.unwrap());
+        for (variable, value) in asked.get_envs() {
+            match value {
+                Some(value) => command.env(variable, value),
+                None => command.env_remove(variable),
+            };
+        }
+        command.output().unwrap()
+    }
+
+    fn set_editor(&self, script: &str) {
+        fs::write(self.path("editor"), format!("set -e\n{script}\n")).unwrap();
     }
 
     fn show(&self) -> String {
@@ -92,9 +130,9 @@ impl Desk {
     }
 }
 
-#[test]
-fn what_is_not_in_order_is_opened_again_with_marks_until_it_is() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn what_is_not_in_order_is_opened_again_with_marks_until_it_is() {
+    let etcd = Etcd::start().await;
     let desk = Desk::at_etcd(&etcd);
     desk.apply(&document(500));
     // First garbage; then, once that is marked, it is mended.
@@ -159,11 +197,11 @@ fn who_leaves_it_wrong_finds_it_again() {
     assert_eq!(desk.left(), [document(500).replace("500", "-5")]);
 }
 
-#[test]
-fn garbage_is_opened_with_marks_at_once() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn garbage_is_opened_with_marks_at_once() {
+    let etcd = Etcd::start().await;
     let desk = Desk::at_etcd(&etcd);
-    etcd.put("/doorward/templates", "resources: 5\n");
+    etcd.put("/doorward/templates", "resources: 5\n").await;
     let output = desk.edit(&format!(
         "cp $1 $DESK/seen; printf '{}' > $1",
         document(7).replace('\n', "\\n")
@@ -179,9 +217,9 @@ fn garbage_is_opened_with_marks_at_once() {
     assert_eq!(found, "resources: 5\n");
 }
 
-#[test]
-fn of_two_operators_the_second_writes_nothing_and_loses_nothing() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn of_two_operators_the_second_writes_nothing_and_loses_nothing() {
+    let etcd = Etcd::start().await;
     for desk in [Desk::at_etcd(&etcd), Desk::at_file()] {
         desk.apply(&document(500));
         fs::write(desk.path("bobs.yaml"), document(300)).unwrap();
@@ -211,9 +249,53 @@ fn of_two_operators_the_second_writes_nothing_and_loses_nothing() {
     }
 }
 
+/// An editor's script by which bob changes 500 to 300 the first time, and what is done then.
+fn overtaken(desk: &Desk, first: &str, second: &str) -> String {
+    fs::write(desk.path("bobs.yaml"), document(300)).unwrap();
+    format!(
+        "if [ ! -e $DESK/second ]; then\ntouch $DESK/second\n\
+         $BIN templates {} apply $DESK/bobs.yaml --yes --who bob --server {} >/dev/null </dev/null\n\
+         {first}\nelse\n{second}\nfi",
+        desk.at.join(" "),
+        nowhere()
+    )
+}
+
+#[tokio::test]
+async fn who_goes_on_after_somebody_else_is_compared_with_what_is_there_now() {
+    let etcd = Etcd::start().await;
+    for desk in [Desk::at_etcd(&etcd), Desk::at_file()] {
+        desk.apply(&document(500));
+        // What was there at first is a change by now.
+        let script = overtaken(&desk, "sed -i s/500/400/ $1", "sed -i s/400/500/ $1");
+        let output = desk.edit_at_terminal(&script, "y\ny\ny\n");
+        check_exit(&output, 0);
+        let said = stdout(&output);
+        assert!(
+            said.contains("-  capacity: 300\n+  capacity: 500\n"),
+            "{said}"
+        );
+        assert!(said.contains("revision 3 is written"), "{said}");
+        assert_eq!(desk.show(), document(500));
+        assert_eq!(desk.left(), [""; 0]);
+    }
+}
+
 #[test]
-fn of_many_writers_at_once_every_one_that_is_told_so_has_written() {
-    let etcd = Etcd::start();
+fn who_goes_on_and_comes_to_what_is_there_now_changes_nothing() {
+    let desk = Desk::at_file();
+    desk.apply(&document(500));
+    let script = overtaken(&desk, "sed -i s/500/400/ $1", "sed -i s/400/300/ $1");
+    let output = desk.edit_at_terminal(&script, "y\ny\n");
+    check_exit(&output, 0);
+    assert!(stdout(&output).ends_with("nothing changed\n"));
+    assert_eq!(desk.show(), document(300));
+    assert_eq!(desk.left(), [""; 0]);
+}
+
+#[tokio::test]
+async fn of_many_writers_at_once_every_one_that_is_told_so_has_written() {
+    let etcd = Etcd::start().await;
     for desk in [Desk::at_etcd(&etcd), Desk::at_file()] {
         let results: Vec<Output> = std::thread::scope(|scope| {
             let desk = &desk;

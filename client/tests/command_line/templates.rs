@@ -2,10 +2,10 @@
 
 use std::process::Output;
 
-use etcd_client::{CompactionOptions, Permission, PermissionType};
+use doorward_tests::etcd::Etcd;
+use etcd_client::{Permission, PermissionType, Txn, TxnOp};
 use serde_json::Value;
 
-use crate::etcd::Etcd;
 use crate::fake_server::FakeServer;
 use crate::{check_exit, check_failure, doorward, json, nowhere, stderr, stdout};
 
@@ -26,7 +26,7 @@ fn templates(etcd: &Etcd, arguments: &[&str]) -> Output {
 
 fn on_stdin(etcd: &Etcd, arguments: &[&str], stdin: &str) -> Output {
     let mut command = doorward();
-    command.args(["templates", "--etcd-endpoints", &etcd.endpoint]);
+    command.args(["templates", "--etcd-endpoints", &etcd.endpoint(0)]);
     command.args(["--server", &nowhere()]).args(arguments);
     command.write_stdin(stdin).output().unwrap()
 }
@@ -38,13 +38,18 @@ fn apply(etcd: &Etcd, document: &str, flags: &[&str]) {
     check_exit(&on_stdin(etcd, &arguments, document), 0);
 }
 
+/// The key of a version.
+fn version(number: u64) -> String {
+    format!("{KEY}/history/{number:020}")
+}
+
 fn history(etcd: &Etcd) -> Value {
     json(&templates(etcd, &["history", "--json"]))
 }
 
-#[test]
-fn a_document_goes_there_and_back_as_it_is() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn a_document_goes_there_and_back_as_it_is() {
+    let etcd = Etcd::start().await;
     let output = templates(&etcd, &["show"]);
     check_failure(&output, 1, "To begin, write a file");
     check_failure(&templates(&etcd, &["check"]), 1, "no templates");
@@ -61,7 +66,7 @@ fn a_document_goes_there_and_back_as_it_is() {
     let said = stderr(&output);
     assert!(said.contains("revision 1, apply by ann at "), "{said}");
     assert!(said.ends_with(": to begin\n"), "{said}");
-    assert_eq!(etcd.get(KEY), Some(document(500).into_bytes()));
+    assert_eq!(etcd.get(KEY).await, Some(document(500)));
 
     let shown = json(&templates(&etcd, &["show", "--json"]));
     assert_eq!(shown["document"], document(500));
@@ -72,9 +77,9 @@ fn a_document_goes_there_and_back_as_it_is() {
     assert!(stdout(&output).contains("1 template in order"));
 }
 
-#[test]
-fn a_difference_is_told_by_line_and_by_template_with_the_exit_codes_of_diff() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn a_difference_is_told_by_line_and_by_template_with_the_exit_codes_of_diff() {
+    let etcd = Etcd::start().await;
     apply(&etcd, &document(500), &[]);
     let diff = |document: &str| on_stdin(&etcd, &["diff", "-"], document);
     let output = diff(&document(500));
@@ -102,13 +107,13 @@ fn a_difference_is_told_by_line_and_by_template_with_the_exit_codes_of_diff() {
     check_exit(&templates(&etcd, &["diff", "/none"]), 2);
 }
 
-#[test]
-fn the_effect_on_what_is_in_use_is_shown_if_a_server_answers() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn the_effect_on_what_is_in_use_is_shown_if_a_server_answers() {
+    let etcd = Etcd::start().await;
     apply(&etcd, &document(100), &[]);
     let server = FakeServer::start(crate::status::busy());
     let mut command = doorward();
-    command.args(["templates", "--etcd-endpoints", &etcd.endpoint]);
+    command.args(["templates", "--etcd-endpoints", &etcd.endpoint(0)]);
     command.args(["--server", &server.address, "diff", "-"]);
     let output = command.write_stdin(document(50)).output().unwrap();
     check_exit(&output, 1);
@@ -122,16 +127,16 @@ in use at fake (templates from templates.yaml):
     assert!(said.ends_with(expected), "{said}");
 }
 
-#[test]
-fn nothing_is_written_without_a_yes() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn nothing_is_written_without_a_yes() {
+    let etcd = Etcd::start().await;
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, document(500)).unwrap();
     let path = file.path().to_str().unwrap();
     check_failure(&templates(&etcd, &["apply", path]), 2, "Give --yes");
     check_failure(&templates(&etcd, &["apply", "-"]), 2, "give --yes");
     check_failure(&templates(&etcd, &["edit"]), 2, "Give --yes");
-    assert_eq!(etcd.get(KEY), None);
+    assert_eq!(etcd.get(KEY).await, None);
     check_exit(&templates(&etcd, &["apply", path, "--yes"]), 0);
     let output = templates(&etcd, &["apply", path, "--yes"]);
     check_exit(&output, 0);
@@ -145,15 +150,15 @@ fn nothing_is_written_without_a_yes() {
     assert_eq!(history(&etcd)["versions_count"], 1);
 }
 
-#[test]
-fn an_earlier_version_comes_back_as_a_new_one() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn an_earlier_version_comes_back_as_a_new_one() {
+    let etcd = Etcd::start().await;
     apply(&etcd, &document(500), &[]);
     apply(&etcd, &document(250), &[]);
     let output = templates(&etcd, &["rollback", "1", "--yes", "--why", "too little"]);
     check_exit(&output, 0);
     assert!(stdout(&output).contains("capacity 250 → 500"));
-    assert_eq!(etcd.get(KEY), Some(document(500).into_bytes()));
+    assert_eq!(etcd.get(KEY).await, Some(document(500)));
     let newest = &history(&etcd)["versions"][0];
     assert_eq!(newest["kind"], "rollback to 1");
     assert_eq!(newest["why"], "too little");
@@ -172,28 +177,23 @@ fn an_earlier_version_comes_back_as_a_new_one() {
     assert!(stdout(&output).ends_with("and 2 more; -n lists more\n"));
 }
 
-#[test]
-fn the_history_outlives_compaction() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn the_history_outlives_compaction() {
+    let etcd = Etcd::start().await;
     apply(&etcd, &document(1), &["--why", "the first"]);
     apply(&etcd, &document(2), &[]);
     apply(&etcd, &document(3), &[]);
-    etcd.with(async |client| {
-        let now = client.get(KEY, None).await.unwrap();
-        let revision = now.header().unwrap().revision();
-        let options = CompactionOptions::new().with_physical();
-        client.compact(revision, Some(options)).await.unwrap();
-    });
+    etcd.compact().await;
     assert_eq!(history(&etcd)["versions"].as_array().unwrap().len(), 3);
     check_exit(&templates(&etcd, &["rollback", "1", "--yes"]), 0);
-    assert_eq!(etcd.get(KEY), Some(document(1).into_bytes()));
+    assert_eq!(etcd.get(KEY).await, Some(document(1)));
 }
 
-#[test]
-fn what_was_written_by_hand_becomes_a_version_before_it_is_overwritten() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn what_was_written_by_hand_becomes_a_version_before_it_is_overwritten() {
+    let etcd = Etcd::start().await;
     apply(&etcd, &document(1), &[]);
-    etcd.put(KEY, document(2));
+    etcd.put(KEY, document(2)).await;
     let output = templates(&etcd, &["history"]);
     assert!(stdout(&output).contains("what is in force is none of these"));
     assert!(stderr(&templates(&etcd, &["show"])).contains("not written by this command line"));
@@ -203,21 +203,21 @@ fn what_was_written_by_hand_becomes_a_version_before_it_is_overwritten() {
     assert_eq!(listed["versions"][1]["kind"], "found");
     assert_eq!(listed["versions"][1]["who"], Value::Null);
     check_exit(&templates(&etcd, &["rollback", "2", "--yes"]), 0);
-    assert_eq!(etcd.get(KEY), Some(document(2).into_bytes()));
+    assert_eq!(etcd.get(KEY).await, Some(document(2)));
 
-    etcd.with(async |client| client.delete(KEY, None).await.unwrap());
+    etcd.delete(KEY).await;
     check_failure(&templates(&etcd, &["show"]), 1, "rollback 4");
     assert!(stdout(&templates(&etcd, &["history"])).contains("somebody has removed"));
     check_exit(&templates(&etcd, &["rollback", "4", "--yes"]), 0);
     assert_eq!(history(&etcd)["in_force"], 5);
 }
 
-#[test]
-fn on_top_of_garbage_everything_works() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn on_top_of_garbage_everything_works() {
+    let etcd = Etcd::start().await;
     apply(&etcd, &document(1), &[]);
     for garbage in [&b"resources: [\n"[..], b"\xff\x00\x1b[31m\n", b""] {
-        etcd.put(KEY, garbage);
+        etcd.put(KEY, garbage).await;
         let output = templates(&etcd, &["show"]);
         assert_eq!(output.status.code(), Some(0));
         assert_eq!(output.stdout, garbage);
@@ -228,9 +228,9 @@ fn on_top_of_garbage_everything_works() {
         assert!(stdout(&output).contains("by template is not known"));
         assert!(!stdout(&output).contains('\u{1b}'));
         apply(&etcd, &document(2), &[]);
-        etcd.put(KEY, garbage);
+        etcd.put(KEY, garbage).await;
         check_exit(&templates(&etcd, &["rollback", "1", "--yes"]), 0);
-        assert_eq!(etcd.get(KEY), Some(document(1).into_bytes()));
+        assert_eq!(etcd.get(KEY).await, Some(document(1)));
     }
     // Garbage was kept, and is not put in force again.
     let output = templates(&etcd, &["rollback", "2", "--yes"]);
@@ -238,16 +238,15 @@ fn on_top_of_garbage_everything_works() {
     assert!(stderr(&output).contains("revision 2 is not in order"));
 }
 
-#[test]
-fn a_history_with_holes_and_broken_entries_is_one() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn a_history_with_holes_and_broken_entries_is_one() {
+    let etcd = Etcd::start().await;
     for capacity in 1..=4 {
         apply(&etcd, &document(capacity), &[]);
     }
-    let version = |number: u64| format!("{KEY}/history/{number:020}");
-    etcd.with(async |client| client.delete(version(2), None).await.unwrap());
-    etcd.put(&version(3), "{");
-    etcd.put(&format!("{KEY}/history/notes"), "not ours");
+    etcd.delete(&version(2)).await;
+    etcd.put(&version(3), "{").await;
+    etcd.put(&format!("{KEY}/history/notes"), "not ours").await;
     let output = templates(&etcd, &["history"]);
     check_exit(&output, 0);
     let said = stdout(&output);
@@ -258,16 +257,74 @@ fn a_history_with_holes_and_broken_entries_is_one() {
     check_exit(&rollback("1"), 0);
 
     // The newest one broken: what is in force is kept once more.
-    etcd.put(&version(5), "{");
+    etcd.put(&version(5), "{").await;
     apply(&etcd, &document(6), &[]);
     let listed = history(&etcd);
     assert_eq!(listed["versions"][1]["kind"], "found");
     assert_eq!(listed["in_force"], 7);
 }
 
-#[test]
-fn a_document_that_etcd_would_not_take_is_refused_with_a_size_that_it_would() {
-    let etcd = Etcd::start();
+#[tokio::test]
+async fn a_long_history_of_large_versions_is_one() {
+    let etcd = Etcd::start().await;
+    apply(&etcd, &document(1), &[]);
+    let first = etcd.get(&version(1)).await.unwrap();
+    let large: Value = serde_json::from_str(&first).unwrap();
+    let padding = format!("# {}\n", "x".repeat(500_000));
+    for number in 2..=120_u64 {
+        let mut large = large.clone();
+        large["number"] = number.into();
+        large["document"] = format!("{}{padding}", document(u32::try_from(number).unwrap())).into();
+        etcd.put(&version(number), large.to_string()).await;
+    }
+    let listed = history(&etcd);
+    assert_eq!(listed["versions_count"], 120);
+    let revisions: Vec<Option<u64>> = listed["versions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|version| version["revision"].as_u64())
+        .collect();
+    let newest: Vec<Option<u64>> = (101..=120).rev().map(Some).collect();
+    assert_eq!(revisions, newest);
+    check_exit(&templates(&etcd, &["history", "-n", "1000"]), 0);
+    check_failure(
+        &templates(&etcd, &["rollback", "200", "--yes"]),
+        1,
+        "there are 1 to 120",
+    );
+    check_exit(&templates(&etcd, &["rollback", "2", "--yes"]), 0);
+    assert_eq!(
+        etcd.get(KEY).await,
+        Some(format!("{}{padding}", document(2)))
+    );
+    // What was in force was none of the versions, so it was kept before.
+    assert_eq!(history(&etcd)["in_force"], 122);
+}
+
+#[tokio::test]
+async fn every_version_of_a_history_is_counted() {
+    let etcd = Etcd::start().await;
+    // Around what one answer tells, and far beyond.
+    for (from, to) in [(1, 50), (51, 51), (52, 100), (101, 10_100)] {
+        let numbers: Vec<u64> = (from..=to).collect();
+        for numbers in numbers.chunks(100) {
+            etcd.ask("put versions", async |client| {
+                let puts = numbers.iter().map(|n| TxnOp::put(version(*n), "{", None));
+                let puts: Vec<TxnOp> = puts.collect();
+                client.txn(Txn::new().and_then(puts)).await
+            })
+            .await;
+        }
+        let listed = json(&templates(&etcd, &["history", "--json", "-n", "1"]));
+        assert_eq!(listed["versions_count"], to);
+        assert_eq!(listed["versions"][0]["revision"], to);
+    }
+}
+
+#[tokio::test]
+async fn a_document_that_etcd_would_not_take_is_refused_with_a_size_that_it_would() {
+    let etcd = Etcd::start().await;
     let padded = |bytes: usize| format!("{}# {}\n", document(1), "x".repeat(bytes));
     let two_megabytes = on_stdin(&etcd, &["apply", "-", "--yes"], &padded(2_000_000));
     check_exit(&two_megabytes, 1);
@@ -281,19 +338,19 @@ fn a_document_that_etcd_would_not_take_is_refused_with_a_size_that_it_would() {
 
     // By hand there may be more, which is kept, if not in the same transaction.
     let by_hand = padded(1_040_000);
-    etcd.put(KEY, by_hand.clone());
+    etcd.put(KEY, by_hand.clone()).await;
     apply(&etcd, &document(2), &[]);
     let output = templates(&etcd, &["show", "--revision", "2"]);
     assert_eq!(stdout(&output), by_hand);
-    etcd.put(KEY, "\n".repeat(1_500_000));
+    etcd.put(KEY, "\n".repeat(1_500_000)).await;
     apply(&etcd, &document(3), &[]);
     let output = templates(&etcd, &["show", "--revision", "4"]);
     check_failure(&output, 1, "1500000 bytes, too large to be kept");
     assert_eq!(history(&etcd)["in_force"], 5);
 }
 
-#[test]
-fn where_no_etcd_answers_is_told_apart_from_where_it_says_no() {
+#[tokio::test]
+async fn where_no_etcd_answers_is_told_apart_from_where_it_says_no() {
     let at = |endpoints: &str| {
         let mut command = doorward();
         command.args(["templates", "--etcd-endpoints", endpoints]);
@@ -304,9 +361,9 @@ fn where_no_etcd_answers_is_told_apart_from_where_it_says_no() {
     let other = FakeServer::start(crate::fake_server::Play::default());
     check_failure(&at(&other.address), 1, "is it etcd?");
     // One of several is enough.
-    let etcd = Etcd::start();
+    let etcd = Etcd::start().await;
     apply(&etcd, &document(1), &[]);
-    let some = format!("{},{}", nowhere(), etcd.endpoint);
+    let some = format!("{},{}", nowhere(), etcd.endpoint(0));
     for _turn in 0..4 {
         check_exit(&at(&some), 0);
     }
@@ -322,19 +379,20 @@ fn where_to_look_must_be_said() {
     check_failure(&command.output().unwrap(), 2, "not where etcd is");
 }
 
-#[test]
-fn who_etcd_does_not_know_is_refused() {
-    let etcd = Etcd::start();
-    etcd.with(async |client| {
-        client.user_add("root", "secret", None).await.unwrap();
-        client.user_grant_role("root", "root").await.unwrap();
-        client.user_add("reader", "open", None).await.unwrap();
-        client.role_add("reading").await.unwrap();
+#[tokio::test]
+async fn who_etcd_does_not_know_is_refused() {
+    let etcd = Etcd::start().await;
+    etcd.ask("add users", async |client| {
+        client.user_add("root", "secret", None).await?;
+        client.user_grant_role("root", "root").await?;
+        client.user_add("reader", "open", None).await?;
+        client.role_add("reading").await?;
         let keys = Permission::new(PermissionType::Read, KEY).with_prefix();
-        client.role_grant_permission("reading", keys).await.unwrap();
-        client.user_grant_role("reader", "reading").await.unwrap();
-        client.auth_enable().await.unwrap();
-    });
+        client.role_grant_permission("reading", keys).await?;
+        client.user_grant_role("reader", "reading").await?;
+        client.auth_enable().await
+    })
+    .await;
     let password = tempfile::NamedTempFile::new().unwrap();
     let as_user = |name: &str, secret: &str, arguments: &[&str]| {
         std::fs::write(&password, secret).unwrap();

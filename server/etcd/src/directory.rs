@@ -138,6 +138,23 @@ impl Servers {
         }
         addresses
     }
+
+    /// Whom to ask, in turn: [`Self::addresses`], then those that were given beside the node.
+    pub fn addresses_and<'a>(&self, given: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+        let mut addresses = self.addresses();
+        for address in given {
+            if !addresses.iter().any(|known| known == address) {
+                addresses.push(address.to_owned());
+            }
+        }
+        addresses
+    }
+
+    /// Where the master is, and its epoch. Another one than before: a mastership that is new.
+    pub fn named(&self) -> Option<(String, u64)> {
+        let master = self.master.as_ref();
+        master.map(|(master, epoch)| (master.address.clone(), *epoch))
+    }
 }
 
 fn parse<T: for<'a> Deserialize<'a>>(entry: &Entry) -> Option<T> {
@@ -213,6 +230,33 @@ fn name_of(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_master_is_asked_first_and_nobody_twice() {
+        let registered = |address: &str| Registration {
+            node: "eu".to_owned(),
+            address: address.to_owned(),
+            http_address: None,
+            server: "s".to_owned(),
+            role: Role::Root,
+            level: None,
+            version: "1".to_owned(),
+        };
+        let master = Master {
+            address: "b:1".to_owned(),
+            server: "s".to_owned(),
+        };
+        let servers = Servers {
+            master: Some((master, 5)),
+            term: None,
+            servers: vec![registered("a:1"), registered("b:1")],
+        };
+        assert_eq!(servers.addresses(), ["b:1", "a:1"]);
+        let given = ["z:1", "a:1", "z:1"];
+        assert_eq!(servers.addresses_and(given), ["b:1", "a:1", "z:1"]);
+        assert_eq!(servers.named(), Some(("b:1".to_owned(), 5)));
+        assert_eq!(Servers::default().named(), None);
+    }
 
     #[test]
     fn names_of_nodes_are_read_back_from_their_keys() {

@@ -122,9 +122,18 @@ fn hint(endpoint: &str, problem: &str) -> Option<&'static str> {
     Some(hint)
 }
 
-/// What an error says, with its innermost cause: "connection refused" stands there.
+/// What is at the bottom of an error: "connection refused" stands there.
+pub fn innermost(error: &(dyn StdError + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(cause) = innermost.source() {
+        innermost = cause;
+    }
+    innermost.to_string()
+}
+
+/// What an error says, with its innermost cause.
 fn described(error: &etcd_client::Error) -> String {
-    let (said, mut cause): (String, Option<&(dyn StdError + 'static)>) = match error {
+    let (said, cause): (String, Option<&(dyn StdError + 'static)>) = match error {
         // Whatever speaks gRPC answers so.
         etcd_client::Error::GRpcStatus(status) if status.code() == tonic::Code::Unimplemented => {
             ("it does not know this call: is it etcd?".to_owned(), None)
@@ -136,12 +145,7 @@ fn described(error: &etcd_client::Error) -> String {
         etcd_client::Error::TransportError(error) => (error.to_string(), error.source()),
         other => (other.to_string(), None),
     };
-    let mut innermost = None;
-    while let Some(error) = cause {
-        innermost = Some(error.to_string());
-        cause = error.source();
-    }
-    match innermost {
+    match cause.map(innermost) {
         Some(cause) if !said.contains(&cause) => format!("{said} ({cause})"),
         _ => said,
     }

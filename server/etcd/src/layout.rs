@@ -15,7 +15,7 @@
 pub const DEFAULT_PREFIX: &str = "/doorward/nodes";
 
 /// The largest number of a version, far beyond all that are ever written.
-const VERSION_MAX: u64 = 1_000_000_000_000;
+pub const VERSION_MAX: u64 = 1_000_000_000_000;
 
 /// Where the templates stand, unless the operator says otherwise.
 pub const DEFAULT_TEMPLATES: &str = "/doorward/templates";
@@ -105,6 +105,12 @@ impl TemplateKeys {
         format!("{}/history/", self.key)
     }
 
+    /// The first key after those of all versions.
+    pub fn history_end(&self) -> String {
+        // What comes after a `/`.
+        format!("{}/history0", self.key)
+    }
+
     /// A version. Numbers sort as their keys do.
     pub fn version(&self, number: u64) -> String {
         format!("{}/history/{number:020}", self.key)
@@ -146,6 +152,8 @@ mod tests {
         let keys = TemplateKeys::new("/t");
         assert!(keys.version(9) < keys.version(10));
         assert!(keys.version(u64::MAX).starts_with(&keys.history()));
+        assert!(keys.version(u64::MAX) < keys.history_end());
+        assert!(*"/t/history/\u{10ffff}" < *keys.history_end());
         assert_eq!(keys.number(keys.version(10).as_bytes()), Some(10));
         for other in ["/t", "/t/history/10", "/t/history/x", "/u/history/1"] {
             assert_eq!(keys.number(other.as_bytes()), None, "{other}");

@@ -2,24 +2,25 @@
 //!
 //! The document stands under its key exactly as the operator wrote it. A write is one transaction
 //! that puts the document and a [`Version`] of it, and goes through only if nobody has written since
-//! the operator looked. What somebody put there by another way (`etcdctl`) is kept as a version of its
-//! own before it is overwritten. So nothing that was in force is lost, whatever etcd compacts.
+//! the operator looked. What it finds there that somebody put by another way (`etcdctl`) it keeps as a
+//! version of its own before it overwrites it. So no write through the command line loses what was in
+//! force, whatever etcd compacts. Two other writes in a row, without one of the command line between
+//! them, leave only the second.
 //!
-//! Numbers of versions count from 1 and are never used twice. Keys below the history whose name is
-//! no number are not looked at.
+//! Numbers of versions count from 1; a new one is one more than the largest that is there. So a
+//! number is used again only after the newest versions were deleted by another way. Keys below the
+//! history whose name is no number are not looked at.
 
 mod version;
 
 use std::time::SystemTime;
 
-use etcd_client::{
-    Client, Compare, CompareOp, GetOptions, SortOrder, SortTarget, Txn, TxnOp, TxnOpResponse,
-};
+use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse};
 use thiserror::Error;
 
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::layout::TemplateKeys;
+use crate::layout::{TemplateKeys, VERSION_MAX};
 pub use version::{Kind, Recorded, Version};
 
 /// What etcd takes in one request, unless it is told otherwise: 1.5 MiB.
@@ -28,8 +29,9 @@ const REQUEST_BYTES_MAX: usize = 3 * 512 * 1024;
 /// Of that, what is left for all that is neither key nor value.
 const REQUEST_BYTES_SPARE: usize = 4 * 1024;
 
-/// Versions that are looked for: the newest ones.
-const VERSIONS_MAX: i64 = 10_000;
+/// Versions of which one answer tells the keys. etcd reads the versions themselves for that, which
+/// may be large, and if it was to sort them, it would read all there are for every answer.
+const LISTED_AT_ONCE: i64 = 50;
 
 /// What stands under the templates' key, and what is known of its history.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,8 +58,17 @@ impl Standing {
     }
 
     /// The versions that a write adds: what was found if it is not recorded, and the change.
-    pub fn versions_for(&self, change: &Change<'_>) -> Vec<Version> {
-        let mut number = self.numbers.first().map_or(1, |newest| newest + 1);
+    ///
+    /// # Errors
+    ///
+    /// If there are no numbers left for them.
+    pub fn versions_for(&self, change: &Change<'_>) -> Result<Vec<Version>, WriteError> {
+        let newest = self.numbers.first().copied().unwrap_or(0);
+        // At most two are added.
+        if newest > VERSION_MAX - 2 {
+            return Err(WriteError::NoNumber { newest });
+        }
+        let mut number = newest + 1;
         let mut versions = Vec::new();
         if let Some(document) = &self.document
             && !self.is_recorded()
@@ -66,7 +77,7 @@ impl Standing {
             number += 1;
         }
         versions.push(Version::of(number, change));
-        versions
+        Ok(versions)
     }
 }
 
@@ -105,6 +116,15 @@ pub enum WriteError {
         /// How large a document like this may be, about.
         document_bytes_max: usize,
     },
+    /// Somebody else than the command line gave a version a number that leaves none.
+    #[error(
+        "the newest version has the number {newest}, and none is larger than {VERSION_MAX}: remove \
+         that version from the history first"
+    )]
+    NoNumber {
+        /// Of the newest version.
+        newest: u64,
+    },
     /// etcd did not answer when it was to write, and not when it was asked whether it had.
     #[error("{0}; whether the templates were written is not known: look at the history")]
     Unknown(Error),
@@ -119,32 +139,44 @@ pub enum WriteError {
 ///
 /// If no endpoint answers, or etcd says no.
 pub async fn read(connection: &mut Connection, keys: &TemplateKeys) -> Result<Standing, Error> {
-    let answer = again(connection, async |connection| {
-        let listing = GetOptions::new()
-            .with_prefix()
-            .with_keys_only()
-            .with_sort(SortTarget::Key, SortOrder::Descend)
-            .with_limit(VERSIONS_MAX);
-        let reads = Txn::new().and_then([
-            TxnOp::get(keys.document(), None),
-            TxnOp::get(keys.history(), Some(listing)),
-        ]);
-        let ask = async move |client: &mut Client| client.txn(reads).await;
-        connection.call("read templates", ask).await
-    })
-    .await?;
     let mut standing = Standing::default();
-    let mut responses = answer.op_responses().into_iter();
-    if let Some(TxnOpResponse::Get(document)) = responses.next()
-        && let Some(kv) = document.kvs().first()
-    {
-        standing.document = Some(kv.value().to_vec());
-        standing.mod_revision = kv.mod_revision();
+    let mut from = keys.history().into_bytes();
+    loop {
+        // The document each time: it is as the last versions tell.
+        let answer = again(connection, async |connection| {
+            let listing = GetOptions::new()
+                .with_range(keys.history_end())
+                .with_keys_only()
+                .with_limit(LISTED_AT_ONCE);
+            let reads = Txn::new().and_then([
+                TxnOp::get(keys.document(), None),
+                TxnOp::get(from.clone(), Some(listing)),
+            ]);
+            let ask = async move |client: &mut Client| client.txn(reads).await;
+            connection.call("read templates", ask).await
+        })
+        .await?;
+        let mut responses = answer.op_responses().into_iter();
+        if let Some(TxnOpResponse::Get(document)) = responses.next() {
+            let kv = document.kvs().first();
+            standing.document = kv.map(|kv| kv.value().to_vec());
+            standing.mod_revision = kv.map_or(0, |kv| kv.mod_revision());
+        }
+        let Some(TxnOpResponse::Get(listing)) = responses.next() else {
+            break;
+        };
+        let listed = listing.kvs();
+        standing
+            .numbers
+            .extend(listed.iter().filter_map(|kv| keys.number(kv.key())));
+        let Some(last) = listed.last().filter(|_| listing.more()) else {
+            break;
+        };
+        // What comes right after it.
+        from = last.key().to_vec();
+        from.push(0);
     }
-    if let Some(TxnOpResponse::Get(listing)) = responses.next() {
-        let numbers = listing.kvs().iter().filter_map(|kv| keys.number(kv.key()));
-        standing.numbers = numbers.collect();
-    }
+    standing.numbers.reverse();
     if let Some(newest) = standing.numbers.first() {
         standing.newest = version(connection, keys, *newest).await?;
     }
@@ -183,7 +215,7 @@ pub async fn write(
     seen: &Standing,
     change: &Change<'_>,
 ) -> Result<Version, WriteError> {
-    let mut versions = seen.versions_for(change);
+    let mut versions = seen.versions_for(change)?;
     if let [found, _] = &mut versions[..]
         && request_bytes(keys, None, std::slice::from_ref(found)) > REQUEST_BYTES_MAX
     {
@@ -326,7 +358,7 @@ mod tests {
         ] {
             let standing = standing(document, versions);
             assert_eq!(standing.is_recorded(), recorded, "{document:?}");
-            let versions = standing.versions_for(&change("new"));
+            let versions = standing.versions_for(&change("new")).unwrap();
             let versions: Vec<(u64, &str)> = versions
                 .iter()
                 .map(|v| (v.number, v.document.as_deref().unwrap()))
@@ -340,7 +372,24 @@ mod tests {
         let mut standing = standing(Some("a"), &["a"]);
         standing.newest = Some(Recorded::parse(1, b"{"));
         assert!(!standing.is_recorded());
-        assert_eq!(standing.versions_for(&change("new")).len(), 2);
+        assert_eq!(standing.versions_for(&change("new")).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_history_that_has_come_to_its_last_number_takes_no_version() {
+        for (newest, is_full) in [
+            (VERSION_MAX - 2, false),
+            (VERSION_MAX - 1, true),
+            (VERSION_MAX, true),
+            (u64::MAX, true),
+        ] {
+            let mut standing = standing(Some("a"), &["b"]);
+            standing.numbers = vec![newest];
+            match standing.versions_for(&change("new")) {
+                Ok(versions) => assert_eq!((versions.len(), is_full), (2, false)),
+                Err(error) => assert_eq!(error, WriteError::NoNumber { newest }, "{is_full}"),
+            }
+        }
     }
 
     #[test]

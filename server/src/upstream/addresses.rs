@@ -4,7 +4,6 @@
 //! whoever's turn it was; then the node's other servers, then the addresses that were given beside
 //! it. As long as etcd is away, or knows of nobody, what it said last counts.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -137,7 +136,7 @@ impl Addresses {
         let (keys, master, is_new) = (&node.keys, &node.master, self.known.is_empty());
         let waiting = node.followed.wait_for(|followed| {
             let servers = servers_of(keys, followed);
-            let named = named(&servers);
+            let named = servers.named();
             (named.is_some() && named != *master) || (is_new && !servers.addresses().is_empty())
         });
         if waiting.await.is_err() {
@@ -170,15 +169,13 @@ impl Addresses {
             return;
         };
         let servers = servers_of(&node.keys, &node.followed.borrow_and_update());
-        let mut known = servers.addresses();
-        if known.is_empty() {
+        if servers.addresses().is_empty() {
             return;
         }
-        let named = named(&servers);
+        let known = servers.addresses_and(self.given.iter().map(String::as_str));
+        let named = servers.named();
         let is_new_master = named.is_some() && named != node.master;
         node.master = named;
-        let told: BTreeSet<String> = known.iter().cloned().collect();
-        known.extend(self.given.iter().filter(|g| !told.contains(*g)).cloned());
         self.turn = if is_new_master {
             0
         } else {
@@ -203,11 +200,6 @@ fn servers_of(keys: &NodeKeys, followed: &Followed) -> Servers {
     let view = followed.view.as_ref();
     view.map(|view| Servers::of_view(keys, view))
         .unwrap_or_default()
-}
-
-fn named(servers: &Servers) -> Option<(String, u64)> {
-    let master = servers.master.as_ref();
-    master.map(|(master, epoch)| (master.address.clone(), *epoch))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use doorward_etcd::error::innermost;
 use tonic::Status as RpcStatus;
 
 /// What a status says.
@@ -10,13 +11,4 @@ pub(super) fn told_by(status: &RpcStatus) -> String {
         Some(source) => format!("{:?}: {}", status.code(), innermost(source)),
         None => format!("{:?}: {}", status.code(), status.message()),
     }
-}
-
-/// The innermost cause: "connection refused" stands there.
-pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
 }

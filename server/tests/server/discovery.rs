@@ -10,8 +10,8 @@ use doorward_etcd::NodeAddress;
 use doorward_server::app::{Config, Server};
 use doorward_server::status::ParentLink;
 use doorward_server::upstream::{self, Source};
+use doorward_tests::etcd::Etcd;
 
-use crate::etcd::Etcd;
 use crate::running::{PATIENCE, asked, capacity, config, eventually, get, only, templates_with};
 use crate::upstream::{news, until_link};
 
@@ -76,7 +76,7 @@ async fn a_client_finds_the_master_and_the_one_after_it() {
     etcd.register("eu", nowhere).await;
     etcd.register("eu", &address).await;
     etcd.elect("eu", &address).await;
-    let client = client(&etcd.address("eu")).connect().await.unwrap();
+    let client = client(&etcd.node("eu")).connect().await.unwrap();
     let resource = open(&client).await;
     assert_eq!(resource.capacity(), Capacity::Limited(100.0));
 
@@ -102,10 +102,10 @@ async fn a_client_goes_on_with_what_it_knows_while_etcd_is_away() {
     let listen = server.grpc_address();
     etcd.register("eu", &address_of(&server)).await;
     etcd.elect("eu", &address_of(&server)).await;
-    let before = client(&etcd.address("eu")).connect().await.unwrap();
+    let before = client(&etcd.node("eu")).connect().await.unwrap();
     let resource = open(&before).await;
 
-    etcd.stop();
+    etcd.kill(0);
     server.shutdown().await;
     let server = Server::start(Config {
         listen,
@@ -115,26 +115,26 @@ async fn a_client_goes_on_with_what_it_knows_while_etcd_is_away() {
     until_has(&resource, 50.0).await;
 
     // Who knows nothing yet says what is wrong.
-    let newcomer = client(&etcd.address("eu")).connect_timeout(Duration::from_millis(500));
+    let newcomer = client(&etcd.node("eu")).connect_timeout(Duration::from_millis(500));
     let error = newcomer.connect().await.err().unwrap().to_string();
-    assert!(error.contains(etcd.endpoint()), "{error}");
+    assert!(error.contains(etcd.address(0)), "{error}");
     assert!(error.contains("does not answer"), "{error}");
     // What was given beside it counts.
-    let newcomer = client(&etcd.address("eu")).address(address_of(&server));
+    let newcomer = client(&etcd.node("eu")).address(address_of(&server));
     open(&newcomer.connect().await.unwrap()).await;
 
-    etcd.start_again().await;
-    let newcomer = client(&etcd.address("eu")).connect().await.unwrap();
+    etcd.restart_all().await;
+    let newcomer = client(&etcd.node("eu")).connect().await.unwrap();
     open(&newcomer).await;
 }
 
 #[tokio::test]
 async fn a_client_does_not_wait_for_an_etcd_that_hangs() {
-    let etcd = Etcd::start().await;
+    let mut etcd = Etcd::start().await;
     let server = root_with(100.0).await;
-    etcd.freeze();
+    etcd.freeze(0);
     let began = tokio::time::Instant::now();
-    let client = client(&etcd.address("eu")).address(address_of(&server));
+    let client = client(&etcd.node("eu")).address(address_of(&server));
     open(&client.connect().await.unwrap()).await;
     // Half of what a call may take, and what the rest takes.
     let took = began.elapsed();
@@ -144,9 +144,9 @@ async fn a_client_does_not_wait_for_an_etcd_that_hangs() {
 #[tokio::test]
 async fn a_node_without_servers_is_a_clear_failure() {
     let etcd = Etcd::start().await;
-    let lonely = client(&etcd.address("us")).connect_timeout(Duration::from_millis(500));
+    let lonely = client(&etcd.node("us")).connect_timeout(Duration::from_millis(500));
     let error = lonely.connect().await.err().unwrap().to_string();
-    let address = etcd.address("us");
+    let address = etcd.node("us");
     assert!(
         error.contains(&format!("no server of this node is there: {address}")),
         "{error}"
@@ -191,10 +191,10 @@ async fn a_child_follows_its_parent_where_it_moves() {
     lose(&second);
     etcd.elect("eu", &address_of(&first)).await;
 
-    let server = child(&etcd.address("eu")).await;
+    let server = child(&etcd.node("eu")).await;
     until_link(&server, ParentLink::Stream).await;
     assert_eq!(news(&server).address, address_of(&first));
-    assert_eq!(news(&server).addresses, [etcd.address("eu")]);
+    assert_eq!(news(&server).addresses, [etcd.node("eu")]);
     // It moves as soon as etcd says so, though nobody asks anything.
     lose(&first);
     etcd.depose("eu", &address_of(&first), 1).await;
@@ -225,14 +225,14 @@ async fn a_child_follows_its_parent_where_it_moves() {
 #[tokio::test]
 async fn a_child_that_is_there_before_its_parent_waits_for_it() {
     let mut etcd = Etcd::start().await;
-    etcd.stop();
-    let server = child(&etcd.address("eu")).await;
+    etcd.kill(0);
+    let server = child(&etcd.node("eu")).await;
     eventually("that is told", async || {
         let problem = news(&server).problem.unwrap_or_default();
         problem.contains("does not answer")
     })
     .await;
-    etcd.start_again().await;
+    etcd.restart_all().await;
     eventually("nobody is there", async || {
         let problem = news(&server).problem.unwrap_or_default();
         problem.contains("no server of etcd://")

@@ -13,7 +13,6 @@ mod bad_input;
 mod capacity;
 mod children;
 mod discovery;
-mod etcd;
 mod fake_parent;
 mod family;
 mod logs;

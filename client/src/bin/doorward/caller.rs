@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doorward_etcd::address::{self, NodeAddress, Place};
 use doorward_etcd::directory;
+use doorward_etcd::error::innermost;
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::admin_client::AdminClient;
 use doorward_proto::doorman;
@@ -259,13 +260,10 @@ fn miss_of(name: &str, status: &tonic::Status) -> Miss {
             "{name} does not know this call; it may be an older server, or no Doorward server"
         ))),
         _ => {
-            let mut innermost = None;
-            let mut cause: Option<&dyn Error> = status.source();
-            while let Some(error) = cause {
-                innermost = Some(error.to_string());
-                cause = error.source();
-            }
-            let problem = innermost.unwrap_or_else(|| message.to_owned());
+            let problem = status
+                .source()
+                .map(innermost)
+                .unwrap_or_else(|| message.to_owned());
             Miss::Silent(format!("{name}: {problem}"))
         }
     }

@@ -96,23 +96,21 @@ impl Directory {
 
     fn found(&mut self, servers: &Servers) -> Result<Found, String> {
         let node = &self.place;
+        let nobody = || format!("no server of this node is there: {node}");
+        if servers.addresses().is_empty() {
+            return Err(nobody());
+        }
         let mut addresses: Vec<Address> = Vec::new();
-        for text in servers.addresses() {
+        for text in servers.addresses_and(self.given.iter().map(|given| given.name.as_str())) {
             match Address::parse(&text, self.timeout) {
                 Ok(address) => addresses.push(address),
                 Err(error) => debug!(%error, "what etcd says is passed over"),
             }
         }
         if addresses.is_empty() {
-            return Err(format!("no server of this node is there: {node}"));
+            return Err(nobody());
         }
-        for given in &self.given {
-            if addresses.iter().all(|address| address.name != given.name) {
-                addresses.push(given.clone());
-            }
-        }
-        let master = servers.master.as_ref();
-        let master = master.map(|(master, epoch)| (master.address.clone(), *epoch));
+        let master = servers.named();
         let is_new_master = master.is_some() && master != self.master;
         if is_new_master {
             let address = master.as_ref().map(|(address, _)| address);

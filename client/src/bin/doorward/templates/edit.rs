@@ -59,7 +59,8 @@ struct Session<'a> {
     /// The program and its arguments.
     editor: Vec<String>,
     copy: Copy,
-    /// What the operator was given.
+    /// What saying it changes nothing: what the operator was given, or what somebody else wrote
+    /// since.
     start: String,
 }
 
@@ -103,6 +104,9 @@ impl Session<'_> {
                                        diff, then templates apply";
                         return Err(Failure::No(problem.to_owned()));
                     }
+                    // What was there at first would undo what the other one wrote.
+                    let there = self.changer.store.document(&now);
+                    self.start = there.map_or_else(String::new, |now| now.text().into_owned());
                     seen = *now;
                 }
             }

@@ -11,10 +11,12 @@ use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use doorward_etcd::layout::VERSION_MAX;
 use doorward_etcd::templates::{Change, Recorded, Standing, Version};
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
+use crate::templates::place::failure_of_write;
 use crate::templates::store::Written;
 
 /// Links that are followed.
@@ -83,7 +85,9 @@ impl TemplateFile {
         if !self.is_as(seen)? {
             return Ok(Written::Changed);
         }
-        let versions = seen.versions_for(change);
+        let versions = seen
+            .versions_for(change)
+            .map_err(|error| failure_of_write(&error))?;
         let Some(own) = versions.last().cloned() else {
             return Ok(Written::Changed);
         };
@@ -126,10 +130,19 @@ impl TemplateFile {
                 continue;
             }
             let version = serde_json::from_slice::<Version>(line);
-            // Who cannot be read takes the number that is next.
+            // Who cannot be read takes the number that is next. Lines are too few for a number that overflows.
             let next = recorded.last().map_or(1, |last| last.number + 1);
-            let number = version.as_ref().map_or(next, |version| version.number);
-            recorded.push(Recorded::parse(number, line));
+            recorded.push(match version.map(|version| version.number) {
+                Ok(number) if (1..=VERSION_MAX).contains(&number) => Recorded::parse(number, line),
+                Ok(number) => Recorded {
+                    number: next,
+                    version: Err(format!(
+                        "it has the number {number} in the history, and numbers are from 1 to \
+                         {VERSION_MAX}"
+                    )),
+                },
+                Err(_) => Recorded::parse(next, line),
+            });
         }
         Ok(recorded)
     }

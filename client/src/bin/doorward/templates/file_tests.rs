@@ -106,6 +106,31 @@ fn a_line_that_cannot_be_read_takes_a_number_and_no_other_line() {
     assert_eq!(file.read().unwrap().numbers, [4, 3, 2, 1]);
 }
 
+#[test]
+fn a_number_that_is_none_is_told_of_and_leaves_room_for_others() {
+    let (_folder, path) = place();
+    let file = TemplateFile::new(&path);
+    done(file.write(&file.read().unwrap(), &change("one")));
+    let line = fs::read_to_string(&file.history).unwrap();
+    let numbered = |number: u64| line.replace("\"number\":1,", &format!("\"number\":{number},"));
+    let bad = [u64::MAX, VERSION_MAX + 1, 0].map(numbered).concat();
+    fs::write(&file.history, format!("{line}{bad}{{oops\n")).unwrap();
+    let standing = file.read().unwrap();
+    assert_eq!(standing.numbers, [5, 4, 3, 2, 1]);
+    let broken = file.versions(&[2]).unwrap().remove(0).version;
+    let problem = broken.unwrap_err();
+    assert!(problem.contains("18446744073709551615"), "{problem}");
+    assert!(problem.contains("1 to 1000000000000"), "{problem}");
+    assert_eq!(done(file.write(&standing, &change("two"))), 7);
+
+    // The last number there is may stand there, and leaves none.
+    fs::write(&file.history, numbered(VERSION_MAX)).unwrap();
+    let refused = file.write(&file.read().unwrap(), &change("three"));
+    let problem = refused.unwrap_err().to_string();
+    assert!(problem.contains("none is larger than"), "{problem}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+}
+
 #[cfg(unix)]
 #[test]
 fn links_and_permissions_stay() {

@@ -57,6 +57,8 @@ pub(crate) fn failure_of_write(error: &WriteError) -> Failure {
     match error {
         WriteError::Etcd(error) => failure_of(error),
         WriteError::Unknown(_) => Failure::Unreachable(error.to_string()),
-        WriteError::Changed | WriteError::TooLarge { .. } => Failure::No(error.to_string()),
+        WriteError::Changed | WriteError::TooLarge { .. } | WriteError::NoNumber { .. } => {
+            Failure::No(error.to_string())
+        }
     }
 }
