@@ -145,8 +145,8 @@ pub struct ServeFlags {
     )]
     pub node: String,
 
-    /// Resource templates: a YAML file, or etcd:KEY for a document in etcd [default: built-in
-    /// examples].
+    /// Resource templates: a YAML file, or etcd:KEY for a document in etcd [default:
+    /// etcd:/doorward/templates with --etcd-endpoints, else built-in examples].
     ///
     /// They are read again when they change (a file also on SIGHUP). A version that is not in order
     /// is reported, and the one in force stays in force.

@@ -203,6 +203,22 @@ async fn open_templates(
                 Arc::new(etcd.clone()),
             ))),
         },
+        // Candidates with templates of their own, each what it was built with, would be a trap.
+        (None, Some(etcd)) if flags.parent.is_empty() => {
+            let place = TemplatesPlace::default();
+            let source = place.to_string();
+            let TemplatesPlace::Etcd(keys) = place else {
+                return Err(Misused("give --templates".to_owned()).into());
+            };
+            Opened {
+                templates: Templates::default(),
+                source,
+                follows: Some(Follows::Etcd(EtcdTemplates::new(
+                    keys,
+                    Arc::new(etcd.clone()),
+                ))),
+            }
+        }
         (Some(TemplatesPlace::Etcd(_)), None) => {
             return Err(Misused(
                 "--templates names a key in etcd, but not where etcd is: see --etcd-endpoints"

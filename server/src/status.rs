@@ -73,6 +73,8 @@ pub struct ParentNews {
 /// How a parent is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParentLink {
+    /// Not by this server: only the master of the node asks.
+    Idle,
     /// Not at all, or not yet.
     Down,
     /// By calls: it is of the old kind, or its stream is broken.
@@ -82,9 +84,10 @@ pub enum ParentLink {
 }
 
 impl ParentLink {
-    /// `down`, `poll` or `stream`.
+    /// `idle`, `down`, `poll` or `stream`.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Idle => "idle",
             Self::Down => "down",
             Self::Poll => "poll",
             Self::Stream => "stream",

@@ -150,7 +150,7 @@ impl Upstream {
             told_refuses: false,
             streams_told: false,
         };
-        upstream.post(ParentLink::Down, None);
+        upstream.post(ParentLink::Idle, None);
         upstream
     }
 
@@ -159,11 +159,14 @@ impl Upstream {
         self.addresses.ready().await;
         self.address = self.addresses.next().unwrap_or_default();
         loop {
-            self.wait_for_mastership().await;
+            if !self.is_master() {
+                self.wait_for_mastership().await;
+                self.post(ParentLink::Down, None);
+            }
             let end = self.ask().await;
             self.node.change(Node::handle_upstream_lost);
             match end {
-                _ if !self.is_master() => self.post(ParentLink::Down, None),
+                _ if !self.is_master() => self.post(ParentLink::Idle, None),
                 End::Resigned => {}
                 End::NoStreams => self.poll_for(POLL_LENGTH.1, "it knows no streams"),
                 End::StreamBroken(problem) => {
@@ -367,7 +370,12 @@ impl Upstream {
     fn post(&self, link: ParentLink, problem: Option<String>) {
         self.board.post_parent(ParentNews {
             addresses: self.config.servers.told(),
-            address: self.address.clone(),
+            // Before the first one is known: what was configured.
+            address: if self.address.is_empty() {
+                self.config.servers.told().join(", ")
+            } else {
+                self.address.clone()
+            },
             link,
             since: clock::wall(),
             problem,

@@ -15,7 +15,7 @@ use std::time::Duration;
 use doorward_engine::node::mastership::Mastership;
 use doorward_etcd::Config;
 use doorward_etcd::directory::Role;
-use doorward_server::election::{Candidate, Election, Place, Running, Standing, etcd};
+use doorward_server::election::{Candidate, Election, Running, Standing, TreePlace, etcd};
 use doorward_tests::etcd::Etcd;
 use doorward_tests::processes::PATIENCE;
 use doorward_tests::proxy::Proxy;
@@ -35,7 +35,7 @@ fn candidate(etcd: Config, address: &str, able: watch::Receiver<bool>) -> Runnin
         node: "n".to_owned(),
         address: address.to_owned(),
         http_address: None,
-        place: Arc::new(|| Place {
+        place: Arc::new(|| TreePlace {
             role: Role::Root,
             level: Some(0),
         }),

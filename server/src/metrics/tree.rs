@@ -37,10 +37,11 @@ fn encode_parent(
     let Some(parent) = board.parent_news() else {
         return Ok(());
     };
-    let help = "1 for the link by which the parent is reached now; it is not if all are 0";
+    let help = "1 for the link by which the parent is reached now, and for idle if this server does \
+                not ask since it is not the master; it is out of reach if all are 0";
     let mut family =
         encoder.encode_descriptor("parent_connected", help, None, MetricType::Gauge)?;
-    for link in [ParentLink::Poll, ParentLink::Stream] {
+    for link in [ParentLink::Idle, ParentLink::Poll, ParentLink::Stream] {
         let gauge = ConstGauge::new(flag(parent.link == link));
         gauge.encode(family.encode_family(&[("link", link.as_str())])?)?;
     }

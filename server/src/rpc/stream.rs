@@ -285,7 +285,8 @@ impl CapacityStreamService {
         )?;
         info!(%child, "a child server opened its stream");
         let ended = self.converse(&opened, first, requests, answers).await;
-        let why = ended.as_ref().err().map(tracing::field::display);
+        let why = ended.as_ref().err();
+        let why = why.map(|status| format!("{:?}: {}", status.code(), status.message()));
         info!(%child, why, "the stream of a child server ended");
         ended
     }

@@ -19,7 +19,7 @@ pub struct ParentStatus {
     pub addresses: Vec<String>,
     /// The one that is asked now, `host:port`.
     pub address: String,
-    /// `down`, `poll` or `stream`.
+    /// `idle`, `down`, `poll` or `stream`.
     pub link: &'static str,
     /// How long the link has been what it is, in milliseconds.
     pub link_age_ms: u64,

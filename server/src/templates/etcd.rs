@@ -99,6 +99,10 @@ impl EtcdTemplates {
                 let entry = seen.as_ref().and_then(Option::as_ref);
                 left = self.go_on(left, entry, &board, &metrics).await;
             } else if let Some(problem) = problem {
+                if refused.as_ref() != Some(&problem) {
+                    warn!(%problem, "the templates cannot be read");
+                    refused = Some(problem.clone());
+                }
                 board.post_templates(Some(problem.to_string()));
             }
             // Not for ever at once: the document may change meanwhile.

@@ -75,6 +75,7 @@ pub(super) fn write_parent(
     let link = match parent.link.as_str() {
         "down" => palette.paint(Tone::Bad, "OUT OF REACH"),
         "stream" => palette.paint(Tone::Good, "stream"),
+        "idle" => palette.paint(Tone::Partial, "not asked (only the master does)"),
         other => palette.paint(Tone::Partial, other),
     };
     let age = span(Duration::from_millis(parent.link_age_ms));
