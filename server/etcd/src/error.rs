@@ -110,8 +110,6 @@ fn hint(endpoint: &str, problem: &str) -> Option<&'static str> {
          give http://"
     } else if says(&HUNG_UP) {
         "it may be no etcd, or speak TLS: then give https://"
-    } else if says(&["not implemented"]) {
-        "it is no etcd"
     } else if says(&["user name is empty"]) {
         "it asks for a user and a password"
     } else if says(&["authentication is not enabled"]) {

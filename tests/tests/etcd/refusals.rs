@@ -63,7 +63,7 @@ async fn who_listens_there_is_no_etcd() {
     check(at(&address), &["may be no etcd", "https://"]).await;
 
     let server = Server::start(&[]);
-    check(at(&server.address), &["refuses", "it is no etcd"]).await;
+    check(at(&server.address), &["refuses", "is it etcd?"]).await;
 }
 
 #[tokio::test]
