@@ -603,7 +603,7 @@ async fn a_server_that_is_not_the_master_asks_nothing() {
     };
     lose(Mastership::Unknown);
     eventually("the stream ends", async || !parent.has_stream()).await;
-    until_link(&server, ParentLink::Down).await;
+    until_link(&server, ParentLink::Idle).await;
     assert_eq!(news(&server).problem, None, "nobody is to blame");
     lose(Mastership::Master { epoch: Some(7) });
     until_link(&server, ParentLink::Stream).await;

@@ -1,0 +1,192 @@
+//! A tree of three levels with three candidates for every node, whose masters die at random while
+//! clients run: nobody ever exceeds, and everybody recovers.
+//!
+//! `DOORWARD_CHAOS_SECONDS` is how long (a minute unless it says otherwise), `DOORWARD_CHAOS_SEED`
+//! from what all chance is drawn.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::fs;
+use std::time::Duration;
+
+use doorward_client::Mode;
+use tokio::time::Instant;
+
+use doorward_tests::crowd::Crowd;
+use doorward_tests::etcd::Etcd;
+use doorward_tests::ports::lasting_address;
+use doorward_tests::probe::Probe;
+use doorward_tests::processes::Server;
+
+const CAPACITY: f64 = 1000.0;
+const CLIENTS_PER_LEAF: usize = 20;
+const CANDIDATES: usize = 3;
+
+/// Every node with its parent, from the root down.
+const NODES: [(&str, &str); 6] = [
+    ("root", ""),
+    ("eu", "root"),
+    ("us", "root"),
+    ("eu-1", "eu"),
+    ("eu-2", "eu"),
+    ("us-1", "us"),
+];
+
+const TEMPLATES: &str = "resources: [{identifier_glob: shared, capacity: 1000, safe_capacity: 0, \
+     algorithm: {kind: FAIR_SHARE, lease_length: 8s, refresh_interval: 500ms}}]";
+
+/// A server that is there or not, and what it is started with.
+struct Candidate {
+    address: String,
+    probe: Probe,
+    flags: Vec<String>,
+    server: Option<Server>,
+    /// When it comes back.
+    back_at: Option<Instant>,
+}
+
+impl Candidate {
+    fn new(flags: Vec<String>) -> Self {
+        let address = lasting_address();
+        let mut candidate = Self {
+            probe: Probe::to(&address),
+            address,
+            flags,
+            server: None,
+            back_at: None,
+        };
+        candidate.start();
+        candidate
+    }
+
+    fn start(&mut self) {
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        self.server = Some(Server::start_at(&self.address, &flags));
+        self.back_at = None;
+    }
+
+    async fn is_master(&self) -> bool {
+        self.server.is_some() && self.probe.discover().await.is_ok_and(|told| told.is_master)
+    }
+}
+
+/// Chance that can be repeated (SplitMix64).
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((bits ^ (bits >> 31)) % n as u64).unwrap()
+    }
+
+    fn millis(&mut self, least: usize, most: usize) -> Duration {
+        Duration::from_millis((least + self.below(most - least)) as u64)
+    }
+}
+
+fn from_environment(name: &str, otherwise: u64) -> u64 {
+    let given = std::env::var(name).ok();
+    given.map_or(otherwise, |text| text.parse().unwrap())
+}
+
+/// All different, from 1 to 40: two and a half times what there is.
+fn wants(index: usize) -> f64 {
+    1.0 + 39.0 * ((index * 37 % 60) as f64 / 60.0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn masters_die_at_random_in_a_tree_and_nobody_ever_exceeds() {
+    let length = Duration::from_secs(from_environment("DOORWARD_CHAOS_SECONDS", 60));
+    let seed = from_environment("DOORWARD_CHAOS_SEED", 1);
+    let mut chance = Chance(seed);
+    let etcd = Etcd::cluster(3).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("templates.yaml");
+    fs::write(&file, TEMPLATES).unwrap();
+    let endpoints = etcd.endpoints().join(",");
+    let mut nodes: Vec<Vec<Candidate>> = NODES
+        .iter()
+        .map(|(node, parent)| {
+            let mut flags = vec!["--node", *node, "--etcd-endpoints", &endpoints];
+            flags.extend(["--election-ttl", "2s", "--refresh-floor", "50ms"]);
+            let address = format!("etcd:///{parent}");
+            if parent.is_empty() {
+                flags.extend(["--templates", file.to_str().unwrap()]);
+            } else {
+                flags.extend(["--parent", &address]);
+            }
+            let flags: Vec<String> = flags.into_iter().map(str::to_owned).collect();
+            (0..CANDIDATES)
+                .map(|_| Candidate::new(flags.clone()))
+                .collect()
+        })
+        .collect();
+    let mut crowd = Crowd::new("shared", CAPACITY);
+    for leaf in ["eu-1", "eu-2", "us-1"] {
+        let members: Vec<&str> = (0..etcd.len()).map(|member| etcd.address(member)).collect();
+        let address = format!("etcd://{}/{leaf}", members.join(","));
+        for _ in 0..CLIENTS_PER_LEAF {
+            let index = crowd.members.len();
+            let mode = [Mode::Pessimistic, Mode::Safe, Mode::Optimistic][index % 3];
+            crowd.join(&address, wants(index), mode);
+        }
+    }
+    let fair = crowd.fair(CAPACITY, |_| true);
+    crowd
+        .until("at first, everybody has its share", || crowd.check(&fair))
+        .await;
+
+    let over = Instant::now() + length;
+    let (mut killed, mut stopped) = (0, 0);
+    while Instant::now() < over {
+        tokio::time::sleep(chance.millis(300, 2_500)).await;
+        crowd.assert_no_overshoot("while masters die");
+        for candidate in nodes.iter_mut().flatten() {
+            if candidate.back_at.is_some_and(|at| at <= Instant::now()) {
+                candidate.start();
+            }
+        }
+        let node = chance.below(nodes.len());
+        let gently = chance.below(4) == 0;
+        let back_at = Instant::now() + chance.millis(500, 6_000);
+        for candidate in &mut nodes[node] {
+            if !candidate.is_master().await {
+                continue;
+            }
+            let server = candidate.server.take().unwrap();
+            candidate.back_at = Some(back_at);
+            if gently {
+                stopped += 1;
+                server.terminate();
+            } else {
+                killed += 1;
+                server.kill();
+            }
+        }
+    }
+    println!("seed {seed}: {killed} masters killed, {stopped} stopped, in {length:?}");
+    assert!(
+        killed + stopped > length.as_secs() / 6,
+        "{killed} and {stopped}"
+    );
+    for candidate in nodes.iter_mut().flatten() {
+        if candidate.server.is_none() {
+            candidate.start();
+        }
+    }
+    crowd
+        .until("in the end, everybody has its share", || crowd.check(&fair))
+        .await;
+    let (peak, looks) = crowd.peak();
+    println!("at most {peak} of {CAPACITY} in use, in {looks} looks");
+}
