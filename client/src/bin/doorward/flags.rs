@@ -176,6 +176,8 @@ pub(crate) enum Command {
     /// List the nodes that are registered in etcd: their masters, and all servers that are there.
     ///
     /// Which etcd, the flags for etcd say, or else --server if it is the address of a node in etcd.
+    /// A node stays listed when its servers are gone for good, or its name was a mistake: --forget
+    /// removes it.
     Nodes(NodesFlags),
     /// Show, check and change the templates, in etcd or in a file.
     Templates(Box<TemplatesFlags>),
@@ -273,6 +275,9 @@ pub(crate) struct StatusFlags {
 pub(crate) struct NodesFlags {
     /// Only this node.
     pub(crate) node: Option<String>,
+    /// Remove what is left of this node, which must have no server and no master.
+    #[arg(long, value_name = "NODE", conflicts_with = "node")]
+    pub(crate) forget: Option<String>,
     /// The same as --output json.
     #[arg(long)]
     pub(crate) json: bool,
