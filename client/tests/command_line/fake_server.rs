@@ -47,6 +47,7 @@ pub(crate) struct Play {
     /// From the parent up to the root.
     pub(crate) ancestors: Vec<String>,
     pub(crate) is_in_cycle: bool,
+    pub(crate) templates_source: String,
 }
 
 impl Default for Play {
@@ -64,6 +65,7 @@ impl Default for Play {
             parent: None,
             ancestors: Vec::new(),
             is_in_cycle: false,
+            templates_source: "templates.yaml".to_owned(),
         }
     }
 }
@@ -316,7 +318,7 @@ impl Admin for Actor {
             master_address,
             epoch: 7,
             uptime_ms: 65_000,
-            templates_source: "templates.yaml".to_owned(),
+            templates_source: self.play.templates_source.clone(),
             templates: 1,
             resource,
             parent: self.play.parent.clone(),

@@ -1,12 +1,13 @@
 //! Nodes in a real etcd: `nodes`, and `--server etcd://…` for what talks to servers.
 
 use std::process::Output;
+use std::time::{Duration, Instant};
 
-use doorward_tests::etcd::Etcd;
+use doorward_tests::etcd::{Etcd, Setup};
 use serde_json::json;
 
 use crate::fake_server::{FakeServer, Master, Play};
-use crate::{check_exit, check_failure, doorward, json, run, stdout};
+use crate::{check_exit, check_failure, doorward, json, run, stderr, stdout};
 
 fn nodes(etcd: &Etcd, arguments: &[&str]) -> Output {
     let mut command = doorward();
@@ -113,6 +114,43 @@ async fn commands_find_the_servers_of_a_node() {
     etcd.kill(0);
     check_failure(&run(&address, &get), 3, "does not answer");
     check_failure(&nodes(&etcd, &[]), 3, "does not answer");
+}
+
+#[tokio::test]
+async fn a_node_is_forgotten_once_nobody_is_there() {
+    let etcd = Etcd::start().await;
+    etcd.register("eu", "10.0.0.1:6970").await;
+    etcd.depose("eu", "10.0.0.1:6970", 7).await;
+    etcd.depose("eu2", "10.0.0.1:6970", 8).await;
+    let forget = |node: &str| nodes(&etcd, &["--forget", node]);
+    check_failure(&forget("eu"), 1, "has a server or a master");
+    etcd.unregister("eu", "10.0.0.1:6970").await;
+    etcd.elect("eu", "10.0.0.1:6970").await;
+    check_failure(&forget("eu"), 1, "has a server or a master");
+    etcd.depose("eu", "10.0.0.1:6970", 9).await;
+    assert_eq!(stdout(&forget("eu")), "eu is forgotten\n");
+    check_failure(&forget("eu"), 1, "no node \"eu\" is known");
+    assert_eq!(
+        etcd.keys("/doorward/nodes/").await,
+        ["/doorward/nodes/eu2/term"]
+    );
+
+    // Who did not resign may believe in it for a while.
+    let term = r#"{"epoch":3,"address":"a:1","server":"s","length_ms":1500,"resigned":false}"#;
+    etcd.put("/doorward/nodes/eu/term", term).await;
+    let began = Instant::now();
+    let output = forget("eu");
+    check_exit(&output, 0);
+    assert!(stderr(&output).contains("waiting 1.5s"));
+    assert!(began.elapsed() >= Duration::from_millis(1500));
+    assert_eq!(etcd.keys("/doorward/nodes/eu/").await, [""; 0]);
+    check_exit(&nodes(&etcd, &["eu2", "--forget", "eu2"]), 2);
+}
+
+#[tokio::test]
+async fn who_etcd_refuses_is_told_so() {
+    let etcd = Setup::new(1).with_users().start().await;
+    check_failure(&nodes(&etcd, &[]), 1, "refuses");
 }
 
 #[test]

@@ -164,6 +164,27 @@ async fn what_is_not_in_order_is_opened_again_with_marks_until_it_is() {
 }
 
 #[test]
+fn remarks_that_the_editor_has_changed_are_not_written() {
+    let desk = Desk::at_file();
+    desk.apply(&document(500));
+    let output = desk.edit(
+        "if [ ! -e $DESK/second ]; then\n\
+         sed -i -e 's/500/400/' -e 's/FAIR_SHARE/FAIR_SHAER/' $1; touch $DESK/second\n\
+         else cp $1 $DESK/seen; sed -i s/FAIR_SHAER/FAIR_SHARE/ $1; fi",
+    );
+    check_exit(&output, 0);
+    let seen = desk.read("seen");
+    assert_eq!(seen.matches("FAIR_SHAER").count(), 2, "{seen}");
+    assert_eq!(desk.show(), document(400));
+    // One that stands there already goes with the next change, and is none by itself.
+    let marked = format!("# !! line 1: of old\n{}", document(400));
+    desk.apply(&marked);
+    assert_eq!(stdout(&desk.edit("true")), "nothing changed\n");
+    check_exit(&desk.edit("sed -i s/400/300/ $1"), 0);
+    assert_eq!(desk.show(), document(300));
+}
+
+#[test]
 fn nothing_changed_is_no_failure_and_a_failing_editor_is_one() {
     let desk = Desk::at_file();
     desk.apply(&document(500));

@@ -6,7 +6,7 @@ use doorward_tests::etcd::Etcd;
 use etcd_client::{Permission, PermissionType, Txn, TxnOp};
 use serde_json::Value;
 
-use crate::fake_server::FakeServer;
+use crate::fake_server::{FakeServer, Play};
 use crate::{check_exit, check_failure, doorward, json, nowhere, stderr, stdout};
 
 const KEY: &str = "/doorward/templates";
@@ -119,12 +119,57 @@ async fn the_effect_on_what_is_in_use_is_shown_if_a_server_answers() {
     check_exit(&output, 1);
     let said = stdout(&output);
     let expected = "\
+fake (templates from templates.yaml) goes by other templates than those at \
+etcd:/doorward/templates: what changes here changes nothing there
 in use at fake (templates from templates.yaml):
   db/reads  capacity 100 → 50  wants 160  granted 70.5  reserved 100  clients 3
     3 clients shrink from 70.5 to 50 within a refresh interval of 5s
     50 beyond the new capacity stays reserved until they have refreshed, for 1m at most
 ";
     assert!(said.ends_with(expected), "{said}");
+}
+
+#[tokio::test]
+async fn whether_the_server_goes_by_other_templates_is_said() {
+    let etcd = Etcd::start().await;
+    apply(&etcd, &document(100), &[]);
+    for (source, is_other) in [
+        ("built-in examples", true),
+        ("etcd:/other", true),
+        ("t.yaml", true),
+        ("etcd:/doorward/templates", false),
+    ] {
+        let server = FakeServer::start(Play {
+            templates_source: source.to_owned(),
+            ..Play::default()
+        });
+        let mut command = doorward();
+        command.args(["templates", "--etcd-endpoints", &etcd.endpoint(0)]);
+        command.args(["--server", &server.address, "diff", "-"]);
+        let said = stdout(&command.write_stdin(document(50)).output().unwrap());
+        let who = format!("fake (templates from {source})");
+        assert!(said.ends_with(&format!("nothing is in use at {who}\n")));
+        let other = format!("{who} goes by other templates than those at etcd:/doorward/templates");
+        assert_eq!(said.contains(&other), is_other, "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unless_told_otherwise_the_root_in_etcd_is_asked() {
+    let etcd = Etcd::start().await;
+    let diff = |timeout: &str| {
+        let mut command = doorward();
+        command.args(["templates", "--etcd-endpoints", &etcd.endpoint(0)]);
+        command.args(["--timeout", timeout, "diff", "-"]);
+        stdout(&command.write_stdin(document(50)).output().unwrap())
+    };
+    let said = diff("5s");
+    assert!(said.contains("no server of etcd://"), "{said}");
+    assert!(said.contains("--server says whom to ask"), "{said}");
+    let server = FakeServer::start(Play::default());
+    etcd.register("root", &server.address).await;
+    etcd.elect("root", &server.address).await;
+    assert!(diff("5s").contains("nothing is in use at fake"));
 }
 
 #[tokio::test]
@@ -358,7 +403,7 @@ async fn where_no_etcd_answers_is_told_apart_from_where_it_says_no() {
     };
     check_failure(&at(&nowhere()), 3, "Is etcd running there?");
     check_exit(&at("nonsense"), 2);
-    let other = FakeServer::start(crate::fake_server::Play::default());
+    let other = FakeServer::start(Play::default());
     check_failure(&at(&other.address), 1, "is it etcd?");
     // One of several is enough.
     let etcd = Etcd::start().await;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use etcd_client::{Client, GetOptions};
+use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -198,6 +199,70 @@ pub async fn resolve_all(
     Ok(servers
         .filter(|(_, servers)| *servers != Servers::default())
         .collect())
+}
+
+/// What became of a node that was to be forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Forgotten {
+    /// Nothing of it is left.
+    Done,
+    /// There is nothing of it.
+    Unknown,
+    /// It has a server or a master: nothing was done.
+    InUse,
+    /// Its last master may believe in its mastership for so long yet: nothing was done. Wait, and
+    /// forget the term as it is then.
+    MayBeBelieved(Duration, Term),
+}
+
+/// Removes what is left of a node that has no server and no master: its last term. `over` is a term
+/// that is known to be over, though nobody resigned.
+///
+/// # Errors
+///
+/// If none of the endpoints answers, or etcd says no. It may have been done then.
+pub async fn forget(
+    config: &Arc<Config>,
+    keys: &NodeKeys,
+    over: Option<&Term>,
+) -> Result<Forgotten, Error> {
+    let view = look(config, keys.prefix()).await?;
+    let servers = keys.servers();
+    let is_used = |key: &String| *key == keys.master() || key.starts_with(&servers);
+    if view.entries.keys().any(is_used) {
+        return Ok(Forgotten::InUse);
+    }
+    let Some(entry) = view.entries.get(&keys.term()) else {
+        return Ok(Forgotten::Unknown);
+    };
+    // What makes no sense is not ours: no node is listed for it either.
+    let Some(term) = parse::<Term>(entry) else {
+        return Ok(Forgotten::Unknown);
+    };
+    if !term.resigned && over != Some(&term) {
+        let length = Duration::from_millis(term.length_ms);
+        return Ok(Forgotten::MayBeBelieved(length, term));
+    }
+    // All is as it was looked at, or nothing is done.
+    let guards = [
+        Compare::create_revision(keys.master(), CompareOp::Equal, 0),
+        Compare::create_revision(servers, CompareOp::Equal, 0).with_prefix(),
+        Compare::mod_revision(keys.term(), CompareOp::Equal, entry.mod_revision),
+    ];
+    let txn = Txn::new()
+        .when(guards)
+        .and_then([TxnOp::delete(keys.term(), None)]);
+    let mut connection = Connection::new(Arc::clone(config));
+    let answer = connection
+        .call("forget", async move |client: &mut Client| {
+            client.txn(txn).await
+        })
+        .await?;
+    Ok(if answer.succeeded() {
+        Forgotten::Done
+    } else {
+        Forgotten::InUse
+    })
 }
 
 /// Reads all keys that begin so, at whichever endpoint answers.

@@ -15,6 +15,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::failure::Failure;
 use crate::flags::Common;
+use crate::nodes::hurried;
 
 /// Redirects that are followed.
 const REDIRECTS_MAX: usize = 5;
@@ -77,6 +78,10 @@ impl Caller {
                 let etcd = common.etcd()?;
                 let place = NodeAddress::parse(&text).and_then(|node| node.place(etcd.as_ref()));
                 let place = place.map_err(|error| Failure::Usage(error.to_string()))?;
+                let place = Place {
+                    etcd: hurried(place.etcd, common.timeout),
+                    ..place
+                };
                 if node.replace(place).is_some() {
                     let problem = "--server names more than one node in etcd; give one";
                     return Err(Failure::Usage(problem.to_owned()));

@@ -31,6 +31,9 @@ Exit codes: 0 done; 1 the answer is no (refused, unknown resource, a file that i
 2 wrong usage; 3 no server could be asked (unreachable, no master, no answer in time).
 `templates diff` exits like diff: 0 the same; 1 different; 2 trouble; 3 as above.";
 
+/// Whom to ask unless --server says so.
+const SERVER: &str = "127.0.0.1:6970";
+
 /// The command line.
 #[derive(Debug, Parser)]
 #[command(
@@ -53,18 +56,19 @@ pub(crate) struct Flags {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Common {
     /// The servers of a node, host:port, separated by commas: any will do, they say who the master
-    /// is. Or the node in etcd, where they are registered: etcd://HOST:PORT/NODE.
+    /// is. Or the node in etcd, where they are registered: etcd://HOST:PORT/NODE
+    /// [default: 127.0.0.1:6970].
     ///
     /// An address in etcd may name several members, separated by commas, and after a ? more, joined
     /// by &: prefix=KEY, ca=FILE, cert=FILE, key=FILE, user=NAME, password_file=FILE. Without a
-    /// host, etcd:///NODE, the flags for etcd count.
+    /// host, etcd:///NODE, the flags for etcd count. Where etcd is known, templates look there for the
+    /// node root, unless this is given.
     #[arg(
         long,
         global = true,
         value_name = "ADDRESS",
         env = "DOORWARD_SERVER",
-        hide_env_values = true,
-        default_value = "127.0.0.1:6970"
+        hide_env_values = true
     )]
     pub(crate) server: Vec<String>,
 
@@ -105,8 +109,11 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// The addresses that --server gives, one by one.
+    /// The addresses that --server gives, one by one; or that of a server here.
     pub(crate) fn addresses(&self) -> Vec<String> {
+        if self.server.is_empty() {
+            return vec![SERVER.to_owned()];
+        }
         let lists = self.server.iter();
         let addresses = lists.flat_map(|list| address::split(list));
         addresses.map(str::to_owned).collect()
@@ -169,6 +176,8 @@ pub(crate) enum Command {
     /// List the nodes that are registered in etcd: their masters, and all servers that are there.
     ///
     /// Which etcd, the flags for etcd say, or else --server if it is the address of a node in etcd.
+    /// A node stays listed when its servers are gone for good, or its name was a mistake: --forget
+    /// removes it.
     Nodes(NodesFlags),
     /// Show, check and change the templates, in etcd or in a file.
     Templates(Box<TemplatesFlags>),
@@ -266,6 +275,9 @@ pub(crate) struct StatusFlags {
 pub(crate) struct NodesFlags {
     /// Only this node.
     pub(crate) node: Option<String>,
+    /// Remove what is left of this node, which must have no server and no master.
+    #[arg(long, value_name = "NODE", conflicts_with = "node")]
+    pub(crate) forget: Option<String>,
     /// The same as --output json.
     #[arg(long)]
     pub(crate) json: bool,

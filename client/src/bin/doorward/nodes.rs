@@ -3,17 +3,25 @@
 //! A server is there as long as it renews its registration; a node is there as long as it has a
 //! server, a master, or ever had one.
 
+use std::future::Future;
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
 
 use comfy_table::Cell;
 use doorward_etcd::address::{self, Etcd, NodeAddress};
-use doorward_etcd::directory::{self, Registration, Servers};
+use doorward_etcd::directory::{self, Forgotten, Registration, Servers};
+use doorward_etcd::layout::NodeKeys;
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::flags::{Common, NodesFlags, Output};
 use crate::palette::{Palette, Tone};
 use crate::table::Table;
+use crate::templates::place::failure_of;
+
+/// For how long the last master of a node may be waited for.
+const BELIEVED_MAX: Duration = Duration::from_secs(600);
 
 /// A node, as `--output json` prints it. Its field names are an interface.
 #[derive(Debug, PartialEq, Serialize)]
@@ -45,15 +53,12 @@ struct Server {
 }
 
 pub(crate) async fn run(common: &Common, flags: &NodesFlags) -> Result<(), Failure> {
-    let etcd = etcd(common)?;
+    let etcd = hurried(etcd(common)?, common.timeout);
+    if let Some(node) = &flags.forget {
+        return forget(common, &etcd, node).await;
+    }
     let all = directory::resolve_all(&etcd.config, &etcd.prefix);
-    let all = match tokio::time::timeout(common.timeout, all).await {
-        Ok(all) => all.map_err(|error| Failure::Unreachable(error.to_string()))?,
-        Err(_) => {
-            let problem = format!("etcd did not answer within {:?}", common.timeout);
-            return Err(Failure::Unreachable(problem));
-        }
-    };
+    let all = in_time(common, all).await?;
     let wanted = |node: &str| flags.node.as_ref().is_none_or(|wanted| wanted == node);
     let nodes: Vec<Node> = all
         .into_iter()
@@ -61,9 +66,7 @@ pub(crate) async fn run(common: &Common, flags: &NodesFlags) -> Result<(), Failu
         .map(|(node, servers)| Node::of(node, servers))
         .collect();
     if let (Some(node), []) = (&flags.node, nodes.as_slice()) {
-        let prefix = &etcd.prefix;
-        let problem = format!("no node {node:?} is known to etcd under {prefix}");
-        return Err(Failure::No(problem));
+        return Err(unknown(&etcd, node));
     }
     let mut out = io::stdout().lock();
     if flags.json || common.output == Output::Json {
@@ -75,6 +78,66 @@ pub(crate) async fn run(common: &Common, flags: &NodesFlags) -> Result<(), Failu
         table(&nodes, Palette::of_stdout(common.color)).write(&mut out)?;
     }
     Ok(())
+}
+
+fn unknown(etcd: &Etcd, node: &str) -> Failure {
+    let prefix = &etcd.prefix;
+    Failure::No(format!("no node {node:?} is known to etcd under {prefix}"))
+}
+
+/// Removes what is left of a node.
+async fn forget(common: &Common, etcd: &Etcd, node: &str) -> Result<(), Failure> {
+    let keys = NodeKeys::new(&etcd.prefix, node);
+    let mut forgotten = in_time(common, directory::forget(&etcd.config, &keys, None)).await?;
+    if let Forgotten::MayBeBelieved(length, term) = &forgotten {
+        if *length > BELIEVED_MAX {
+            return Err(Failure::No(format!(
+                "the last master of {node:?} may believe in its mastership for {length:?} yet: \
+                 nothing was removed"
+            )));
+        }
+        let told = format!("waiting {length:?}: its last master did not resign");
+        writeln!(io::stderr(), "{told}")?;
+        tokio::time::sleep(*length).await;
+        let again = directory::forget(&etcd.config, &keys, Some(term));
+        forgotten = in_time(common, again).await?;
+    }
+    match forgotten {
+        Forgotten::Done if common.output == Output::Json => {
+            writeln!(io::stdout(), "{}", serde_json::json!({"forgotten": node}))?;
+        }
+        Forgotten::Done => writeln!(io::stdout(), "{node} is forgotten")?,
+        Forgotten::Unknown => return Err(unknown(etcd, node)),
+        Forgotten::InUse | Forgotten::MayBeBelieved(..) => {
+            return Err(Failure::No(format!(
+                "{node:?} has a server or a master: nothing was removed. Stop its servers first; \
+                 one that was killed is gone from here a little later"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What etcd answers, if it does in time.
+async fn in_time<T>(
+    common: &Common,
+    asking: impl Future<Output = Result<T, doorward_etcd::Error>>,
+) -> Result<T, Failure> {
+    match tokio::time::timeout(common.timeout, asking).await {
+        Ok(answer) => answer.map_err(|error| failure_of(&error)),
+        Err(_) => {
+            let problem = format!("etcd did not answer within {:?}", common.timeout);
+            Err(Failure::Unreachable(problem))
+        }
+    }
+}
+
+/// With so little time for each endpoint that all of them get their turn.
+pub(crate) fn hurried(mut etcd: Etcd, timeout: Duration) -> Etcd {
+    let config = Arc::make_mut(&mut etcd.config);
+    let endpoints = u32::try_from(config.endpoints.len().max(1)).unwrap_or(u32::MAX);
+    config.call_timeout = timeout / endpoints;
+    etcd
 }
 
 /// Which etcd is meant.

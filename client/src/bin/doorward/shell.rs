@@ -33,7 +33,7 @@ pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
     let names = Names::default();
     let mut stage = Stage::new(common.clone(), palette, names.clone());
     if interactive && common.output == Output::Table {
-        let servers = common.server.join(", ");
+        let servers = common.addresses().join(", ");
         let hint =
             format!("Asking {servers}. help lists the commands; Ctrl-D releases and leaves.");
         writeln!(io::stdout(), "{}", palette.paint(Tone::Quiet, &hint))?;

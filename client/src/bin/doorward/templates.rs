@@ -22,7 +22,7 @@ mod lines;
 mod live;
 mod marks;
 mod meaning;
-mod place;
+pub(crate) mod place;
 mod preview;
 mod show;
 mod store;

@@ -133,7 +133,7 @@ impl<'a> Changer<'a> {
         may_edit: bool,
     ) -> Result<Changed, Failure> {
         let old = self.store.document(seen);
-        let preview = Preview::new(self.common, old.as_ref(), new).await;
+        let preview = Preview::new(self.common, &self.store, old.as_ref(), new).await;
         if preview.is_same() {
             self.tell_same(seen)?;
             return Ok(Changed::Done);

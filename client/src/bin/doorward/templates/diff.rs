@@ -31,7 +31,7 @@ async fn compare(common: &Common, place: &PlaceFlags, flags: &DiffFlags) -> Resu
     let new = Document::read(&flags.file)?;
     let standing = store.read().await?;
     let old = store.document(&standing);
-    let preview = Preview::new(common, old.as_ref(), &new).await;
+    let preview = Preview::new(common, &store, old.as_ref(), &new).await;
     let mut out = io::stdout().lock();
     if common.output == Output::Json {
         writeln!(out, "{}", preview.to_json())?;

@@ -116,14 +116,18 @@ impl Session<'_> {
 
     /// Lets the operator edit the text, with what is wrong with it marked.
     fn round(&self, text: &str, problems: Option<&DocumentError>) -> Result<String, Failure> {
-        let (shown, marks) = match problems {
+        let shown = match problems {
             Some(error) => marks::marked(text, error),
-            None => (text.to_owned(), Vec::new()),
+            None => text.to_owned(),
         };
         self.copy.write(&shown)?;
         let ran = self.run_editor();
         let back = self.copy.read()?;
-        let edited = marks::stripped(&back, &marks);
+        let edited = if back == shown {
+            text.to_owned()
+        } else {
+            marks::stripped(&back)
+        };
         self.copy.write(&edited)?;
         ran?;
         Ok(edited)

@@ -1,26 +1,80 @@
 //! What is in use now: asked of the server that decides, if one answers.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
+use doorward_etcd::TemplatesPlace;
 use doorward_proto::admin::v1 as admin;
 
 use crate::caller::Caller;
 use crate::flags::Common;
 use crate::templates::effect::Live;
+use crate::templates::store::Store;
 
 /// A change is looked at whether a server answers or not: nobody is to wait long for it.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The node that decides, unless --server says whom to ask: what servers are called by default.
+const ROOT: &str = "etcd:///root";
+
+/// Who told what is in use.
+#[derive(Debug)]
+pub(crate) struct Who {
+    /// Its node.
+    node: String,
+    /// Where its templates are from, as it says itself.
+    pub(crate) source: String,
+}
+
+impl Who {
+    /// Whether it goes by the templates of a store. Of a file only the name is compared: the path
+    /// may lead there from elsewhere.
+    pub(crate) fn goes_by(&self, store: &Store) -> bool {
+        let [own, other] = [self.source.as_str(), store.name()].map(TemplatesPlace::from_str);
+        match (own, other) {
+            (Ok(TemplatesPlace::File(own)), Ok(TemplatesPlace::File(other))) => {
+                own.file_name() == other.file_name()
+            }
+            (own, other) => own == other,
+        }
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { node, source } = self;
+        write!(f, "{node} (templates from {source})")
+    }
+}
+
 /// What is in use, and whose word that is; or why it is not known.
-pub(crate) async fn ask(common: &Common) -> Result<(String, Vec<Live>), String> {
-    let common = Common {
+pub(crate) async fn ask(common: &Common) -> Result<(Who, Vec<Live>), String> {
+    let mut common = Common {
         timeout: common.timeout.min(TIMEOUT),
         ..common.clone()
     };
+    let is_root_looked_up = common.server.is_empty() && matches!(common.etcd(), Ok(Some(_)));
+    if is_root_looked_up {
+        common.server = vec![ROOT.to_owned()];
+    }
     let caller = Caller::new(&common).map_err(|failure| failure.to_string())?;
     let request = admin::GetStatusRequest::default();
     let status = caller.status(request, false).await;
-    let status = status.map_err(|failure| failure.to_string())?;
+    let status = status.map_err(|failure| {
+        let advice = if is_root_looked_up {
+            ". --server says whom to ask"
+        } else {
+            ""
+        };
+        let failure = failure.to_string();
+        let advice = if failure.contains("--server") {
+            ""
+        } else {
+            advice
+        };
+        format!("{failure}{advice}")
+    })?;
     let node = &status.node;
     if !status.is_master {
         return Err(format!("{node} is not the master, and knows of none"));
@@ -30,7 +84,10 @@ pub(crate) async fn ask(common: &Common) -> Result<(String, Vec<Live>), String> 
             "{node} is not the root, which is where templates count: --server says whom to ask"
         ));
     }
-    let who = format!("{node} (templates from {})", status.templates_source);
+    let who = Who {
+        node: status.node,
+        source: status.templates_source,
+    };
     Ok((who, status.resource.into_iter().map(live).collect()))
 }
 

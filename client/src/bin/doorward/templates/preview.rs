@@ -10,9 +10,11 @@ use crate::palette::{Palette, Tone};
 use crate::templates::author::plain;
 use crate::templates::document::Document;
 use crate::templates::effect::{self, Effect, Effects};
+use crate::templates::lines;
+use crate::templates::live::{self, Who};
 use crate::templates::meaning::{self, Line};
 use crate::templates::show::counted;
-use crate::templates::{lines, live};
+use crate::templates::store::Store;
 
 /// Resources that are listed at most.
 const EFFECTS_SHOWN: usize = 50;
@@ -26,7 +28,9 @@ pub(crate) struct Preview<'a> {
     by_template: ByTemplate,
     /// For those who hold leases, by whose word; or why that is not known. None: it was not asked
     /// for, since nothing changes in meaning.
-    by_resource: Option<Result<(String, Effects), String>>,
+    by_resource: Option<Result<(Who, Effects), String>>,
+    /// Where what is changed is kept.
+    store: &'a Store,
 }
 
 /// What changes by template.
@@ -43,6 +47,7 @@ impl<'a> Preview<'a> {
     /// Compares, and asks a server for what is in use.
     pub(crate) async fn new(
         common: &Common,
+        store: &'a Store,
         old: Option<&'a Document>,
         new: &'a Document,
     ) -> Preview<'a> {
@@ -70,6 +75,7 @@ impl<'a> Preview<'a> {
             new,
             by_template,
             by_resource,
+            store,
         }
     }
 
@@ -91,7 +97,17 @@ impl<'a> Preview<'a> {
                 let told = format!("the effect on what is in use is not shown: {problem}");
                 writeln!(out, "{}", palette.paint(Tone::Quiet, &told))
             }
-            Some(Ok((who, effects))) => write_effects(out, who, effects, palette),
+            Some(Ok((who, effects))) => {
+                if !who.goes_by(self.store) {
+                    let told = format!(
+                        "{who} goes by other templates than those at {}: what changes here changes \
+                         nothing there",
+                        self.store.name()
+                    );
+                    writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&told)))?;
+                }
+                write_effects(out, &plain(&who.to_string()), effects, palette)
+            }
         }
     }
 
@@ -134,13 +150,14 @@ impl<'a> Preview<'a> {
             ),
             _ => None,
         };
-        let (resources, unaffected, problem) = match &self.by_resource {
-            None => (None, None, None),
-            Some(Err(problem)) => (None, None, Some(problem)),
-            Some(Ok((_, effects))) => {
+        let (resources, unaffected, source, problem) = match &self.by_resource {
+            None => (None, None, None, None),
+            Some(Err(problem)) => (None, None, None, Some(problem)),
+            Some(Ok((who, effects))) => {
                 let listed = effects.affected.iter().map(effect_json);
                 let listed: Vec<Value> = listed.collect();
-                (Some(listed), Some(effects.unaffected), None)
+                let source = Some(&who.source);
+                (Some(listed), Some(effects.unaffected), source, None)
             }
         };
         json!({
@@ -149,6 +166,7 @@ impl<'a> Preview<'a> {
             "resources": resources,
             "resources_unaffected": unaffected,
             "resources_problem": problem,
+            "resources_templates_source": source,
         })
     }
 }
@@ -181,8 +199,8 @@ fn write_effects(
     if *elsewhere > 0 {
         let (count, s) = counted(*elsewhere);
         let told = format!(
-            "{who} goes by other templates than those in force here: {count} resource{s} in use \
-             there with another capacity"
+            "{who} goes by something else than what stands here: {count} resource{s} in use there \
+             with another capacity"
         );
         writeln!(out, "{}", palette.paint(Tone::Partial, &told))?;
     }
