@@ -44,8 +44,19 @@ fn flags_that_cannot_be_meant_are_refused_and_why() {
 
 /// A server that looks for etcd there, and does not find it.
 fn lost(endpoint: &str, flags: &[&str]) -> Server {
-    let pages = ["--http-listen", "127.0.0.1:0", "--election-ttl=2s"];
-    Server::start(&[&pages[..], &["--etcd-endpoints", endpoint], flags].concat())
+    // Not from etcd: what they have is no matter here.
+    let templates = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../server/documents/src/built_in.yaml"
+    );
+    let set_up = [
+        "--http-listen",
+        "127.0.0.1:0",
+        "--election-ttl=2s",
+        "--templates",
+        templates,
+    ];
+    Server::start(&[&set_up[..], &["--etcd-endpoints", endpoint], flags].concat())
 }
 
 /// It serves nobody, is not ready, and says why.

@@ -81,8 +81,12 @@ async fn assert_refused(candidates: &mut Candidates, why: &str, capacity: Option
         until(
             "it is refused, and everyone who looks is told",
             async || {
-                let said = candidate.server().logged("new templates refused").pop();
-                let said = said.is_some_and(|said| said["message"].to_string().contains(why));
+                let server = candidate.server();
+                let mut said = server.logged("new templates refused");
+                // One that has just started has none to go on with.
+                said.extend(server.logged("no templates are in force"));
+                let is_why = |said: &Value| said["message"].to_string().contains(why);
+                let said = said.iter().any(is_why);
                 let problem = &candidate.status()["templates_problem"];
                 said && problem.to_string().contains(why)
             },
