@@ -1,10 +1,11 @@
 //! Nodes in a real etcd: `nodes`, and `--server etcd://…` for what talks to servers.
 
 use std::process::Output;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use doorward_tests::etcd::{Etcd, Setup};
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::fake_server::{FakeServer, Master, Play};
 use crate::{check_exit, check_failure, doorward, json, run, stderr, stdout};

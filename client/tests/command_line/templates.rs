@@ -1,11 +1,12 @@
 //! `templates` on a real etcd: what is shown, written, kept, and who comes second.
 
 use std::process::Output;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use doorward_tests::etcd::Etcd;
 use etcd_client::{Permission, PermissionType, Txn, TxnOp};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::fake_server::{FakeServer, Play};
 use crate::{check_exit, check_failure, doorward, json, nowhere, stderr, stdout};

@@ -13,10 +13,11 @@
 
 mod version;
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse};
 use thiserror::Error;
+use tokio::time::Instant;
 
 use crate::connection::Connection;
 use crate::error::Error;
