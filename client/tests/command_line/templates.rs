@@ -1,10 +1,12 @@
 //! `templates` on a real etcd: what is shown, written, kept, and who comes second.
 
 use std::process::Output;
+use std::time::Duration;
 
 use doorward_tests::etcd::Etcd;
 use etcd_client::{Permission, PermissionType, Txn, TxnOp};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::fake_server::{FakeServer, Play};
 use crate::{check_exit, check_failure, doorward, json, nowhere, stderr, stdout};
@@ -52,6 +54,7 @@ async fn a_document_goes_there_and_back_as_it_is() {
     let etcd = Etcd::start().await;
     let output = templates(&etcd, &["show"]);
     check_failure(&output, 1, "To begin, write a file");
+    check_failure(&output, 1, "servers that run still go by the last ones");
     check_failure(&templates(&etcd, &["check"]), 1, "no templates");
     check_failure(&templates(&etcd, &["history"]), 1, "no templates");
 
@@ -240,7 +243,7 @@ async fn what_was_written_by_hand_becomes_a_version_before_it_is_overwritten() {
     apply(&etcd, &document(1), &[]);
     etcd.put(KEY, document(2)).await;
     let output = templates(&etcd, &["history"]);
-    assert!(stdout(&output).contains("what is in force is none of these"));
+    assert!(stdout(&output).contains("what stands at etcd:/doorward/templates is none of these"));
     assert!(stderr(&templates(&etcd, &["show"])).contains("not written by this command line"));
     apply(&etcd, &document(3), &[]);
     let listed = history(&etcd);
@@ -270,7 +273,11 @@ async fn on_top_of_garbage_everything_works() {
         check_exit(&templates(&etcd, &["check"]), 1);
         let output = on_stdin(&etcd, &["diff", "-"], &document(2));
         check_exit(&output, 1);
-        assert!(stdout(&output).contains("by template is not known"));
+        let said = stdout(&output);
+        assert!(said.contains("what stands at etcd:/doorward/templates is not in order"));
+        assert!(said.contains("by template is not known"));
+        let listed = stdout(&templates(&etcd, &["history"]));
+        assert!(listed.contains("servers go by what they had before"));
         assert!(!stdout(&output).contains('\u{1b}'));
         apply(&etcd, &document(2), &[]);
         etcd.put(KEY, garbage).await;
@@ -411,6 +418,27 @@ async fn where_no_etcd_answers_is_told_apart_from_where_it_says_no() {
     let some = format!("{},{}", nowhere(), etcd.endpoint(0));
     for _turn in 0..4 {
         check_exit(&at(&some), 0);
+    }
+}
+
+#[tokio::test]
+async fn of_a_frozen_etcd_no_more_is_waited_for_than_was_said() {
+    let etcd = Etcd::start().await;
+    apply(&etcd, &document(1), &[]);
+    let mut frozen = Etcd::start().await;
+    frozen.freeze(0);
+    let show = |endpoints: String| {
+        let mut command = doorward();
+        command.args(["templates", "--timeout", "2s", "show"]);
+        let began = Instant::now();
+        let output = command.env("DOORWARD_ETCD_ENDPOINTS", endpoints).output();
+        assert!(began.elapsed() < Duration::from_millis(3500));
+        output.unwrap()
+    };
+    check_failure(&show(frozen.endpoint(0)), 3, "no answer within 2");
+    for _turn in 0..4 {
+        let some = format!("{},{}", frozen.endpoint(0), etcd.endpoint(0));
+        check_exit(&show(some), 0);
     }
 }
 

@@ -80,7 +80,7 @@ impl fmt::Display for Place {
 
 /// Why a text is no address of a node in etcd, or cannot be used as one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{address} does not do: {problem}")]
+#[error("{address} cannot be used: {problem}")]
 pub struct AddressError {
     /// As given, but for what stands before an `@`.
     address: String,
@@ -236,8 +236,8 @@ impl NodeAddress {
         };
         if self.endpoints.is_empty() {
             return Err(unusable(
-                "it does not say where etcd is, nor does anything else; give \
-                 etcd://HOST:PORT/NODE, or --etcd-endpoints where there is such a flag"
+                "it does not say where etcd is; give --etcd-endpoints URL, as in \
+                 http://127.0.0.1:2379, or etcd://HOST:PORT/NODE"
                     .to_owned(),
             ));
         }

@@ -55,6 +55,16 @@ impl Connection {
             .map_or("nowhere", Endpoint::as_str)
     }
 
+    /// How long a call may take.
+    pub(crate) fn call_timeout(&self) -> Duration {
+        self.config.call_timeout
+    }
+
+    /// Sets how long a call may take.
+    pub(crate) fn set_call_timeout(&mut self, timeout: Duration) {
+        Arc::make_mut(&mut self.config).call_timeout = timeout;
+    }
+
     /// How many endpoints there are.
     pub fn endpoints(&self) -> usize {
         self.config.endpoints.len()

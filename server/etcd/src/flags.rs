@@ -11,7 +11,8 @@ use crate::layout;
 /// How etcd is reached.
 #[derive(Clone, Debug, Default, Args)]
 pub struct EtcdFlags {
-    /// Members of an etcd cluster, separated by commas: http://HOST:PORT or https://HOST:PORT.
+    /// Members of an etcd cluster, separated by commas: http://HOST:PORT or https://HOST:PORT. A
+    /// scheme may be left out: http:// then.
     #[arg(
         long = "etcd-endpoints", help_heading = "etcd",
         value_name = "URL",

@@ -13,10 +13,11 @@
 
 mod version;
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse};
 use thiserror::Error;
+use tokio::time::Instant;
 
 use crate::connection::Connection;
 use crate::error::Error;
@@ -291,15 +292,26 @@ async fn commit(
 }
 
 /// Asks one endpoint after the other, and the first one once more: its connection may have been
-/// idle for so long that nobody is at the other end.
+/// idle for so long that nobody is at the other end. All of that takes no longer than a call may: the
+/// time that is left is shared by the endpoints that have not been asked.
 async fn again<T>(
     connection: &mut Connection,
     ask: impl AsyncFn(&mut Connection) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let mut attempts = connection.endpoints();
+    let whole = connection.call_timeout();
+    let began = Instant::now();
+    let mut others = connection.endpoints();
     loop {
-        match ask(connection).await {
-            Err(Error::Unreachable { .. }) if attempts > 0 => attempts -= 1,
+        let left = whole.saturating_sub(began.elapsed());
+        let share = left / u32::try_from(others.max(1)).unwrap_or(u32::MAX);
+        // In full milliseconds, for people.
+        let share = u64::try_from(share.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
+        connection.set_call_timeout(Duration::from_millis(share.max(1)));
+        let answer = ask(connection).await;
+        connection.set_call_timeout(whole);
+        let is_over = others == 0 || began.elapsed() >= whole;
+        match answer {
+            Err(Error::Unreachable { .. }) if !is_over => others -= 1,
             answer => return answer,
         }
     }
@@ -317,7 +329,7 @@ fn request_bytes(keys: &TemplateKeys, document: Option<&str>, versions: &[Versio
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::UNIX_EPOCH;
 
     use super::*;
 

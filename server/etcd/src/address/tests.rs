@@ -91,7 +91,7 @@ fn what_is_no_address_says_what_to_give() {
         ("etcd:///eu?ca=f", "not where it is"),
         (
             "etcd:///eu",
-            "does not say where etcd is, nor does anything else",
+            "cannot be used: it does not say where etcd is; give --etcd-endpoints URL",
         ),
         ("etcd://a:1/eu?ca=/none", "cannot read /none"),
         (

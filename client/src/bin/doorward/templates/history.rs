@@ -66,11 +66,19 @@ fn note(
             writeln!(out, "{}", palette.paint(Tone::Bad, removed))?;
         }
         (Some(_), _) if !standing.is_recorded() => {
-            let other = "what is in force is none of these: it was written by something else than \
-                         this command line; the next change records it";
-            writeln!(out, "{}", palette.paint(Tone::Partial, other))?;
+            let name = store.name();
+            let other = format!(
+                "what stands at {name} is none of these: it was written by something else than \
+                 this command line; the next change records it"
+            );
+            writeln!(out, "{}", palette.paint(Tone::Partial, &other))?;
         }
         _ => {}
+    }
+    let there = store.document(standing);
+    if let Some(Err(_)) = there.map(|there| there.templates) {
+        let problem = "it is NOT IN ORDER: servers go by what they had before; check says why";
+        writeln!(out, "{}", palette.paint(Tone::Bad, problem))?;
     }
     Ok(())
 }

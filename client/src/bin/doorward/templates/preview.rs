@@ -37,7 +37,7 @@ pub(crate) struct Preview<'a> {
 #[derive(Debug)]
 enum ByTemplate {
     Lines(Vec<Line>),
-    /// What is in force has so many problems.
+    /// What stands there has so many problems.
     OldUnknown(usize),
     /// The new document is not in order.
     NewUnknown,
@@ -127,8 +127,9 @@ impl<'a> Preview<'a> {
             ByTemplate::OldUnknown(problems) => {
                 let (count, s) = counted(*problems);
                 let told = format!(
-                    "what is in force is not in order ({count} problem{s}): what changes by \
-                     template is not known"
+                    "what stands at {} is not in order ({count} problem{s}): servers go by what \
+                     they had before, and what changes by template is not known",
+                    self.store.name()
                 );
                 writeln!(out, "{}", palette.paint(Tone::Partial, &told))
             }

@@ -108,10 +108,20 @@ pub(crate) fn about(version: &Version) -> String {
 pub(crate) fn nothing(store: &Store, standing: &Standing) -> Failure {
     let name = store.name();
     Failure::No(match standing.numbers.first() {
-        None => format!(
-            "there are no templates at {name} yet. To begin, write a file and put it in force \
-             with `doorward templates apply FILE`; `doorward templates edit` starts from examples"
-        ),
+        None => {
+            let lost = if store.is_in_etcd() {
+                ". If there were some, etcd has lost them: servers that run still go by the last \
+                 ones; the file they were applied from, or a backup of etcd, brings them back: \
+                 doorward templates apply FILE"
+            } else {
+                ""
+            };
+            format!(
+                "there are no templates at {name} yet. To begin, write a file and put it in force \
+                 with `doorward templates apply FILE`; `doorward templates edit` starts from \
+                 examples{lost}"
+            )
+        }
         Some(newest) => format!(
             "there are no templates at {name} any more: somebody has removed them. `doorward \
              templates rollback {newest}` puts the newest version in force again"

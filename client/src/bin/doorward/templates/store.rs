@@ -58,6 +58,10 @@ impl Store {
         &self.name
     }
 
+    pub(crate) fn is_in_etcd(&self) -> bool {
+        matches!(self.kept, Kept::Etcd { .. })
+    }
+
     /// What is in force, and what is known of the history.
     pub(crate) async fn read(&self) -> Result<Standing, Failure> {
         match &self.kept {
