@@ -26,11 +26,12 @@ pub fn apply(board: &Board, metrics: &Metrics, templates: Templates) {
 
 /// New templates were not in order: those in force stay, and everyone who looks is told.
 pub fn refuse(board: &Board, metrics: &Metrics, problem: String) {
+    // Before the log tells it: who reads that and looks must find it.
+    board.post_templates(Some(problem.clone()));
+    metrics.count_template_load(false, clock::wall());
     if board.node().read(|node, _| node.templates().is_empty()) {
         warn!("no templates are in force:\n{problem}");
     } else {
         warn!("new templates refused, those in force stay:\n{problem}");
     }
-    board.post_templates(Some(problem));
-    metrics.count_template_load(false, clock::wall());
 }

@@ -273,15 +273,16 @@ async fn a_newer_stream_of_a_child_takes_the_place_of_the_one_before() {
     let mut client = capacity(&server).await;
     get(&mut client, "c", vec![asked("fair/x", 100.0)]).await;
     assert_eq!(the(&after.told().await).gets.capacity, 50.0);
-    // Many times, at once: one is left, and it is told what changes.
+    // Many times: one is left, and it is told what changes.
     let mut children = Vec::new();
     for sequence in 3..20 {
         let child = Child::open(&server).await;
         child.send(ask("eu", sequence, Vec::new())).await;
         children.push(child);
+        // A stream takes its place with its first message: in this order.
+        children.last_mut().expect("one").told().await;
     }
     let mut last = children.pop().expect("several");
-    last.told().await;
     for mut child in children {
         assert!(child.end().await.is_some_and(|s| s.code() == Code::Aborted));
     }
