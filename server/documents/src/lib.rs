@@ -22,20 +22,17 @@
 //! );
 //! ```
 
+pub mod keys;
 mod problem;
 mod reader;
-mod tree;
+pub mod tree;
 
 use doorward_engine::template::Templates;
-pub use problem::{DocumentError, PROBLEMS_SHOWN_MAX, Problem};
-use serde_saphyr::Error as YamlError;
-use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
+pub use problem::{DocumentError, PROBLEMS_SHOWN_MAX, Problem, shortened};
+pub use tree::DOCUMENT_BYTES_MAX;
 
 use crate::reader::Reader;
-use crate::tree::{Node, Place};
-
-/// The largest document, in bytes.
-pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
+use crate::tree::Node;
 
 /// Reads a document; `file` is its name for messages.
 ///
@@ -58,21 +55,23 @@ pub fn parse_yaml(text: &str, file: &str) -> Result<Templates, DocumentError> {
 ///
 /// Every problem in it.
 pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Templates, DocumentError> {
-    let problem = match std::str::from_utf8(bytes) {
-        Ok(text) => return parse_yaml(text, file),
-        // The reader of a file stops behind the limit, perhaps in the middle of a character.
-        Err(_) if bytes.len() > DOCUMENT_BYTES_MAX => too_large(),
-        Err(error) => {
-            let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
-            let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
-            let place = Place { line, column: 1 };
-            Problem::of_document(place, "is not UTF-8 text; save it as UTF-8")
-        }
-    };
-    Err(DocumentError {
-        file: file.to_owned(),
-        problems: vec![problem],
-    })
+    match tree::text_of(bytes) {
+        Ok(text) => parse_yaml(text, file),
+        Err(problem) => Err(DocumentError {
+            file: file.to_owned(),
+            problems: vec![problem],
+        }),
+    }
+}
+
+/// Reads templates that stand in a larger document: a map with `resources:`, as a document of
+/// templates is.
+///
+/// # Errors
+///
+/// Every problem in them.
+pub fn parse_node(node: &Node) -> Result<Templates, Vec<Problem>> {
+    Reader::default().read(Some(node))
 }
 
 /// The example templates that a server without a template file starts with, as YAML.
@@ -88,50 +87,8 @@ pub fn built_in() -> Result<Templates, DocumentError> {
 }
 
 fn parse(text: &str) -> Result<Templates, Vec<Problem>> {
-    if text.len() > DOCUMENT_BYTES_MAX {
-        return Err(vec![too_large()]);
-    }
-    let options = serde_saphyr::options! {
-        with_snippet: false,
-        // Numbers that are none, and keys given twice, are reported with their field. Despite its
-        // name this policy hands over both entries to who asks for them one by one, as we do.
-        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
-        duplicate_keys: DuplicateKeyPolicy::LastWins,
-    };
-    let document = serde_saphyr::from_str_with_options::<Option<Node>>(text, options);
-    let document = document.map_err(|error| vec![no_document(&error)])?;
+    let document = tree::read(text).map_err(|problem| vec![problem])?;
     Reader::default().read(document.as_ref())
-}
-
-/// How many bytes there are is not known: whoever reads a file stops behind the limit.
-fn too_large() -> Problem {
-    let message = format!("is larger than the {DOCUMENT_BYTES_MAX} bytes that a document may have");
-    Problem::of_document(Place::START, message)
-}
-
-/// What the parser could make nothing of.
-fn no_document(error: &YamlError) -> Problem {
-    let place = error.location().map_or(Place::START, |location| Place {
-        line: location.line().max(1),
-        column: location.column().max(1),
-    });
-    if let YamlError::MultipleDocuments { .. } = error {
-        let message = "a second document starts here; put all templates into one";
-        return Problem::of_document(place, message);
-    }
-    // The place is ours to say; the rest of the first line says what is wrong.
-    let message = error.render();
-    let message = message.lines().next().unwrap_or_default();
-    let message = message.strip_prefix("error: ").unwrap_or(message);
-    let message = message
-        .split_once(" at line ")
-        .map_or(message, |(message, _)| message);
-    let hint = if message.contains("alias") {
-        "; a glob that starts with '*' needs quotes"
-    } else {
-        ""
-    };
-    Problem::of_document(place, format!("is no YAML: {message}{hint}"))
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub struct Problem {
 
 impl Problem {
     /// One that concerns the document as a whole.
-    pub(crate) fn of_document(place: Place, message: impl Into<String>) -> Self {
+    pub fn of_document(place: Place, message: impl Into<String>) -> Self {
         Self {
             line: place.line,
             column: place.column,
@@ -84,7 +84,7 @@ impl fmt::Display for DocumentError {
 }
 
 /// The start of a text out of a document, and `…` if there is more of it.
-pub(crate) fn shortened(text: &str) -> (&str, &'static str) {
+pub fn shortened(text: &str) -> (&str, &'static str) {
     match text.char_indices().nth(CHARS_SHOWN_MAX) {
         Some((end, _)) => (text.get(..end).unwrap_or(text), "…"),
         None => (text, ""),

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use doorward_engine::template::{AlgorithmKind, Field, TemplateSpec, Templates};
 
-use crate::problem::{Problem, shortened};
+use crate::keys::{key_problems, near};
+use crate::problem::Problem;
 use crate::tree::{Key, Node, Place, Value};
 
 const TEMPLATE_KEYS: [&str; 5] = [
@@ -299,12 +300,7 @@ impl Reader {
     /// Seconds as a number, or a text such as `15s` or `1m 30s`.
     fn duration(&mut self, map: &Map, path: &str, key: &str) -> Option<Duration> {
         let node = self.field(map, path, key)?;
-        let duration = match &node.value {
-            Value::Text(text) => humantime::parse_duration(text).ok(),
-            value => value
-                .as_number()
-                .and_then(|n| Duration::try_from_secs_f64(n).ok()),
-        };
+        let duration = node.value.as_duration();
         if duration.is_none() {
             let message = format!(
                 "is {}; give seconds, or a duration such as 15s or 2m",
@@ -330,21 +326,8 @@ impl Reader {
 
     /// Reports keys that nobody reads, because they are unknown or the second of their name.
     fn check_keys(&mut self, map: &Map, known: &[&str], path: &str) {
-        let mut earlier = BTreeSet::new();
-        for (key, _) in map {
-            let message = if !known.contains(&key.text.as_str()) {
-                match near(&key.text, known) {
-                    Some(meant) => format!("is unknown; did you mean {meant}?"),
-                    None => format!("is unknown; known are {}", known.join(", ")),
-                }
-            } else if earlier.insert(key.text.as_str()) {
-                continue;
-            } else {
-                "is given twice; remove one".to_owned()
-            };
-            let (name, more) = shortened(&key.text);
-            let field = format!("{path}{name}{more}");
-            self.problem(key.place, Some(&field), message);
+        for (place, name, message) in key_problems(map, known) {
+            self.problem(place, Some(&format!("{path}{name}")), message);
         }
     }
 
@@ -386,32 +369,4 @@ fn find<'a>(map: &'a Map, key: &str) -> Option<&'a Node> {
     map.iter()
         .find(|(k, _)| k.text == key)
         .map(|(_, node)| node)
-}
-
-/// The known word that is meant by a misspelt one, if one is near.
-fn near<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
-    let nearest = known
-        .iter()
-        .map(|word| (distance(written, word), *word))
-        .min()?;
-    (nearest.0 <= 1 + nearest.1.len() / 5).then_some(nearest.1)
-}
-
-/// How many characters must be put in, taken out or replaced to make one word of the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut next = vec![i + 1];
-        for (y, (diagonal, above)) in b.iter().zip(row.iter().zip(row.iter().skip(1))) {
-            let left = next.last().copied().unwrap_or(0);
-            next.push(
-                (above + 1)
-                    .min(left + 1)
-                    .min(diagonal + usize::from(x != *y)),
-            );
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or(0)
 }

@@ -7,6 +7,7 @@ use doorward_engine::template::{AlgorithmKind, SafeCapacity, Shrink, Template};
 use proptest::prelude::*;
 
 use super::*;
+use crate::tree::DEPTH_MAX;
 
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
@@ -212,7 +213,7 @@ fn what_is_no_yaml_is_refused_with_its_place() {
 fn a_second_document_is_refused() {
     check(
         "resources: []\n---\nresources: []\n",
-        &["t.yaml:3:1: a second document starts here; put all templates into one"],
+        &["t.yaml:3:1: a second document starts here; put everything into one"],
     );
     for text in ["---\nresources: []\n", "resources: []\n...\n"] {
         assert!(parse_yaml(text, "t.yaml").is_ok(), "{text:?}");
@@ -384,6 +385,23 @@ fn many_and_long_problems_are_cut_when_shown() {
     assert!(shown.lines().all(|line| line.len() < 200));
 }
 
+/// Lists in one another.
+fn nested(levels: usize) -> String {
+    format!("{}{}", "[".repeat(levels), "]".repeat(levels))
+}
+
+#[test]
+fn what_nests_too_deeply_is_refused_before_the_stack_is_used_up() {
+    let no_map =
+        "t.yaml:1:1: is a list; a document starts with \"resources:\" and a list of templates";
+    check(&nested(DEPTH_MAX), &[no_map]);
+    let too_deep =
+        "t.yaml:1:33: is in more than the 32 maps and lists in one another that there may be";
+    for levels in [DEPTH_MAX + 1, 100, 200] {
+        check(&nested(levels), &[too_deep]);
+    }
+}
+
 #[test]
 fn hostile_documents_are_refused_in_no_time() {
     let bomb = (1..30).fold("a0: &a0 [x, x]\n".to_owned(), |text, i| {
@@ -394,6 +412,7 @@ fn hostile_documents_are_refused_in_no_time() {
     for text in [
         bomb,
         "[".repeat(500_000),
+        nested(1_000),
         format!("resources: [{{algorithm: {{parameters: [{parameters}]}}}}]"),
         format!("resources:\n{}", "- {}\n".repeat(200_000)),
     ] {

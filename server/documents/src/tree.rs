@@ -2,55 +2,79 @@
 //!
 //! Reading straight into typed structs would stop at the first value of a wrong type. Read like
 //! this, everything else can still be looked at, so that all problems are found at once.
+//! Whatever of ours is written in YAML is read through it.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::Spanned;
+use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
+use serde_saphyr::{Error as YamlError, Spanned};
 
-use crate::problem::shortened;
+use crate::problem::{Problem, shortened};
+
+/// The largest document, in bytes.
+pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
+
+/// The most maps and lists in one another. Reading goes down the stack, tens of kilobytes a level in
+/// a debug build; what we read has a dozen levels.
+pub const DEPTH_MAX: usize = 32;
 
 /// Where something stands; both count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    pub(crate) line: u64,
-    pub(crate) column: u64,
+pub struct Place {
+    /// The line.
+    pub line: u64,
+    /// The column, in characters.
+    pub column: u64,
 }
 
 impl Place {
     /// The first character of the document.
-    pub(crate) const START: Self = Self { line: 1, column: 1 };
+    pub const START: Self = Self { line: 1, column: 1 };
 }
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) place: Place,
-    pub(crate) value: Value,
+pub struct Node {
+    /// Where it stands.
+    pub place: Place,
+    /// What stands there.
+    pub value: Value,
 }
 
 /// A value of whatever type it is.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub enum Value {
+    /// Nothing: a key without a value.
     Null,
+    /// A truth value.
     Bool(bool),
+    /// A whole number.
     Whole(i128),
+    /// Any other number, infinite ones and those that are none among them.
     Number(f64),
+    /// A text.
     Text(String),
+    /// A list.
     List(Vec<Node>),
+    /// A map, in the order in which it is written. Keys may be there twice.
     Map(Vec<(Key, Node)>),
 }
 
 /// A key of a map, as text, and where it stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Key {
-    pub(crate) place: Place,
-    pub(crate) text: String,
+pub struct Key {
+    /// Where it stands.
+    pub place: Place,
+    /// What it says.
+    pub text: String,
 }
 
 impl Value {
     /// What it is, for people.
-    pub(crate) fn described(&self) -> String {
+    pub fn described(&self) -> String {
         match self {
             Self::Null => "nothing".to_owned(),
             Self::Bool(value) => value.to_string(),
@@ -70,7 +94,7 @@ impl Value {
     }
 
     /// A scalar as text; None for what is no scalar or nothing.
-    pub(crate) fn as_text(&self) -> Option<String> {
+    pub fn as_text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
             Self::Bool(_) | Self::Whole(_) | Self::Number(_) => Some(self.described()),
@@ -79,13 +103,105 @@ impl Value {
     }
 
     /// A number; whole ones too.
-    pub(crate) fn as_number(&self) -> Option<f64> {
+    pub fn as_number(&self) -> Option<f64> {
         match self {
             Self::Whole(value) => Some(*value as f64),
             Self::Number(value) => Some(*value),
             _ => None,
         }
     }
+
+    /// A duration: seconds as a number, or a text such as `15s` or `1m 30s`.
+    pub fn as_duration(&self) -> Option<Duration> {
+        match self {
+            Self::Text(text) => humantime::parse_duration(text).ok(),
+            value => value
+                .as_number()
+                .and_then(|n| Duration::try_from_secs_f64(n).ok()),
+        }
+    }
+}
+
+/// Reads a document, and leaves what it means to the caller. None: there is nothing in it.
+///
+/// # Errors
+///
+/// If it is no YAML, or too large.
+pub fn read(text: &str) -> Result<Option<Node>, Problem> {
+    if text.len() > DOCUMENT_BYTES_MAX {
+        return Err(too_large());
+    }
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        budget: serde_saphyr::budget! { max_depth: DEPTH_MAX },
+        // Numbers that are none, and keys given twice, are reported with their field. Despite its
+        // name this policy hands over both entries to who asks for them one by one, as we do.
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
+        duplicate_keys: DuplicateKeyPolicy::LastWins,
+    };
+    serde_saphyr::from_str_with_options::<Option<Node>>(text, options)
+        .map_err(|error| no_document(&error))
+}
+
+/// The text that a file holds.
+///
+/// # Errors
+///
+/// If it is no text, or too large.
+pub fn text_of(bytes: &[u8]) -> Result<&str, Problem> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text),
+        // The reader of a file stops behind the limit, perhaps in the middle of a character.
+        Err(_) if bytes.len() > DOCUMENT_BYTES_MAX => Err(too_large()),
+        Err(error) => {
+            let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
+            let place = Place { line, column: 1 };
+            let message = "is not UTF-8 text; save it as UTF-8";
+            Err(Problem::of_document(place, message))
+        }
+    }
+}
+
+/// How many bytes there are is not known: whoever reads a file stops behind the limit.
+fn too_large() -> Problem {
+    let message = format!("is larger than the {DOCUMENT_BYTES_MAX} bytes that a document may have");
+    Problem::of_document(Place::START, message)
+}
+
+/// What the parser could make nothing of.
+fn no_document(error: &YamlError) -> Problem {
+    let place = error.location().map_or(Place::START, |location| Place {
+        line: location.line().max(1),
+        column: location.column().max(1),
+    });
+    if let YamlError::MultipleDocuments { .. } = error {
+        let message = "a second document starts here; put everything into one";
+        return Problem::of_document(place, message);
+    }
+    if let YamlError::Budget {
+        breach: BudgetBreach::Depth { .. },
+        ..
+    } = error
+    {
+        let message = format!(
+            "is in more than the {DEPTH_MAX} maps and lists in one another that there may be"
+        );
+        return Problem::of_document(place, message);
+    }
+    // The place is ours to say; the rest of the first line says what is wrong.
+    let message = error.render();
+    let message = message.lines().next().unwrap_or_default();
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let message = message
+        .split_once(" at line ")
+        .map_or(message, |(message, _)| message);
+    let hint = if message.contains("alias") {
+        "; a glob that starts with '*' needs quotes"
+    } else {
+        ""
+    };
+    Problem::of_document(place, format!("is no YAML: {message}{hint}"))
 }
 
 impl<'de> Deserialize<'de> for Node {

@@ -1,0 +1,56 @@
+//! Keys of maps: which are there for nobody, and what was meant.
+
+use std::collections::BTreeSet;
+
+use crate::problem::shortened;
+use crate::tree::{Key, Node, Place};
+
+/// The keys of a map that nobody reads, because they are unknown or the second of their name:
+/// where, which, and what to do.
+pub fn key_problems(map: &[(Key, Node)], known: &[&str]) -> Vec<(Place, String, String)> {
+    let mut earlier = BTreeSet::new();
+    let mut problems = Vec::new();
+    for (key, _) in map {
+        let message = if !known.contains(&key.text.as_str()) {
+            match near(&key.text, known) {
+                Some(meant) => format!("is unknown; did you mean {meant}?"),
+                None => format!("is unknown; known are {}", known.join(", ")),
+            }
+        } else if earlier.insert(key.text.as_str()) {
+            continue;
+        } else {
+            "is given twice; remove one".to_owned()
+        };
+        let (name, more) = shortened(&key.text);
+        problems.push((key.place, format!("{name}{more}"), message));
+    }
+    problems
+}
+
+/// The known word that is meant by a misspelt one, if one is near.
+pub fn near<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
+    let nearest = known
+        .iter()
+        .map(|word| (distance(written, word), *word))
+        .min()?;
+    (nearest.0 <= 1 + nearest.1.len() / 5).then_some(nearest.1)
+}
+
+/// How many characters must be put in, taken out or replaced to make one word of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut next = vec![i + 1];
+        for (y, (diagonal, above)) in b.iter().zip(row.iter().zip(row.iter().skip(1))) {
+            let left = next.last().copied().unwrap_or(0);
+            next.push(
+                (above + 1)
+                    .min(left + 1)
+                    .min(diagonal + usize::from(x != *y)),
+            );
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(0)
+}

@@ -1,0 +1,209 @@
+//! `doorward-sim fuzz`: scenarios by chance, on all cores; what fails is told in order of seed.
+//!
+//! The first few seeds are played twice: if the two differ, nothing that fails could be played
+//! again.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+use doorward_simulator::fuzz::{self, Kept, play, scenario, smaller};
+use doorward_simulator::recording::Recording;
+use doorward_simulator::report::command_line;
+
+use crate::failure::Failure;
+use crate::flags::FuzzFlags;
+
+/// So many seeds are played twice.
+const TWICE: u64 = 5;
+
+/// What came of a seed.
+struct Outcome {
+    /// Why it fails. None: it holds.
+    failure: Option<String>,
+    /// What is left of it.
+    kept: Option<Smaller>,
+}
+
+/// What is left of a scenario that fails.
+struct Smaller {
+    kept: Kept,
+    /// Of how many faults and clients.
+    whole: (usize, usize),
+    recording: Recording,
+}
+
+/// Plays seeds.
+pub(crate) fn run(flags: &FuzzFlags) -> Result<(), Failure> {
+    match flags.seed {
+        Some(seed) => one(seed, flags),
+        None => many(flags),
+    }
+}
+
+/// One seed, with all there is to tell about it.
+fn one(seed: u64, flags: &FuzzFlags) -> Result<(), Failure> {
+    let (mut recording, failure) = play(&scenario(seed));
+    let mut out = io::stdout().lock();
+    let mut words = vec!["fuzz".to_owned(), "--seed".to_owned(), seed.to_string()];
+    let mut left = None;
+    if let Some(failure) = &failure {
+        writeln!(out, "seed {seed} fails: {failure}")?;
+        if flags.shrink {
+            let smaller = shrunk(seed, failure);
+            write_kept(&mut out, &smaller)?;
+            words.push("--shrink".to_owned());
+            recording = smaller.recording.clone();
+            left = Some(smaller);
+        }
+        writeln!(out)?;
+    }
+    drop(out);
+    recording.command = command_line(words.iter().map(String::as_str));
+    if let Some(Smaller { kept, .. }) = left {
+        recording.description = format!(
+            "What is left of the seed {seed}: {} faults, {} clients.",
+            kept.faults.len(),
+            kept.clients
+        );
+    }
+    super::tell(&recording, &flags.output)?;
+    match failure {
+        None => Ok(()),
+        Some(_) => Err(Failure::Told(1)),
+    }
+}
+
+fn many(flags: &FuzzFlags) -> Result<(), Failure> {
+    let count = flags.seeds.unwrap_or_default();
+    let end = flags.from.saturating_add(count);
+    let next = AtomicU64::new(flags.from);
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let bar = super::bar(end - flags.from, "{pos} of {len} seeds");
+    let mut failed = 0_u64;
+    let told = thread::scope(|scope| {
+        let (sender, outcomes) = mpsc::channel();
+        for _ in 0..cores {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || work(next, flags.from, end, flags.shrink, &sender));
+        }
+        drop(sender);
+        let mut waiting = BTreeMap::new();
+        let mut due = flags.from;
+        for (seed, outcome) in outcomes {
+            bar.inc(1);
+            waiting.insert(seed, outcome);
+            while let Some(outcome) = waiting.remove(&due) {
+                if outcome.failure.is_some() {
+                    failed += 1;
+                    bar.suspend(|| write_outcome(due, &outcome))?;
+                }
+                due += 1;
+            }
+        }
+        Ok::<(), io::Error>(())
+    });
+    bar.finish_and_clear();
+    told?;
+    let mut out = io::stdout().lock();
+    let twice = TWICE.min(end - flags.from);
+    if failed == 0 {
+        writeln!(
+            out,
+            "{count} seeds from {} hold; {twice} of them were played twice, and were the same",
+            flags.from
+        )?;
+        return Ok(());
+    }
+    writeln!(out, "{failed} of {count} seeds from {} fail", flags.from)?;
+    Err(Failure::Told(1))
+}
+
+/// Plays the next seed, until there is none; or until nobody listens any more.
+fn work(next: &AtomicU64, from: u64, end: u64, shrink: bool, sender: &Sender<(u64, Outcome)>) {
+    loop {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= end
+            || sender
+                .send((seed, outcome(seed, seed - from < TWICE, shrink)))
+                .is_err()
+        {
+            return;
+        }
+    }
+}
+
+fn outcome(seed: u64, twice: bool, shrink: bool) -> Outcome {
+    let whole = scenario(seed);
+    let (recording, failure) = play(&whole);
+    if twice {
+        let (again, _) = play(&whole);
+        if again.trace_hash != recording.trace_hash {
+            let message = format!(
+                "played twice, it is not the same: {} and {}",
+                recording.trace_hash, again.trace_hash
+            );
+            return Outcome {
+                failure: Some(message),
+                kept: None,
+            };
+        }
+    }
+    Outcome {
+        kept: failure
+            .as_ref()
+            .filter(|_| shrink)
+            .map(|failure| shrunk(seed, failure)),
+        failure: failure.map(|failure| failure.to_string()),
+    }
+}
+
+fn shrunk(seed: u64, failure: &fuzz::Failure) -> Smaller {
+    let whole = scenario(seed);
+    let kept = fuzz::shrink(seed, failure, |_| {});
+    let (recording, _) = play(&smaller(&whole, &kept));
+    Smaller {
+        whole: (whole.faults.len(), whole.clients.len()),
+        recording,
+        kept,
+    }
+}
+
+fn write_outcome(seed: u64, outcome: &Outcome) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let failure = outcome.failure.as_deref().unwrap_or_default();
+    writeln!(out, "seed {seed} fails: {failure}")?;
+    if let Some(smaller) = &outcome.kept {
+        write_kept(&mut out, smaller)?;
+    }
+    let seed = seed.to_string();
+    let again = command_line(["fuzz", "--seed", &seed, "--shrink", "--out", "report"]);
+    writeln!(out, "  again, with a report: {again}")?;
+    out.flush()
+}
+
+/// What is left of a scenario: how it was made smaller, and what happens in it.
+fn write_kept(out: &mut impl Write, smaller: &Smaller) -> io::Result<()> {
+    let Smaller {
+        kept,
+        whole,
+        recording,
+    } = smaller;
+    writeln!(
+        out,
+        "  fails with {} of {} faults and {} of {} clients:",
+        kept.faults.len(),
+        whole.0,
+        kept.clients,
+        whole.1
+    )?;
+    for mark in &recording.marks {
+        let until = mark.until_s.map(|until| format!(", until {until:.3} s"));
+        let until = until.unwrap_or_default();
+        writeln!(out, "    {:8.3} s  {}{until}", mark.at_s, mark.text)?;
+    }
+    Ok(())
+}

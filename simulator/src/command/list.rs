@@ -1,0 +1,36 @@
+//! `doorward-sim list` and `show`: the scenarios that come with the program.
+
+use std::io::{self, Write};
+
+use doorward_simulator::library::{Entry, LIBRARY};
+
+use crate::failure::Failure;
+
+/// Their names, and what they are in a sentence.
+pub(crate) fn list() -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let names = LIBRARY.iter().map(|entry| entry.name.len());
+    let width = names.max().unwrap_or_default();
+    for entry in LIBRARY {
+        let scenario = entry.read().map_err(|error| Failure::usage(&error))?;
+        let sentence = first_sentence(&scenario.description);
+        writeln!(out, "{:width$}  {sentence}", entry.name)?;
+    }
+    Ok(())
+}
+
+/// The file of one.
+pub(crate) fn show(name: &str) -> Result<(), Failure> {
+    let Some(entry) = Entry::find(name) else {
+        let message = format!("{name:?} is not in the library; `doorward-sim list` names what is");
+        return Err(Failure::Usage(message));
+    };
+    Ok(io::stdout().write_all(entry.text.as_bytes())?)
+}
+
+fn first_sentence(text: &str) -> &str {
+    match text.split_once(". ") {
+        Some((first, _)) => first,
+        None => text.trim_end_matches('.'),
+    }
+}

@@ -1,0 +1,255 @@
+//! `doorward-sim replay`: a trace of demand, played against templates and a tree.
+//!
+//! The scenario is made of the flags: the clients of the trace are spread over the leaves, and it
+//! takes as long as the trace does. The least that must hold is that nobody ever has too much.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use doorward_client::state::Mode;
+use doorward_documents::parse_bytes;
+use doorward_engine::id::ResourceId;
+use doorward_engine::template::{SafeCapacity, Shrink, Template, TemplateSpec, Templates};
+use doorward_simulator::report::command_line;
+use doorward_simulator::scenario::demand::{Demand, Trace};
+use doorward_simulator::scenario::{ClientGroup, Limits, Network, Scenario, Servers};
+use doorward_simulator::trace::{Source, scan};
+
+use crate::command::shape::{TreeFlag, leaves};
+use crate::failure::Failure;
+use crate::flags::ReplayFlags;
+
+/// A replay is sampled no more often than this, and long ones about this many times.
+const SAMPLE_EVERY: Duration = Duration::from_secs(5);
+const SAMPLES: u32 = 1_440;
+
+/// As scenario files have it.
+const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The time after the first learning mode until averages are judged.
+const SETTLES_FOR: Duration = Duration::from_secs(30);
+
+/// Plays it.
+pub(crate) fn run(flags: &ReplayFlags) -> Result<(), Failure> {
+    let scenario = scenario(flags)?;
+    super::play(&scenario, command(flags), &flags.output)
+}
+
+fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
+    let (templates, resource) = templates(flags)?;
+    let source = Source::File(flags.trace.clone());
+    let scan = scan(&source).map_err(|error| Failure::usage(&error))?;
+    let nodes = flags
+        .tree
+        .clone()
+        .unwrap_or(TreeFlag::Shape(Vec::new()))
+        .nodes()?;
+    let duration = scan.length.as_secs_f64() / flags.speed * f64::from(flags.repeat);
+    let duration = Duration::try_from_secs_f64(duration).unwrap_or(Duration::MAX);
+    if duration < Duration::from_secs(1) || duration > DURATION_MAX {
+        let message = format!(
+            "the trace would take {duration:?}; choose --speed and --repeat so that it is \
+             between 1 s and 365 days"
+        );
+        return Err(Failure::Usage(message));
+    }
+    let algorithm = templates
+        .find(&resource)
+        .map(|template| &template.algorithm);
+    let learning = algorithm.map(|algorithm| algorithm.learning_mode_duration);
+    let refresh = algorithm.map(|algorithm| algorithm.refresh_interval);
+    let sample_every = Duration::from_secs((duration / SAMPLES).as_secs());
+    let name = flags.trace.file_stem().map(|stem| stem.to_string_lossy());
+    let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
+    let name: String = name
+        .unwrap_or_default()
+        .chars()
+        .map(plain)
+        .take(90)
+        .collect();
+    Ok(Scenario {
+        name: format!("replay-{name}"),
+        description: description(flags, &templates, nodes.len()),
+        seed: flags.seed,
+        duration,
+        sample_every: sample_every.max(SAMPLE_EVERY).min(duration),
+        settled_after: (learning.unwrap_or_default() + SETTLES_FOR).min(duration / 2),
+        clients: vec![ClientGroup {
+            name: "client".to_owned(),
+            count: scan.clients.len(),
+            nodes: leaves(&nodes),
+            resource,
+            priority: 0,
+            mode: Mode::Safe,
+            demand: Demand::Trace(Trace {
+                source,
+                clients: scan.clients,
+                length: scan.length,
+                speed: flags.speed,
+                scale: flags.scale,
+                repeat: flags.repeat,
+            }),
+            start_within: refresh.unwrap_or_default().min(duration),
+        }],
+        nodes,
+        templates,
+        network: Network::default(),
+        servers: Servers::default(),
+        faults: Vec::new(),
+        heal_at: None,
+        limits: Limits {
+            overshoot_max: Some(0.0),
+            ..Limits::default()
+        },
+    })
+}
+
+/// The one template that is used, and what is asked for.
+fn templates(flags: &ReplayFlags) -> Result<(Templates, ResourceId), Failure> {
+    let file = flags.templates.display().to_string();
+    let bytes = fs::read(&flags.templates)
+        .map_err(|cause| Failure::Usage(format!("{file}: cannot be read: {cause}")))?;
+    let all = parse_bytes(&bytes, &file)
+        .map_err(|error| Failure::Usage(format!("the templates are not in order\n{error}")))?;
+    let resource = match &flags.resource {
+        Some(resource) => resource.clone(),
+        None => only_id(&all, &file)?,
+    };
+    let Some(template) = all.find(&resource) else {
+        let message = format!("no template in {file} matches {resource}; give another --resource");
+        return Err(Failure::Usage(message));
+    };
+    let spec = spec_of(template, &resource, flags.capacity_factor);
+    let templates = Templates::parse(&[spec]).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Failure::Usage(format!(
+            "with that --capacity-factor, {}",
+            problems.join("; ")
+        ))
+    })?;
+    Ok((templates, resource))
+}
+
+/// The id of the only template that is for one resource.
+fn only_id(templates: &Templates, file: &str) -> Result<ResourceId, Failure> {
+    let exact = templates.iter().filter(|template| {
+        let glob = &template.identifier_glob;
+        !glob.contains(['*', '?', '[', '{', '\\'])
+    });
+    let ids: Vec<ResourceId> = exact
+        .filter_map(|template| ResourceId::new(&template.identifier_glob).ok())
+        .collect();
+    match ids.as_slice() {
+        [id] => Ok(id.clone()),
+        [] => Err(Failure::Usage(format!(
+            "all templates in {file} are for many resources; say with --resource ID what is asked for"
+        ))),
+        many => {
+            let names: Vec<&str> = many.iter().map(ResourceId::as_str).collect();
+            Err(Failure::Usage(format!(
+                "{file} has templates for several resources; give one with --resource: {}",
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+/// The template as somebody would have written it for that resource alone.
+fn spec_of(template: &Template, resource: &ResourceId, factor: f64) -> TemplateSpec {
+    let algorithm = &template.algorithm;
+    let mut parameters = vec![(
+        "decay_factor".to_owned(),
+        Some(algorithm.decay_factor.to_string()),
+    )];
+    if algorithm.shrink == Shrink::Immediate {
+        parameters.push(("shrink".to_owned(), Some("immediate".to_owned())));
+    }
+    for (priority, share) in &algorithm.min_shares {
+        parameters.push((format!("min_share.{priority}"), Some(share.to_string())));
+    }
+    TemplateSpec {
+        identifier_glob: Some(resource.as_str().to_owned()),
+        capacity: Some(template.capacity.get() * factor),
+        safe_capacity: template.safe_capacity.map(|safe| match safe {
+            SafeCapacity::Unlimited => -1.0,
+            SafeCapacity::Limited(amount) => amount.get(),
+        }),
+        description: Some(template.description.clone()),
+        kind: Some(algorithm.kind),
+        lease_length: Some(algorithm.lease_length),
+        refresh_interval: Some(algorithm.refresh_interval),
+        learning_mode_duration: Some(algorithm.learning_mode_duration),
+        parameters,
+    }
+}
+
+fn description(flags: &ReplayFlags, templates: &Templates, nodes: usize) -> String {
+    let capacity = templates
+        .iter()
+        .next()
+        .map(|template| template.capacity.get());
+    let times = |what: &str, factor: f64| {
+        if factor == 1.0 {
+            String::new()
+        } else {
+            format!(", {what} × {factor}")
+        }
+    };
+    format!(
+        "The demand of {}{}{}, against a capacity of {}{}, {}.",
+        file_name(&flags.trace),
+        times("clock", flags.speed),
+        times("amounts", flags.scale),
+        capacity.unwrap_or_default(),
+        match flags.capacity_factor {
+            1.0 => String::new(),
+            factor => format!(" (× {factor})"),
+        },
+        if nodes == 1 {
+            "at one server".to_owned()
+        } else {
+            format!("at {nodes} servers")
+        },
+    )
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+/// What makes the same again.
+fn command(flags: &ReplayFlags) -> String {
+    let mut words = vec![
+        "replay".to_owned(),
+        "--trace".to_owned(),
+        flags.trace.display().to_string(),
+        "--templates".to_owned(),
+        flags.templates.display().to_string(),
+    ];
+    let mut add = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
+    match &flags.tree {
+        Some(TreeFlag::File(path)) => add("--tree", path.display().to_string()),
+        Some(TreeFlag::Shape(levels)) => {
+            let levels: Vec<String> = levels.iter().map(ToString::to_string).collect();
+            add("--tree", levels.join("x"));
+        }
+        None => {}
+    }
+    if let Some(resource) = &flags.resource {
+        add("--resource", resource.to_string());
+    }
+    for (flag, value) in [
+        ("--speed", flags.speed),
+        ("--scale", flags.scale),
+        ("--capacity-factor", flags.capacity_factor),
+        ("--repeat", f64::from(flags.repeat)),
+    ] {
+        if value != 1.0 {
+            add(flag, value.to_string());
+        }
+    }
+    add("--seed", flags.seed.to_string());
+    command_line(words.iter().map(String::as_str))
+}

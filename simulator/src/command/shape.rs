@@ -1,0 +1,135 @@
+//! What `--tree` says: a shape such as `3x3`, or a file.
+//!
+//! A shape has a number for each level below the root, of how many nodes there are at each parent:
+//! `3x3` is a root with three regions of three leaves each. They are named as in scenario files:
+//! `region-1.leaf-3`; levels between regions and leaves are called `site`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use doorward_simulator::scenario::{NODES_MAX, Node, Scenario};
+
+use crate::failure::Failure;
+
+/// A tree, as the flag says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TreeFlag {
+    /// Children of each node, level by level.
+    Shape(Vec<usize>),
+    /// A scenario file.
+    File(PathBuf),
+}
+
+impl FromStr for TreeFlag {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_shape = |c: char| c.is_ascii_digit() || c == 'x';
+        if text.is_empty() || !text.chars().all(is_shape) {
+            return Ok(Self::File(PathBuf::from(text)));
+        }
+        let levels = text.split('x').map(|level| match level.parse() {
+            Ok(0) | Err(_) => Err("give a number for each level, as in 3x3".to_owned()),
+            Ok(children) => Ok(children),
+        });
+        let levels: Vec<usize> = levels.collect::<Result<_, String>>()?;
+        let (mut level, mut nodes) = (1_usize, 1_usize);
+        for children in &levels {
+            level = level.saturating_mul(*children);
+            nodes = nodes.saturating_add(level);
+        }
+        if nodes > NODES_MAX {
+            return Err(format!("makes {nodes} nodes; at most {NODES_MAX}"));
+        }
+        Ok(Self::Shape(levels))
+    }
+}
+
+impl TreeFlag {
+    /// The nodes: the root first, parents before their children.
+    pub(crate) fn nodes(&self) -> Result<Vec<Node>, Failure> {
+        match self {
+            Self::Shape(levels) => Ok(planted(levels)),
+            Self::File(path) => Scenario::read_tree(path)
+                .map_err(|error| Failure::Usage(format!("the tree is not in order\n{error}"))),
+        }
+    }
+}
+
+fn planted(levels: &[usize]) -> Vec<Node> {
+    let mut nodes = vec![Node {
+        name: "root".to_owned(),
+        parent: None,
+        candidates: 1,
+    }];
+    let mut above = vec![(0, String::new())];
+    for (depth, children) in levels.iter().enumerate() {
+        let kind = match depth {
+            _ if depth + 1 == levels.len() => "leaf",
+            0 => "region",
+            _ => "site",
+        };
+        let mut below = Vec::new();
+        for (parent, prefix) in above {
+            for number in 1..=*children {
+                let name = format!("{prefix}{kind}-{number}");
+                below.push((nodes.len(), format!("{name}.")));
+                nodes.push(Node {
+                    name,
+                    parent: Some(parent),
+                    candidates: 1,
+                });
+            }
+        }
+        above = below;
+    }
+    nodes
+}
+
+/// The nodes that have no children.
+pub(crate) fn leaves(nodes: &[Node]) -> Vec<usize> {
+    let mut is_leaf = vec![true; nodes.len()];
+    for parent in nodes.iter().filter_map(|node| node.parent) {
+        if let Some(is_leaf) = is_leaf.get_mut(parent) {
+            *is_leaf = false;
+        }
+    }
+    let numbered = is_leaf.into_iter().enumerate();
+    numbered.filter_map(|(n, leaf)| leaf.then_some(n)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_has_a_number_for_each_level() {
+        let tree: TreeFlag = "2x2".parse().unwrap();
+        let nodes = tree.nodes().unwrap_or_default();
+        let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+        let expected = [
+            "root",
+            "region-1",
+            "region-2",
+            "region-1.leaf-1",
+            "region-1.leaf-2",
+            "region-2.leaf-1",
+            "region-2.leaf-2",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(nodes[6].parent, Some(2));
+        assert_eq!(leaves(&nodes), [3, 4, 5, 6]);
+        assert_eq!(leaves(&nodes[..1]), [0]);
+    }
+
+    #[test]
+    fn what_is_no_shape_is_a_file_and_what_is_too_large_is_refused() {
+        assert_eq!(
+            "tree.yaml".parse(),
+            Ok(TreeFlag::File(PathBuf::from("tree.yaml")))
+        );
+        for wrong in ["0", "3x", "x", "3x0", "101x100", "99999999999999999999"] {
+            assert!(wrong.parse::<TreeFlag>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The scenarios that come with the program, and the traces they play: there wherever it runs.
+//!
+//! They are the files in `simulator/scenarios`, read as any other; what they name beside
+//! themselves is looked up in the program instead of on disk.
+
+use crate::scenario::Scenario;
+use crate::scenario::read::{Files, ScenarioError};
+
+/// A scenario of the library, as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What it is called, and what its file is called but for its ending.
+    pub name: &'static str,
+    /// Its file.
+    pub text: &'static str,
+}
+
+macro_rules! entries {
+    ($($name:literal),* $(,)?) => {
+        &[$(Entry {
+            name: $name,
+            text: include_str!(concat!("../scenarios/", $name, ".yaml")),
+        }),*]
+    };
+}
+
+/// All of them: the simplest first, Doorman's in its order.
+pub const LIBRARY: &[Entry] = entries![
+    "minimal",
+    "lease-length",
+    "capacity-halved",
+    "flash-crowd",
+    "bad-network",
+    "llm-day",
+    "doorman-1",
+    "doorman-2",
+    "doorman-3",
+    "doorman-4",
+    "doorman-5",
+    "doorman-6",
+    "doorman-7",
+];
+
+/// The traces they play, by the names of their files.
+const TRACES: &[(&str, &str)] = &[("llm-tokens.csv", include_str!("../traces/llm-tokens.csv"))];
+
+impl Entry {
+    /// The scenario of that name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        LIBRARY.iter().find(|entry| entry.name == name)
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    ///
+    /// None: a test reads them all.
+    pub fn read(&self) -> Result<Scenario, ScenarioError> {
+        let file = format!("{}.yaml", self.name);
+        Scenario::parse(self.text, &file, &Files::BuiltIn(TRACES))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+    use crate::scenario::demand::Demand;
+    use crate::trace::{Source, scan};
+
+    fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let entries = fs::read_dir(folder).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths
+            .filter(|path| path.extension().is_some_and(|found| found == ending))
+            .collect()
+    }
+
+    #[test]
+    fn every_scenario_reads_and_says_what_it_is_for() {
+        for entry in LIBRARY {
+            let scenario = entry.read().unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(scenario.name, entry.name);
+            assert!(scenario.description.len() > 30, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn what_is_in_the_folder_is_in_the_program_and_reads_there_too() {
+        let files = files("scenarios", "yaml");
+        assert_eq!(files.len(), LIBRARY.len());
+        for path in files {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let entry = Entry::find(name).unwrap_or_else(|| panic!("{name} is not in it"));
+            let from_disk = Scenario::read(&path).unwrap_or_else(|error| panic!("{error}"));
+            let built_in = entry.read().unwrap();
+            assert_eq!(from_disk.name, built_in.name);
+            assert_eq!(from_disk.nodes, built_in.nodes);
+            for (a, b) in from_disk.clients.iter().zip(&built_in.clients) {
+                assert_eq!((&a.name, a.count, &a.nodes), (&b.name, b.count, &b.nodes));
+                if let (Demand::Trace(a), Demand::Trace(b)) = (&a.demand, &b.demand) {
+                    assert_eq!((&a.clients, a.length), (&b.clients, b.length));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_trace_reads() {
+        let clients = |name: &str| match name {
+            "taxi" => 1,
+            "llm-services" => 2,
+            "bandwidth" => 5,
+            "mentions" | "bursts" => 10,
+            "llm-requests" => 41,
+            "llm-tokens" => 73,
+            other => panic!("{other} is not told of"),
+        };
+        for path in files("traces", "csv") {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let scan = scan(&Source::File(path)).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(scan.clients.len(), clients(&name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What came of a simulation: what reports are made of. Plain data; its field names are an
+//! interface (JSON).
+//!
+//! Times are seconds from the start, amounts in the resource's own unit, parts 0…1.
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that is known of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recording {
+    /// The scenario's name.
+    pub scenario: String,
+    /// What it is for.
+    pub description: String,
+    /// The command that makes it again. Empty: `doorward-sim run` with its name and seed does.
+    #[serde(default)]
+    pub command: String,
+    /// Its seed.
+    pub seed: u64,
+    /// How long it was played.
+    pub duration_s: f64,
+    /// How often it was measured.
+    pub sample_every_s: f64,
+    /// From when on averages are taken.
+    pub settled_after_s: f64,
+    /// The tree, the root first.
+    pub nodes: Vec<NodeInfo>,
+    /// How many clients there are.
+    pub clients: usize,
+    /// Each resource for itself, sorted by id.
+    pub resources: Vec<ResourceRecording>,
+    /// What happened from outside, in order.
+    pub marks: Vec<Mark>,
+    /// What the checkers found.
+    pub verdicts: Vec<Verdict>,
+    /// How much was done.
+    pub work: Work,
+    /// A hash of everything that was decided and delivered: equal for equal runs.
+    pub trace_hash: String,
+}
+
+/// A node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeInfo {
+    /// Its name.
+    pub name: String,
+    /// Its parent's place among the nodes. Absent: the root.
+    pub parent: Option<usize>,
+    /// Nodes above it.
+    pub level: usize,
+    /// Clients attached to it.
+    pub clients: usize,
+}
+
+/// What was measured of one resource.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResourceRecording {
+    /// Its id.
+    pub resource: String,
+    /// As templates spell it.
+    pub algorithm: String,
+    /// In order of time.
+    pub samples: Vec<Sample>,
+    /// Those that are shown one by one: up to 50, spread over all.
+    pub clients: Vec<ClientSeries>,
+    /// Averages and extremes, from `settled_after_s` on.
+    pub figures: Figures,
+}
+
+/// All clients of a resource at one time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// When.
+    pub at_s: f64,
+    /// What the template says there is.
+    pub capacity: f64,
+    /// What clients want together.
+    pub demand: f64,
+    /// What they may use by valid leases.
+    pub granted: f64,
+    /// What they may use besides, in their modes, without a lease.
+    pub fallback: f64,
+    /// What they do use: of each the smaller of what it wants and may.
+    pub used: f64,
+    /// What could be used: the smaller of demand and capacity.
+    pub usable: f64,
+    /// The most that was granted at any instant since the last sample.
+    pub peak: f64,
+    /// Half the sum of the distances of all clients from what the ideal gives them.
+    pub unfair: f64,
+    /// Clients with a valid lease.
+    pub holders: usize,
+    /// What each node has and hands out, in the order of the nodes.
+    pub nodes: Vec<NodeSample>,
+}
+
+/// A node at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeSample {
+    /// What it may hand out by its own lease; at the root the capacity.
+    pub has: f64,
+    /// What its holders want.
+    pub wants: f64,
+    /// What the newest leases of its holders say.
+    pub granted: f64,
+    /// The most that may be in use by what it handed out.
+    pub reserved: f64,
+    /// Whether it is up, and master.
+    pub is_up: bool,
+    /// Whether it is in learning mode.
+    pub is_learning: bool,
+}
+
+/// One client over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClientSeries {
+    /// Its name.
+    pub client: String,
+    /// The name of its node.
+    pub node: String,
+    /// In order of time, as the resource's samples.
+    pub samples: Vec<ClientSample>,
+}
+
+/// One client at one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClientSample {
+    /// What it wants.
+    pub wants: f64,
+    /// What it may use by a valid lease.
+    pub granted: f64,
+    /// What it may use without one.
+    pub fallback: f64,
+    /// What the ideal would give it.
+    pub ideal: f64,
+}
+
+/// Averages and extremes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// The mean part of what could be used that was granted to those who could use it.
+    pub utilisation: f64,
+    /// The mean part of the capacity that was granted.
+    pub granted_of_capacity: f64,
+    /// The most that was granted at any instant, as a part of the capacity then.
+    pub peak_of_capacity: f64,
+    /// How long more was granted than there is.
+    pub overshoot_s: f64,
+    /// The mean of `unfair`, as a part of what could be used.
+    pub unfairness: f64,
+    /// Changes of demand after which convergence was measured.
+    pub shifts: usize,
+    /// The longest and the mean time to convergence after one.
+    pub convergence_max_s: f64,
+    /// The mean.
+    pub convergence_mean_s: f64,
+    /// The longest time that a client had nothing though there was something for it.
+    pub starvation_max_s: f64,
+    /// Turns per client and minute while nobody's demand changed.
+    pub oscillation_per_minute: f64,
+}
+
+/// Something that happened from outside.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Mark {
+    /// When.
+    pub at_s: f64,
+    /// Until when, if it lasted.
+    pub until_s: Option<f64>,
+    /// `kill`, `elect`, `freeze`, `partition`, `clock`, `edit`, `crash` or `demand`.
+    pub kind: String,
+    /// For people.
+    pub text: String,
+}
+
+/// What a checker found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// `overshoot`, `nesting`, `fairness`, `utilisation`, `convergence`, `starvation` or
+    /// `oscillation`.
+    pub checker: String,
+    /// Of which resource.
+    pub resource: String,
+    /// What was found, in the unit of the limit.
+    pub value: f64,
+    /// What was set. Absent: it is not judged.
+    pub limit: Option<f64>,
+    /// Whether the limit holds.
+    pub holds: bool,
+    /// When it was worst.
+    pub at_s: Option<f64>,
+    /// For people.
+    pub detail: String,
+}
+
+/// How much was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// Requests of clients that were answered.
+    pub refreshes: u64,
+    /// Messages that were sent, of whatever kind.
+    pub messages: u64,
+    /// Messages that were lost.
+    pub lost: u64,
+    /// Events that were played.
+    pub events: u64,
+}

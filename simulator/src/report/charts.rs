@@ -1,0 +1,253 @@
+//! Which charts a recording has. Each resource has the same ones, and all share the axis of time.
+
+mod parts;
+
+use std::rc::Rc;
+
+use crate::recording::{Recording, ResourceRecording, Sample};
+use crate::report::chart::{Bands, Chart, Lanes, Look, Picture, Series, Size, sheet};
+use crate::report::figures::Unit;
+use crate::report::numbers::percent;
+
+/// Nodes that have a chart each.
+pub(super) const NODES_MAX: usize = 24;
+
+/// The charts of a resource.
+#[derive(Clone, Debug)]
+pub(super) struct Section {
+    /// Capacity, demand, granted, used.
+    pub(super) whole: Chart,
+    /// How much more was granted than there is.
+    pub(super) overshoot: Chart,
+    /// How far clients were from the ideal.
+    pub(super) fairness: Chart,
+    /// Nodes that are down or learning; none if there never was one.
+    pub(super) serving: Option<Chart>,
+    /// What each level of the tree has and hands out, the root first. They share their scale.
+    pub(super) levels: Vec<Chart>,
+    /// The first nodes, each on its own scale.
+    pub(super) nodes: Vec<Chart>,
+    /// Clients, and whether they share their scale.
+    pub(super) clients: Vec<Chart>,
+    pub(super) clients_share_scale: bool,
+}
+
+/// What all charts of a section have in common.
+struct Common<'a> {
+    /// Before the names of its charts.
+    prefix: &'a str,
+    resource: &'a ResourceRecording,
+    end_s: f64,
+    times: Rc<[f64]>,
+    bands: Rc<Bands>,
+}
+
+impl Section {
+    /// The names of all its charts begin with the prefix.
+    pub(super) fn new(recording: &Recording, resource: &ResourceRecording, prefix: &str) -> Self {
+        let common = Common {
+            prefix,
+            resource,
+            end_s: end(recording),
+            times: resource.samples.iter().map(|sample| sample.at_s).collect(),
+            bands: Rc::new(Bands::new(&recording.marks)),
+        };
+        let (clients, clients_share_scale) = common.clients();
+        Self {
+            whole: common.whole(),
+            overshoot: common.overshoot(limit_of(recording, resource, "overshoot")),
+            fairness: common.fairness(limit_of(recording, resource, "fairness")),
+            serving: common.serving(),
+            levels: common.levels(&recording.nodes),
+            nodes: common.nodes(&recording.nodes),
+            clients,
+            clients_share_scale,
+        }
+    }
+
+    /// Charts across the page, in the order in which they are read.
+    pub(super) fn across(&self) -> impl Iterator<Item = &Chart> {
+        [&self.whole, &self.overshoot, &self.fairness]
+            .into_iter()
+            .chain(&self.serving)
+    }
+
+    /// Every chart, as files of their own: name and content.
+    pub(super) fn files(&self, prefix: &str, resource: &str) -> Vec<(String, String)> {
+        let mut files: Vec<(String, String)> = self
+            .across()
+            .map(|chart| {
+                // Alone, nothing around it tells what it is of.
+                let mut chart = chart.clone();
+                chart.title = format!("{}: {resource}", chart.title);
+                (format!("{}.svg", chart.id), chart.alone())
+            })
+            .collect();
+        for (name, title, charts) in [
+            ("levels", "Levels of the tree", &self.levels),
+            ("nodes", "Nodes", &self.nodes),
+            ("clients", "Clients", &self.clients),
+        ] {
+            if charts.is_empty() {
+                continue;
+            }
+            let charts: Vec<&Chart> = charts.iter().collect();
+            let title = format!("{title}: {resource}");
+            let about = format!("{} charts over time.", charts.len());
+            files.push((
+                format!("{prefix}.{name}.svg"),
+                sheet(&title, &about, &charts),
+            ));
+        }
+        files
+    }
+}
+
+/// What happened from outside; none if nothing did.
+pub(super) fn happenings(recording: &Recording, id: &str) -> Option<Picture> {
+    let lanes = Lanes {
+        id: id.to_owned(),
+        end_s: end(recording),
+        marks: &recording.marks,
+    };
+    (!recording.marks.is_empty()).then(|| lanes.picture())
+}
+
+/// Where the axis of time ends: a run that was played to its end has nothing later.
+fn end(recording: &Recording) -> f64 {
+    let last = recording.resources.iter().filter_map(|r| r.samples.last());
+    let last = last.map(|sample| sample.at_s).fold(0.0, f64::max);
+    recording.duration_s.max(last)
+}
+
+fn limit_of(recording: &Recording, resource: &ResourceRecording, checker: &str) -> Option<f64> {
+    let mut verdicts = recording.verdicts.iter();
+    let found = verdicts.find(|v| v.checker == checker && v.resource == resource.resource);
+    found.and_then(|verdict| verdict.limit)
+}
+
+impl Common<'_> {
+    fn chart(&self, name: &str, title: String, size: Size, series: Vec<Series>) -> Chart {
+        Chart {
+            id: format!("{}.{name}", self.prefix),
+            about: format!("{title}, over time."),
+            title,
+            unit: Unit::Amount,
+            size,
+            end_s: self.end_s,
+            times: Rc::clone(&self.times),
+            series,
+            limit: None,
+            bands: Rc::clone(&self.bands),
+            at_least: 0.0,
+        }
+    }
+
+    fn series(&self, look: Look, value: impl Fn(&Sample) -> f64) -> Series {
+        Series {
+            look,
+            values: self.resource.samples.iter().map(value).collect(),
+        }
+    }
+
+    fn whole(&self) -> Chart {
+        // What is used is mostly what is granted: below it, it shows where it is not.
+        let mut series = vec![
+            self.series(Look::Used, |sample| sample.used),
+            self.series(Look::Granted, |sample| sample.granted),
+            self.series(Look::Demand, |sample| sample.demand),
+            self.series(Look::Capacity, |sample| sample.capacity),
+        ];
+        if self.resource.samples.iter().any(|s| s.fallback > 0.0) {
+            series.push(self.series(Look::Fallback, |sample| sample.fallback));
+        }
+        let title = "Demand and what is granted".to_owned();
+        let mut chart = self.chart("capacity", title, Size::Wide, series);
+        chart.about = format!(
+            "Demand for {}, its capacity, what is granted and what is used, over time.",
+            self.resource.resource
+        );
+        chart
+    }
+
+    fn overshoot(&self, limit: Option<f64>) -> Chart {
+        // Of no capacity nothing is a part: there the line has a gap.
+        let above = |sample: &Sample| match sample.capacity > 0.0 {
+            true => (sample.peak / sample.capacity - 1.0).max(0.0),
+            false => f64::NAN,
+        };
+        let series = vec![self.series(Look::Overshoot, above)];
+        let title = "Granted above the capacity".to_owned();
+        let mut chart = self.chart("overshoot", title, Size::Low, series);
+        chart.unit = Unit::Part;
+        chart.limit = limit
+            .filter(|limit| *limit > 0.0)
+            .map(|limit| (limit, format!("limit {}", percent(limit))));
+        chart
+    }
+
+    fn fairness(&self, limit: Option<f64>) -> Chart {
+        let away = |sample: &Sample| match sample.usable > 0.0 {
+            true => sample.unfair / sample.usable,
+            false => f64::NAN,
+        };
+        let series = vec![self.series(Look::Unfair, away)];
+        let title = "Distance from the ideal".to_owned();
+        let mut chart = self.chart("fairness", title, Size::Low, series);
+        chart.unit = Unit::Part;
+        chart.limit = limit
+            .filter(|limit| *limit > 0.0)
+            .map(|limit| (limit, format!("limit of the mean {}", percent(limit))));
+        chart
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::plausible;
+
+    #[test]
+    fn levels_share_their_scale_and_add_up() {
+        let recording = plausible::day();
+        let resource = &recording.resources[0];
+        let section = Section::new(&recording, resource, "x");
+        assert_eq!(section.levels.len(), 3);
+        let scales: Vec<f64> = section.levels.iter().map(|level| level.at_least).collect();
+        assert!(
+            scales
+                .iter()
+                .all(|scale| *scale == scales[0] && *scale > 0.0)
+        );
+        let sample = &resource.samples[100];
+        let expected: f64 = sample.nodes[1..4].iter().map(|node| node.has).sum();
+        assert!((section.levels[1].series[2].values[100] - expected).abs() < 1e-9);
+        assert_eq!(section.levels[1].title, "Level 1: eu, us, asia");
+        assert_eq!(section.levels[2].title, "Level 2: 9 nodes");
+    }
+
+    #[test]
+    fn of_ten_thousand_nodes_the_first_have_charts() {
+        let recording = plausible::tree(&[1, 99, 9_900], 20, 60.0, 10.0);
+        let section = Section::new(&recording, &recording.resources[0], "x");
+        assert_eq!(section.nodes.len(), NODES_MAX);
+        assert_eq!(section.levels.len(), 3);
+    }
+
+    #[test]
+    fn without_capacity_or_samples_there_are_empty_charts() {
+        let mut recording = plausible::small();
+        for sample in &mut recording.resources[0].samples {
+            sample.capacity = 0.0;
+            sample.usable = 0.0;
+        }
+        for samples in [usize::MAX, 1, 0] {
+            recording.resources[0].samples.truncate(samples);
+            let section = Section::new(&recording, &recording.resources[0], "x");
+            for (name, file) in section.files("x", "r") {
+                assert!(!file.contains("NaN") && !file.contains("inf"), "{name}");
+                roxmltree::Document::parse(&file).unwrap();
+            }
+        }
+    }
+}

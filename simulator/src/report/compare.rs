@@ -1,0 +1,367 @@
+//! Two recordings side by side: every figure of both, which is better, and what makes them hard to
+//! compare. Where they differ in shape (other resources, nodes, clients, lengths) they are compared
+//! as far as they can be, and what differs is said first.
+
+mod page;
+mod terminal;
+
+use crate::recording::{Recording, ResourceRecording, Verdict};
+use crate::report::figures::{FIGURES, Figure, Unit};
+use crate::report::numbers::{amount, count, percent, several, span};
+use crate::report::table::printable;
+use crate::report::verdicts;
+
+pub use page::{page, write_page};
+pub use terminal::write;
+
+/// One of two recordings.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// What it is called: where it was read from, for instance.
+    pub name: &'a str,
+    /// What was recorded.
+    pub recording: &'a Recording,
+}
+
+/// Below this part of a value two are the same.
+const SAME: f64 = 1e-3;
+
+/// Which of two is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Winner {
+    A,
+    B,
+    /// They are the same, or as good.
+    None,
+}
+
+impl Winner {
+    /// By what each costs.
+    fn of(a: Option<f64>, b: Option<f64>) -> Self {
+        match (a, b) {
+            (Some(a), Some(b)) if !is_same(a, b) && a < b => Self::A,
+            (Some(a), Some(b)) if !is_same(a, b) && b < a => Self::B,
+            _ => Self::None,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::A => "A",
+            Self::B => "B",
+            Self::None => "",
+        }
+    }
+}
+
+/// A figure, or what a checker found, of both.
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    name: String,
+    a: String,
+    b: String,
+    /// Of B from A; of limits what is set.
+    difference: String,
+    winner: Winner,
+    /// A limit holds in one and not in the other.
+    turns: bool,
+}
+
+/// A resource that both have.
+struct Resource<'a> {
+    id: &'a str,
+    a: &'a ResourceRecording,
+    b: &'a ResourceRecording,
+    figures: Vec<Row>,
+    limits: Vec<Row>,
+}
+
+/// All that can be compared.
+struct Comparison<'a> {
+    /// What makes the two different besides how it went: a sentence each.
+    shape: Vec<String>,
+    resources: Vec<Resource<'a>>,
+    /// Figures in which A, and in which B is better.
+    wins: (usize, usize),
+}
+
+impl<'a> Comparison<'a> {
+    fn of(a: &Side<'a>, b: &Side<'a>) -> Self {
+        let (a, b) = (a.recording, b.recording);
+        let resources: Vec<Resource<'a>> = a
+            .resources
+            .iter()
+            .filter_map(|resource| {
+                let other = find(b, &resource.resource)?;
+                Some(Resource {
+                    id: &resource.resource,
+                    a: resource,
+                    b: other,
+                    figures: FIGURES.iter().map(|f| figure(f, resource, other)).collect(),
+                    limits: limits(a, b, &resource.resource),
+                })
+            })
+            .collect();
+        let won = |winner| {
+            let rows = resources.iter().flat_map(|resource| &resource.figures);
+            rows.filter(|row| row.winner == winner).count()
+        };
+        Self {
+            shape: shape(a, b),
+            wins: (won(Winner::A), won(Winner::B)),
+            resources,
+        }
+    }
+
+    /// In a sentence, or two if a limit holds in one only: that matters more than any figure.
+    fn title(&self) -> String {
+        let turned = |winner| {
+            let rows = self.resources.iter().flat_map(|resource| &resource.limits);
+            rows.filter(|row| row.winner == winner).count()
+        };
+        let limits = |count| several(count, "limit", "limits");
+        let mut title = String::new();
+        for (winner, better, worse) in [(Winner::A, "A", "B"), (Winner::B, "B", "A")] {
+            match turned(winner) {
+                0 => {}
+                count => {
+                    title += &format!("{better} holds {} that {worse} violates. ", limits(count));
+                }
+            }
+        }
+        title + &self.figures_title()
+    }
+
+    fn figures_title(&self) -> String {
+        let figures = |value| several(value, "figure", "figures");
+        match self.wins {
+            _ if self.resources.is_empty() => {
+                "Nothing can be compared: they have no resource in common.".to_owned()
+            }
+            (0, 0) => "Both are as good.".to_owned(),
+            (a, 0) => format!("A is better in {}, B in none.", figures(a)),
+            (0, b) => format!("B is better in {}, A in none.", figures(b)),
+            (a, b) => format!("A is better in {}, B in {}.", figures(a), count(b)),
+        }
+    }
+}
+
+fn find<'a>(recording: &'a Recording, id: &str) -> Option<&'a ResourceRecording> {
+    let mut resources = recording.resources.iter();
+    resources.find(|resource| resource.resource == id)
+}
+
+fn shape(a: &Recording, b: &Recording) -> Vec<String> {
+    let mut shape = Vec::new();
+    let mut differ = |what: &str, a: String, b: String| {
+        if a != b {
+            shape.push(format!("{what}: A {a}, B {b}"));
+        }
+    };
+    differ("scenario", printable(&a.scenario), printable(&b.scenario));
+    differ("seed", a.seed.to_string(), b.seed.to_string());
+    differ("length", span(a.duration_s), span(b.duration_s));
+    differ(
+        "measured every",
+        span(a.sample_every_s),
+        span(b.sample_every_s),
+    );
+    differ(
+        "averages from",
+        span(a.settled_after_s),
+        span(b.settled_after_s),
+    );
+    differ("nodes", count(a.nodes.len()), count(b.nodes.len()));
+    let levels = |recording: &Recording| {
+        let levels = recording.nodes.iter().map(|node| node.level + 1);
+        count(levels.max().unwrap_or(0))
+    };
+    differ("levels", levels(a), levels(b));
+    differ("clients", count(a.clients), count(b.clients));
+    differ(
+        "events from outside",
+        count(a.marks.len()),
+        count(b.marks.len()),
+    );
+    for resource in &a.resources {
+        let name = printable(&resource.resource);
+        match find(b, &resource.resource) {
+            None => shape.push(format!("resource {name}: only in A")),
+            Some(other) => {
+                if other.algorithm != resource.algorithm {
+                    shape.push(format!(
+                        "algorithm of {name}: A {}, B {}",
+                        resource.algorithm, other.algorithm
+                    ));
+                }
+                let most = |resource: &ResourceRecording| {
+                    let capacities = resource.samples.iter().map(|sample| sample.capacity);
+                    amount(capacities.fold(0.0, f64::max))
+                };
+                let (a, b) = (most(resource), most(other));
+                if a != b {
+                    shape.push(format!("largest capacity of {name}: A {a}, B {b}"));
+                }
+            }
+        }
+    }
+    for resource in &b.resources {
+        if find(a, &resource.resource).is_none() {
+            let name = printable(&resource.resource);
+            shape.push(format!("resource {name}: only in B"));
+        }
+    }
+    if shape.is_empty() && a.trace_hash == b.trace_hash && !a.trace_hash.is_empty() {
+        shape.push("nothing: they have the same trace, so they are the same run".to_owned());
+    }
+    shape
+}
+
+fn figure(figure: &Figure, a: &ResourceRecording, b: &ResourceRecording) -> Row {
+    let (left, right) = ((figure.get)(&a.figures), (figure.get)(&b.figures));
+    Row {
+        name: figure.name.to_owned(),
+        a: figure.unit.show(left),
+        b: figure.unit.show(right),
+        difference: difference(figure.unit, left, right),
+        winner: Winner::of(figure.cost(left), figure.cost(right)),
+        turns: false,
+    }
+}
+
+/// What checkers found of a resource in both, where at least one is judged.
+fn limits(a: &Recording, b: &Recording, resource: &str) -> Vec<Row> {
+    let of = |recording: &'_ Recording, checker: &str| {
+        let mut verdicts = recording.verdicts.iter();
+        verdicts
+            .find(|v| v.resource == resource && v.checker == checker)
+            .cloned()
+    };
+    let mut checkers: Vec<&str> = Vec::new();
+    for verdict in a.verdicts.iter().chain(&b.verdicts) {
+        let checker = verdict.checker.as_str();
+        if verdict.resource == resource && verdict.limit.is_some() && !checkers.contains(&checker) {
+            checkers.push(checker);
+        }
+    }
+    let shown = |verdict: &Option<Verdict>| match verdict {
+        Some(verdict) => format!(
+            "{}, {}",
+            verdicts::found(verdict),
+            verdicts::judgement(verdict)
+        ),
+        None => "not checked".to_owned(),
+    };
+    checkers
+        .into_iter()
+        .map(|checker| {
+            let (left, right) = (of(a, checker), of(b, checker));
+            // What is violated costs more than what holds; nothing else is judged here.
+            let cost = |verdict: &Option<Verdict>| {
+                let judged = verdict.as_ref().filter(|verdict| verdict.limit.is_some());
+                judged.map(|verdict| if verdict.holds { 0.0 } else { 1.0 })
+            };
+            let winner = Winner::of(cost(&left), cost(&right));
+            Row {
+                name: checker.to_owned(),
+                a: shown(&left),
+                b: shown(&right),
+                difference: left
+                    .or(right)
+                    .map(|v| verdicts::limit(&v))
+                    .unwrap_or_default(),
+                winner,
+                turns: winner != Winner::None,
+            }
+        })
+        .collect()
+}
+
+fn is_same(a: f64, b: f64) -> bool {
+    (a - b).abs() <= SAME * a.abs().max(b.abs()) || (a - b).abs() < 1e-9
+}
+
+/// Of B from A, in the unit of both; parts in points of percent.
+fn difference(unit: Unit, a: f64, b: f64) -> String {
+    let by = b - a;
+    if !by.is_finite() || is_same(a, b) {
+        return "=".to_owned();
+    }
+    let sign = if by > 0.0 { '+' } else { '-' };
+    let by = by.abs();
+    let text = match unit {
+        Unit::Part => percent(by).replace('%', "points"),
+        Unit::Seconds => span(by),
+        Unit::Amount | Unit::Count | Unit::PerMinute => amount(by),
+    };
+    format!("{sign}{text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::plausible;
+
+    fn compare(a: &Recording, b: &Recording) -> (Vec<String>, String) {
+        let side = |recording| Side {
+            name: "x",
+            recording,
+        };
+        let (a, b) = (side(a), side(b));
+        let comparison = Comparison::of(&a, &b);
+        (comparison.shape.clone(), comparison.title())
+    }
+
+    #[test]
+    fn a_run_is_as_good_as_itself() {
+        let run = plausible::small();
+        let (shape, title) = compare(&run, &run);
+        assert_eq!(
+            shape,
+            ["nothing: they have the same trace, so they are the same run"]
+        );
+        assert_eq!(title, "Both are as good.");
+    }
+
+    #[test]
+    fn what_differs_in_shape_is_said() {
+        let (shape, title) = compare(&plausible::small(), &plausible::day());
+        assert!(title.starts_with("Nothing can be compared"), "{title}");
+        for expected in [
+            "seed: A 7, B 20260412",
+            "length: A 1 min, B 1 h",
+            "levels: A 1, B 3",
+            "resource requests: only in A",
+            "resource exports: only in B",
+        ] {
+            assert!(
+                shape.contains(&expected.to_owned()),
+                "{expected}: {shape:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_peak_within_the_capacity_wins_nothing() {
+        let (a, mut b) = (plausible::small(), plausible::small());
+        b.resources[0].figures.peak_of_capacity = 0.5;
+        assert_eq!(compare(&a, &b).1, "Both are as good.");
+        b.resources[0].figures.unfairness = 0.05;
+        assert_eq!(compare(&a, &b).1, "B is better in 1 figure, A in none.");
+        b.resources[0].figures.utilisation = 0.5;
+        assert_eq!(compare(&a, &b).1, "A is better in 1 figure, B in 1.");
+    }
+
+    #[test]
+    fn differences_have_a_sign_and_a_unit() {
+        for (unit, a, b, expected) in [
+            (Unit::Part, 0.5, 0.525, "+2.50 points"),
+            (Unit::Seconds, 90.0, 30.0, "-1 min"),
+            (Unit::Count, 1.0, 1.0, "="),
+            (Unit::PerMinute, 0.0, 0.25, "+0.25"),
+            (Unit::Part, f64::NAN, 0.5, "="),
+        ] {
+            assert_eq!(difference(unit, a, b), expected, "{a} {b}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The comparison as one page: figures beside each other, and the charts of both under each other
+//! on the same scales.
+
+use std::fs;
+use std::path::Path;
+
+use askama::Template;
+
+use crate::recording::Recording;
+use crate::report::ReportError;
+use crate::report::chart::{Chart, align, colours, css};
+use crate::report::charts::{Section, happenings};
+use crate::report::compare::{Comparison, Resource, Row, Side};
+use crate::report::summary::what;
+use crate::report::verdicts::{Headline, Outcome};
+
+/// Resources that have charts; all have figures.
+const RESOURCES_MAX: usize = 12;
+
+#[derive(Template)]
+#[template(path = "compare.html")]
+struct Page<'a> {
+    title: String,
+    colours: String,
+    chart_css: &'static str,
+    sides: [SideView<'a>; 2],
+    shape: Vec<String>,
+    resources: Vec<ResourceView<'a>>,
+    charts_left_out: usize,
+}
+
+/// One of the two.
+struct SideView<'a> {
+    letter: &'static str,
+    name: &'a str,
+    scenario: &'a str,
+    headline: String,
+    tone: &'static str,
+    facts: Vec<String>,
+    happenings: Option<String>,
+}
+
+/// A resource that both have.
+struct ResourceView<'a> {
+    id: &'a str,
+    anchor: String,
+    figures: &'a [Row],
+    limits: &'a [Row],
+    /// Title, and the drawings of A and B. Empty: it has none.
+    charts: Vec<(String, Option<String>, Option<String>)>,
+}
+
+/// The page.
+pub fn page(a: &Side<'_>, b: &Side<'_>) -> Result<String, askama::Error> {
+    let comparison = Comparison::of(a, b);
+    let resources = comparison.resources.iter().enumerate();
+    let page = Page {
+        title: comparison.title(),
+        colours: colours(),
+        chart_css: css(),
+        sides: [side_view("A", a, end(a, b)), side_view("B", b, end(a, b))],
+        shape: comparison.shape.clone(),
+        resources: resources
+            .map(|(index, resource)| ResourceView {
+                id: resource.id,
+                anchor: format!("resource-{index}"),
+                figures: &resource.figures,
+                limits: &resource.limits,
+                charts: match index < RESOURCES_MAX {
+                    true => charts(a.recording, b.recording, resource, index),
+                    false => Vec::new(),
+                },
+            })
+            .collect(),
+        charts_left_out: comparison.resources.len().saturating_sub(RESOURCES_MAX),
+    };
+    page.render()
+}
+
+/// Writes the page. A file that is there already is replaced.
+pub fn write_page(a: &Side<'_>, b: &Side<'_>, path: &Path) -> Result<(), ReportError> {
+    let page = page(a, b).map_err(std::io::Error::other);
+    let written = page.and_then(|page| fs::write(path, page));
+    written.map_err(|source| ReportError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn end(a: &Side<'_>, b: &Side<'_>) -> f64 {
+    a.recording.duration_s.max(b.recording.duration_s)
+}
+
+fn side_view<'a>(letter: &'static str, side: &Side<'a>, end_s: f64) -> SideView<'a> {
+    let headline = Headline::of(side.recording);
+    // The same axis of time for both.
+    let recording = Recording {
+        duration_s: end_s,
+        marks: side.recording.marks.clone(),
+        ..Recording::default()
+    };
+    let picture = happenings(&recording, &format!("{letter}.happenings"));
+    SideView {
+        letter,
+        name: side.name,
+        scenario: &side.recording.scenario,
+        tone: match headline.outcome {
+            Outcome::Fine => "good",
+            Outcome::Violated => "bad",
+            Outcome::NotJudged => "",
+        },
+        headline: headline.title,
+        facts: what(side.recording),
+        happenings: picture.map(|picture| picture.in_page()),
+    }
+}
+
+/// The charts that both or one have, in the order in which they are read.
+fn charts(
+    a: &Recording,
+    b: &Recording,
+    resource: &Resource<'_>,
+    index: usize,
+) -> Vec<(String, Option<String>, Option<String>)> {
+    let all = |recording, resource, letter: &str| -> Vec<Chart> {
+        let prefix = format!("{letter}.{index}");
+        let Section {
+            whole,
+            overshoot,
+            fairness,
+            serving,
+            levels,
+            ..
+        } = Section::new(recording, resource, &prefix);
+        let first = [whole, overshoot, fairness].into_iter();
+        first.chain(levels).chain(serving).collect()
+    };
+    let mut left = all(a, resource.a, "A");
+    let mut right = all(b, resource.b, "B");
+    // What a chart is called after its prefix says what it shows.
+    let kind = |chart: &Chart| {
+        let name = chart.id.rsplit('.').next();
+        name.unwrap_or_default().to_owned()
+    };
+    let mut pairs = Vec::new();
+    for chart in &mut left {
+        let mut same = right.iter_mut().find(|other| kind(other) == kind(chart));
+        align(std::iter::once(&mut *chart).chain(same.as_deref_mut()));
+        pairs.push((
+            chart.title.clone(),
+            Some(chart.in_page()),
+            same.map(|other| other.in_page()),
+        ));
+    }
+    for chart in &right {
+        if !left.iter().any(|other| kind(other) == kind(chart)) {
+            pairs.push((chart.title.clone(), None, Some(chart.in_page())));
+        }
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::plausible;
+
+    /// To look at the page, set the variable to a folder.
+    #[test]
+    fn charts_of_both_have_the_same_scales() {
+        let (one, mut other) = (plausible::day(), plausible::tree(&[1, 4], 45, 1_800.0, 5.0));
+        for sample in &mut other.resources[0].samples {
+            sample.granted *= 0.9;
+            sample.unfair *= 2.0;
+        }
+        other.resources[0].figures.unfairness = 0.051;
+        other.resources[0].figures.overshoot_s = 0.0;
+        other.resources[0].figures.peak_of_capacity = 0.99;
+        other.scenario = "<two> levels".to_owned();
+        let (a, b) = (
+            Side {
+                name: "before",
+                recording: &one,
+            },
+            Side {
+                name: "after",
+                recording: &other,
+            },
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let kept = std::env::var_os("DOORWARD_REPORT_FOLDER");
+        let folder = kept.map_or_else(|| folder.path().to_owned(), Into::into);
+        let path = folder.with_extension("compare.html");
+        write_page(&a, &b, &path).unwrap();
+        let page = fs::read_to_string(&path).unwrap();
+        let scale = |id: &str| {
+            let svg = page
+                .split("<svg ")
+                .find(|svg| svg.contains(&format!("id=\"{id}\"")));
+            let svg = svg.unwrap().split('>').next().unwrap();
+            let data = svg.split("data-most").nth(1).unwrap();
+            data.to_owned()
+        };
+        assert_eq!(scale("A.0.capacity"), scale("B.0.capacity"));
+        assert_eq!(scale("A.0.level-1"), scale("B.0.level-1"));
+        assert!(page.contains("&#60;two&#62; levels") && !page.contains("<two>"));
+    }
+}

@@ -1,0 +1,141 @@
+//! The comparison on a terminal.
+
+use std::io::{self, Write};
+
+use crate::report::compare::{Comparison, Row, Side, Winner};
+use crate::report::palette::{Palette, Tone};
+use crate::report::table::{Align, Table, WIDTH, printable, wrapped};
+use crate::report::verdicts::Headline;
+
+/// Writes what differs, then a table for each resource that both have.
+pub fn write(out: &mut impl Write, a: &Side<'_>, b: &Side<'_>, palette: Palette) -> io::Result<()> {
+    let comparison = Comparison::of(a, b);
+    for (letter, side) in [("A", a), ("B", b)] {
+        let about = format!(
+            "{}: {}, seed {}. {}",
+            printable(side.name),
+            printable(&side.recording.scenario),
+            side.recording.seed,
+            Headline::of(side.recording).title,
+        );
+        write_item(out, letter, &about, palette)?;
+    }
+    if !comparison.shape.is_empty() {
+        writeln!(out)?;
+        writeln!(out, "What differs from the start:")?;
+        for line in &comparison.shape {
+            write_item(out, "-", line, palette)?;
+        }
+    }
+    writeln!(out)?;
+    writeln!(out, "{}", palette.paint(Tone::Strong, &comparison.title()))?;
+    for resource in &comparison.resources {
+        writeln!(out)?;
+        let id = printable(resource.id);
+        let header = ["", "A", "B", "B - A", "better"];
+        write_table(out, &id, header, &resource.figures, palette)?;
+        if !resource.limits.is_empty() {
+            writeln!(out)?;
+            let header = ["", "A", "B", "limit", "better"];
+            write_table(out, "limits", header, &resource.limits, palette)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_item(out: &mut impl Write, mark: &str, text: &str, palette: Palette) -> io::Result<()> {
+    for (index, line) in wrapped(text, WIDTH - 5).into_iter().enumerate() {
+        let mark = if index == 0 { mark } else { " " };
+        writeln!(out, "  {}  {line}", palette.paint(Tone::Strong, mark))?;
+    }
+    Ok(())
+}
+
+fn write_table(
+    out: &mut impl Write,
+    title: &str,
+    [_, a, b, difference, better]: [&str; 5],
+    rows: &[Row],
+    palette: Palette,
+) -> io::Result<()> {
+    let mut table = Table::new([
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Left,
+    ]);
+    table.add_all(Tone::Quiet, [title, a, b, difference, better]);
+    for row in rows {
+        let tone = |side| match row.winner {
+            Winner::None => Tone::Plain,
+            winner if winner == side => Tone::Good,
+            _ if row.turns => Tone::Bad,
+            _ => Tone::Plain,
+        };
+        table.add([
+            (Tone::Quiet, row.name.clone()),
+            (tone(Winner::A), row.a.clone()),
+            (tone(Winner::B), row.b.clone()),
+            (Tone::Plain, row.difference.clone()),
+            (Tone::Strong, row.winner.name().to_owned()),
+        ]);
+    }
+    table.write(out, palette)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::plausible;
+
+    #[test]
+    fn every_figure_says_which_is_better() {
+        let (one, mut other) = (plausible::small(), plausible::small());
+        other.seed = 8;
+        other.scenario = "simpler".to_owned();
+        other.resources[0].figures.unfairness = 0.05;
+        other.resources[0].figures.convergence_max_s = 70.0;
+        other.verdicts[1].value = 0.05;
+        other.verdicts[1].holds = true;
+        let (a, b) = (
+            Side {
+                name: "before",
+                recording: &one,
+            },
+            Side {
+                name: "after",
+                recording: &other,
+            },
+        );
+        let mut out = Vec::new();
+        write(&mut out, &a, &b, Palette { on: false }).unwrap();
+        let expected = "  A  before: small & <simple>, seed 7. 1 of 3 limits is violated.
+  B  after: simpler, seed 8. All 3 limits hold.
+
+What differs from the start:
+  -  scenario: A small & <simple>, B simpler
+  -  seed: A 7, B 8
+
+B holds 1 limit that A violates. A is better in 1 figure, B in 1.
+
+  requests                      A           B         B - A  better
+  utilisation              95.5 %      95.5 %             =
+  granted of capacity      95.5 %      95.5 %             =
+  peak of capacity          100 %       100 %             =
+  overshoot for               0 s         0 s             =
+  unfairness               12.5 %         5 %  -7.50 points  B
+  convergence, longest        8 s  1 min 10 s    +1 min 2 s  A
+  convergence, mean           8 s         8 s             =
+  demand changes                1           1             =
+  starvation, longest       1.5 s       1.5 s             =
+  oscillation           0.25 /min   0.25 /min             =
+
+  limits                      A              B          limit  better
+  overshoot          0 %, holds     0 %, holds    at most 0 %
+  fairness     12.5 %, VIOLATED     5 %, holds   at most 10 %  B
+  utilisation     95.5 %, holds  95.5 %, holds  at least 90 %
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}

@@ -1,0 +1,322 @@
+//! The folder of a report: which files it has, and that nothing else is lost when it is written.
+//!
+//! A list in the folder names the files of the report. Where it is, a former report is replaced: its
+//! files and no others are removed. Where it is not, the folder must be empty.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::recording::Recording;
+use crate::report::charts::{Section, happenings};
+use crate::report::palette::Palette;
+use crate::report::{csv, html, json, summary};
+
+/// Names the files of a report, a line each.
+const LIST: &str = ".doorward-report";
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// To look at first.
+    pub page: PathBuf,
+    /// All of them, with their folder.
+    pub files: Vec<PathBuf>,
+}
+
+/// Why a report could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The folder holds something that is no report.
+    #[error(
+        "{folder} is not empty and holds no former report (there is {found}); \
+         name another folder, or empty it"
+    )]
+    Occupied {
+        /// The folder.
+        folder: PathBuf,
+        /// Something in it.
+        found: String,
+    },
+    /// A file could not be written.
+    #[error("cannot write {path}; is there room, and may you write there?")]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The folder could not be read.
+    #[error("cannot read {path}; a report needs a folder that you may read and write")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Makes a file.
+type Make<'a> = dyn FnOnce(&mut dyn Write) -> io::Result<()> + 'a;
+
+/// A file of a report, and how it is made: one after the other, for some are large.
+struct Part<'a> {
+    name: String,
+    write: Box<Make<'a>>,
+}
+
+impl<'a> Part<'a> {
+    fn new(
+        name: impl Into<String>,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()> + 'a,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            write: Box::new(write),
+        }
+    }
+
+    fn text(name: impl Into<String>, text: String) -> Self {
+        Self::new(name, move |out| out.write_all(text.as_bytes()))
+    }
+}
+
+/// Writes everything about a recording into a folder, which is made if it is not there.
+pub fn write_all(recording: &Recording, folder: &Path) -> Result<Written, ReportError> {
+    fs::create_dir_all(folder).map_err(|source| ReportError::Write {
+        path: folder.to_owned(),
+        source,
+    })?;
+    clear(folder)?;
+    let parts = parts(recording);
+    // The list first: if anything fails later, the next report knows what it may replace.
+    let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+    let list = Part::text(LIST, names.join("\n") + "\n");
+    let mut files = Vec::new();
+    for part in std::iter::once(list).chain(parts) {
+        let path = folder.join(&part.name);
+        write_part(&path, part).map_err(|source| ReportError::Write {
+            path: path.clone(),
+            source,
+        })?;
+        files.push(path);
+    }
+    files.remove(0);
+    Ok(Written {
+        page: folder.join("index.html"),
+        files,
+    })
+}
+
+fn write_part(path: &Path, part: Part<'_>) -> io::Result<()> {
+    // What is there and not listed is not ours, even if it is called the same.
+    let file = match part.name == LIST {
+        true => File::create(path)?,
+        false => File::create_new(path)?,
+    };
+    let mut out = BufWriter::new(file);
+    (part.write)(&mut out)?;
+    out.flush()
+}
+
+/// Removes a former report.
+fn clear(folder: &Path) -> Result<(), ReportError> {
+    let read = |path: &Path| {
+        let path = path.to_owned();
+        move |source| ReportError::Read { path, source }
+    };
+    let list = folder.join(LIST);
+    if !list.exists() {
+        let mut entries = fs::read_dir(folder).map_err(read(folder))?;
+        return match entries.next() {
+            None => Ok(()),
+            Some(entry) => Err(ReportError::Occupied {
+                folder: folder.to_owned(),
+                found: entry
+                    .map_err(read(folder))?
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned(),
+            }),
+        };
+    }
+    let names = fs::read_to_string(&list).map_err(read(&list))?;
+    // A name that leads elsewhere was not written here.
+    let plain =
+        |name: &&str| !name.is_empty() && Path::new(name).file_name() == Some(name.as_ref());
+    for name in names.lines().filter(plain) {
+        let path = folder.join(name);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(ReportError::Write { path, source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn parts(recording: &Recording) -> Vec<Part<'_>> {
+    let slugs = slugs(recording);
+    let page_slugs = slugs.clone();
+    let mut parts = vec![
+        Part::new("index.html", move |out| {
+            let page = html::page(recording, &page_slugs).map_err(io::Error::other)?;
+            out.write_all(page.as_bytes())
+        }),
+        Part::new(json::NAME, |mut out| json::write(&mut out, recording)),
+        Part::new("summary.txt", |mut out| {
+            summary::write(&mut out, recording, Palette { on: false })
+        }),
+        Part::new("happened.csv", |out| {
+            csv::write_marks(out, &recording.marks).map_err(io::Error::other)
+        }),
+    ];
+    if let Some(picture) = happenings(recording, "happened") {
+        parts.push(Part::text("happened.svg", picture.alone()));
+    }
+    for (resource, slug) in recording.resources.iter().zip(slugs) {
+        parts.push(Part::new(format!("{slug}.csv"), |out| {
+            csv::write_samples(out, resource).map_err(io::Error::other)
+        }));
+        parts.push(Part::new(format!("{slug}.nodes.csv"), |out| {
+            csv::write_nodes(out, resource, &recording.nodes).map_err(io::Error::other)
+        }));
+        parts.push(Part::new(format!("{slug}.clients.csv"), |out| {
+            csv::write_clients(out, resource).map_err(io::Error::other)
+        }));
+        let section = Section::new(recording, resource, &slug);
+        for (name, file) in section.files(&slug, &resource.resource) {
+            parts.push(Part::text(name, file));
+        }
+    }
+    parts
+}
+
+/// A short name for each resource that can be part of the name of a file, on every system; all
+/// different, also where upper and lower case are the same.
+pub(super) fn slugs(recording: &Recording) -> Vec<String> {
+    /// Longer ids are cut.
+    const LENGTH_MAX: usize = 60;
+    let mut slugs: Vec<String> = Vec::new();
+    for resource in &recording.resources {
+        let id = resource.resource.to_lowercase();
+        let id = id
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+        let id: String = id.take(LENGTH_MAX).collect();
+        let base = match id.trim_matches('-') {
+            "" => "resource",
+            // What the folder has besides.
+            "happened" => "resource",
+            id => id,
+        };
+        let mut slug = base.to_owned();
+        let mut number = 2;
+        while slugs.contains(&slug) {
+            slug = format!("{base}-{number}");
+            number += 1;
+        }
+        slugs.push(slug);
+    }
+    slugs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::plausible;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_report_is_a_folder_of_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let written = write_all(&plausible::small(), &folder.path().join("a/b")).unwrap();
+        assert!(written.page.exists());
+        let expected = [
+            ".doorward-report",
+            "happened.csv",
+            "happened.svg",
+            "index.html",
+            "recording.json",
+            "requests.capacity.svg",
+            "requests.clients.csv",
+            "requests.clients.svg",
+            "requests.csv",
+            "requests.fairness.svg",
+            "requests.nodes.csv",
+            "requests.overshoot.svg",
+            "requests.serving.svg",
+            "summary.txt",
+        ];
+        assert_eq!(names(&folder.path().join("a/b")), expected);
+        assert_eq!(written.files.len(), expected.len() - 1);
+    }
+
+    #[test]
+    fn a_former_report_is_replaced_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        write_all(&plausible::small(), folder.path()).unwrap();
+        fs::write(folder.path().join("notes.txt"), "mine").unwrap();
+        write_all(&Recording::default(), folder.path()).unwrap();
+        let left = names(folder.path());
+        assert!(left.contains(&"notes.txt".to_owned()), "{left:?}");
+        assert!(!left.contains(&"requests.csv".to_owned()), "{left:?}");
+        fs::write(folder.path().join("requests.csv"), "mine").unwrap();
+        let error = write_all(&plausible::small(), folder.path()).unwrap_err();
+        assert!(error.to_string().contains("requests.csv"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_that_holds_something_else_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("thesis.tex"), "mine").unwrap();
+        let error = write_all(&plausible::small(), folder.path()).unwrap_err();
+        assert!(error.to_string().contains("there is thesis.tex"), "{error}");
+        assert_eq!(names(folder.path()), ["thesis.tex"]);
+    }
+
+    #[test]
+    fn a_list_cannot_remove_what_is_elsewhere() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("report");
+        fs::create_dir(&folder).unwrap();
+        fs::write(outer.path().join("mine"), "").unwrap();
+        fs::write(folder.join(LIST), "../mine\n").unwrap();
+        write_all(&Recording::default(), &folder).unwrap();
+        assert!(outer.path().join("mine").exists());
+    }
+
+    #[test]
+    fn names_of_files_are_safe_and_different() {
+        let mut recording = Recording::default();
+        for id in ["../etc/<passwd>", "A", "a", "a-nodes", "", "happened", "é"] {
+            recording
+                .resources
+                .push(crate::recording::ResourceRecording {
+                    resource: id.to_owned(),
+                    ..Default::default()
+                });
+        }
+        assert_eq!(
+            slugs(&recording),
+            [
+                "etc--passwd",
+                "a",
+                "a-2",
+                "a-nodes",
+                "resource",
+                "resource-2",
+                "resource-3"
+            ]
+        );
+    }
+}

@@ -1,0 +1,317 @@
+//! The report as one page that needs nothing else: the verdict first, then the figures, then charts
+//! with how to read them. It works without its script, which only adds a cursor and values.
+
+mod section;
+
+use askama::Template;
+
+use crate::recording::{Mark, Recording, Verdict};
+use crate::report::chart::{colours, css};
+use crate::report::charts::happenings;
+use crate::report::faults::is_fault;
+use crate::report::figures::{FIGURES, Figure};
+use crate::report::html::section::SectionView;
+use crate::report::numbers::{clock, count, several, span};
+use crate::report::summary::{what, work};
+use crate::report::verdicts::{self, Headline, Outcome};
+
+/// Resources that have charts in the page; the others have theirs in files.
+const RESOURCES_MAX: usize = 12;
+/// What happened is listed up to here.
+const MARKS_MAX: usize = 300;
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page<'a> {
+    recording: &'a Recording,
+    colours: String,
+    chart_css: &'static str,
+    headline: Headline,
+    /// Of the headline.
+    tone: &'static str,
+    facts: Vec<String>,
+    work: Vec<String>,
+    command: String,
+    verdicts: Vec<VerdictView>,
+    figures: &'static [Figure],
+    rows: Vec<FiguresView<'a>>,
+    happenings: Option<String>,
+    happened: String,
+    sections: Vec<SectionView<'a>>,
+    sections_left_out: usize,
+    marks: Vec<MarkView<'a>>,
+    marks_left_out: String,
+    settled: String,
+    sampled: String,
+}
+
+/// A verdict as a row.
+struct VerdictView {
+    checker: String,
+    /// What it looks at; empty if a row above tells it.
+    about: &'static str,
+    resource: String,
+    found: String,
+    limit: String,
+    judgement: &'static str,
+    tone: &'static str,
+    at_s: Option<f64>,
+    at: String,
+    detail: String,
+}
+
+/// The figures of a resource as a row.
+struct FiguresView<'a> {
+    resource: &'a str,
+    algorithm: &'a str,
+    /// Where its charts are; empty if there are none.
+    anchor: String,
+    /// Each, and whether it should be looked at.
+    values: Vec<(String, bool)>,
+}
+
+/// What happened as a row.
+struct MarkView<'a> {
+    at_s: f64,
+    at: String,
+    lasts: String,
+    kind: &'a str,
+    is_fault: bool,
+    text: &'a str,
+}
+
+/// The page.
+pub(super) fn page(recording: &Recording, slugs: &[String]) -> Result<String, askama::Error> {
+    let headline = Headline::of(recording);
+    let resources = recording.resources.iter().zip(slugs);
+    let sections = resources.clone().take(RESOURCES_MAX);
+    let mut sorted: Vec<&Verdict> = recording.verdicts.iter().collect();
+    sorted.sort_by_key(|verdict| (!verdicts::is_violated(verdict), verdict.limit.is_none()));
+    let page = Page {
+        recording,
+        colours: colours(),
+        chart_css: css(),
+        tone: match headline.outcome {
+            Outcome::Fine => "good",
+            Outcome::Violated => "bad",
+            Outcome::NotJudged => "",
+        },
+        headline,
+        facts: what(recording),
+        work: work(recording),
+        command: crate::report::command(recording),
+        verdicts: verdict_views(&sorted),
+        figures: &FIGURES,
+        rows: resources
+            .enumerate()
+            .map(|(index, (resource, slug))| FiguresView {
+                resource: &resource.resource,
+                algorithm: &resource.algorithm,
+                anchor: match index < RESOURCES_MAX {
+                    true => format!("resource-{slug}"),
+                    false => String::new(),
+                },
+                values: section::values(&resource.figures),
+            })
+            .collect(),
+        happened: several(recording.marks.len(), "event", "events"),
+        happenings: happenings(recording, "happenings").map(|picture| picture.in_page()),
+        sections: sections
+            .map(|(resource, slug)| SectionView::new(recording, resource, slug))
+            .collect(),
+        sections_left_out: recording.resources.len().saturating_sub(RESOURCES_MAX),
+        marks: recording
+            .marks
+            .iter()
+            .take(MARKS_MAX)
+            .map(MarkView::new)
+            .collect(),
+        marks_left_out: match recording.marks.len().saturating_sub(MARKS_MAX) {
+            0 => String::new(),
+            more => count(more),
+        },
+        settled: clock(recording.settled_after_s),
+        sampled: span(recording.sample_every_s),
+    };
+    page.render()
+}
+
+fn verdict_views(sorted: &[&Verdict]) -> Vec<VerdictView> {
+    let mut told: Vec<&str> = Vec::new();
+    let mut views = Vec::new();
+    for verdict in sorted {
+        let checker = verdict.checker.as_str();
+        let about = match told.contains(&checker) {
+            true => "",
+            false => verdicts::about(checker),
+        };
+        told.push(checker);
+        views.push(VerdictView::new(verdict, about));
+    }
+    views
+}
+
+impl VerdictView {
+    fn new(verdict: &Verdict, about: &'static str) -> Self {
+        Self {
+            checker: verdict.checker.clone(),
+            about,
+            resource: verdict.resource.clone(),
+            found: verdicts::found(verdict),
+            limit: verdicts::limit(verdict),
+            judgement: match verdict.limit {
+                Some(_) if !verdict.holds => "violated",
+                _ => verdicts::judgement(verdict),
+            },
+            tone: match verdict.limit {
+                None => "",
+                Some(_) if verdict.holds => "good",
+                Some(_) => "bad",
+            },
+            at_s: verdict.at_s,
+            at: verdicts::when(verdict),
+            detail: verdict.detail.clone(),
+        }
+    }
+}
+
+impl<'a> MarkView<'a> {
+    fn new(mark: &'a Mark) -> Self {
+        let lasts = mark.until_s.map(|until| span((until - mark.at_s).max(0.0)));
+        Self {
+            at_s: mark.at_s,
+            at: clock(mark.at_s),
+            lasts: lasts.unwrap_or_default(),
+            kind: &mark.kind,
+            is_fault: is_fault(&mark.kind),
+            text: &mark.text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::folder::{slugs, write_all};
+    use crate::report::plausible;
+
+    fn written(recording: &Recording) -> String {
+        page(recording, &slugs(recording)).unwrap()
+    }
+
+    /// Every drawing is well-formed, no id is given twice, and every number is one.
+    #[track_caller]
+    fn check(page: &str) {
+        let mut ids = std::collections::BTreeSet::new();
+        for (start, _) in page.match_indices("<svg ") {
+            let end = page[start..].find("</svg>").unwrap() + "</svg>".len();
+            let svg = &page[start..start + end];
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+            let document = roxmltree::Document::parse(svg).unwrap();
+            for node in document.descendants() {
+                if let Some(id) = node.attribute("id") {
+                    assert!(ids.insert(id.to_owned()), "{id}");
+                }
+            }
+            let is_sample = document.root_element().attribute("aria-hidden").is_some();
+            let titles = document.descendants().filter(|n| n.has_tag_name("title"));
+            assert!(is_sample || titles.count() > 0, "{svg}");
+        }
+    }
+
+    /// To look at the page, set the variable to a folder.
+    #[test]
+    fn a_whole_report_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = std::env::var_os("DOORWARD_REPORT_FOLDER");
+        let folder = kept.map_or_else(|| folder.path().to_owned(), Into::into);
+        let written = write_all(&plausible::day(), &folder).unwrap();
+        let page = std::fs::read_to_string(&written.page).unwrap();
+        assert!(page.contains("1 of 12 limits is violated."));
+        assert!(page.contains("doorward-sim run three-levels --seed 20260412"));
+        // It needs nothing from elsewhere.
+        for outside in ["src=", "href=\"http", "@import", "url("] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        check(&page);
+        for file in written
+            .files
+            .iter()
+            .filter(|file| file.extension() == Some("svg".as_ref()))
+        {
+            let text = std::fs::read_to_string(file).unwrap();
+            let document = roxmltree::Document::parse(&text).unwrap();
+            assert!(
+                document
+                    .root_element()
+                    .has_tag_name(("http://www.w3.org/2000/svg", "svg"))
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_never_markup() {
+        let evil = "</svg></script><script>alert(1)</script>&\"'\u{0}";
+        let mut recording = plausible::small();
+        recording.scenario = evil.to_owned();
+        recording.description = evil.to_owned();
+        recording.trace_hash = evil.to_owned();
+        recording.nodes[0].name = evil.to_owned();
+        let mut child = recording.nodes[0].clone();
+        (child.level, child.parent) = (1, Some(0));
+        recording.nodes.push(child);
+        recording.marks[0].kind = evil.to_owned();
+        recording.marks[0].text = evil.to_owned();
+        for verdict in &mut recording.verdicts {
+            verdict.checker = evil.to_owned();
+            verdict.resource = evil.to_owned();
+            verdict.detail = evil.to_owned();
+        }
+        let resource = &mut recording.resources[0];
+        resource.resource = evil.to_owned();
+        resource.algorithm = evil.to_owned();
+        for client in &mut resource.clients {
+            client.client = evil.to_owned();
+            client.node = evil.to_owned();
+        }
+        let page = written(&recording);
+        assert!(!page.contains("alert(1)</script>") && !page.contains("<script>alert"));
+        check(&page);
+    }
+
+    #[test]
+    fn a_run_of_almost_nothing_has_a_page() {
+        check(&written(&Recording::default()));
+        for samples in [0, 1, 2] {
+            let mut recording = plausible::small();
+            let resource = &mut recording.resources[0];
+            resource.samples.truncate(samples);
+            resource.clients.truncate(1);
+            for sample in &mut resource.samples {
+                (sample.capacity, sample.usable, sample.demand) = (0.0, 0.0, 0.0);
+            }
+            recording.marks.clear();
+            recording.duration_s = 0.0;
+            let page = written(&recording);
+            assert!(page.contains("Nothing went wrong"));
+            check(&page);
+        }
+    }
+
+    #[test]
+    fn thousands_of_marks_do_not_swell_the_page() {
+        let mut recording = plausible::small();
+        let quiet = written(&recording).len();
+        for number in 0..20_000 {
+            let mut mark = recording.marks[0].clone();
+            mark.at_s = f64::from(number) * 60.0 / 20_000.0;
+            mark.until_s = (number % 2 == 0).then_some(mark.at_s + 0.01);
+            mark.kind = ["kill", "demand"][number as usize % 2].to_owned();
+            recording.marks.push(mark);
+        }
+        let page = written(&recording);
+        assert!(page.contains("19,701 more are in"), "{}", page.len());
+        assert!(page.len() < quiet + 300_000, "{} after {quiet}", page.len());
+        check(&page);
+    }
+}

@@ -1,0 +1,112 @@
+//! The part of a page that is about one resource.
+
+use crate::recording::{Figures, Recording, ResourceRecording};
+use crate::report::chart::{Chart, keys_in_page};
+use crate::report::charts::{NODES_MAX, Section};
+use crate::report::figures::FIGURES;
+use crate::report::numbers::{amount, count, several};
+
+/// Charts of clients that are shown at once; the others are unfolded.
+const CLIENTS_OPEN: usize = 9;
+
+/// A resource.
+pub(super) struct SectionView<'a> {
+    pub(super) anchor: String,
+    pub(super) resource: &'a str,
+    pub(super) algorithm: &'a str,
+    /// The capacity at the start, and whether it changed.
+    pub(super) capacity: String,
+    pub(super) whole: String,
+    pub(super) overshoot: String,
+    pub(super) fairness: String,
+    pub(super) serving: Option<String>,
+    /// Title and drawing.
+    pub(super) levels: Vec<(String, String)>,
+    pub(super) nodes: Small,
+    /// How many nodes have no chart; empty: all have one.
+    pub(super) nodes_left_out: String,
+    pub(super) clients: Small,
+    /// Clients that are shown, of how many.
+    pub(super) clients_shown: String,
+    pub(super) clients_share_scale: bool,
+}
+
+/// Small charts, and the legend they share.
+pub(super) struct Small {
+    pub(super) keys: String,
+    /// Title and drawing.
+    pub(super) open: Vec<(String, String)>,
+    pub(super) folded: Vec<(String, String)>,
+}
+
+impl<'a> SectionView<'a> {
+    pub(super) fn new(recording: &Recording, resource: &'a ResourceRecording, slug: &str) -> Self {
+        let section = Section::new(recording, resource, slug);
+        let drawn = Chart::in_page;
+        Self {
+            anchor: format!("resource-{slug}"),
+            resource: &resource.resource,
+            algorithm: &resource.algorithm,
+            capacity: capacity(resource),
+            whole: drawn(&section.whole),
+            overshoot: drawn(&section.overshoot),
+            fairness: drawn(&section.fairness),
+            serving: section.serving.as_ref().map(drawn),
+            levels: titled(&section.levels),
+            nodes: Small::new(&section.nodes, NODES_MAX),
+            nodes_left_out: match recording.nodes.len().saturating_sub(NODES_MAX) {
+                0 => String::new(),
+                more => count(more),
+            },
+            clients: Small::new(&section.clients, CLIENTS_OPEN),
+            clients_shown: match resource.clients.len() {
+                shown if shown < recording.clients => {
+                    let all = several(recording.clients, "client", "clients");
+                    format!("{} of {all}", count(shown))
+                }
+                shown => several(shown, "client", "clients"),
+            },
+            clients_share_scale: section.clients_share_scale,
+        }
+    }
+}
+
+impl Small {
+    fn new(charts: &[Chart], open_max: usize) -> Self {
+        let mut open = titled(charts);
+        let folded = open.split_off(open_max.min(open.len()));
+        Self {
+            keys: keys_in_page(&charts.iter().collect::<Vec<_>>()),
+            open,
+            folded,
+        }
+    }
+}
+
+fn titled(charts: &[Chart]) -> Vec<(String, String)> {
+    let charts = charts.iter();
+    charts
+        .map(|chart| (chart.title.clone(), chart.in_page()))
+        .collect()
+}
+
+fn capacity(resource: &ResourceRecording) -> String {
+    let capacities = || resource.samples.iter().map(|sample| sample.capacity);
+    let least = capacities().fold(f64::INFINITY, f64::min);
+    let most = capacities().fold(0.0, f64::max);
+    match () {
+        () if resource.samples.is_empty() => "unknown".to_owned(),
+        () if most > least => format!("{} to {}", amount(least), amount(most)),
+        () => amount(most),
+    }
+}
+
+/// Each figure, and whether it should be looked at.
+pub(super) fn values(figures: &Figures) -> Vec<(String, bool)> {
+    let all = FIGURES.iter();
+    all.map(|figure| {
+        let alarming = figure.is_alarming((figure.get)(figures));
+        (figure.show(figures), alarming)
+    })
+    .collect()
+}

@@ -1,0 +1,295 @@
+//! The summary on a terminal: what was run, how it was judged, the figures, what went wrong, and
+//! how much was done. Eighty columns are enough for it.
+
+use std::io::{self, Write};
+
+use crate::recording::{Recording, ResourceRecording};
+use crate::report::faults;
+use crate::report::figures::FIGURES;
+use crate::report::numbers::{count, large, percent, several, span};
+use crate::report::palette::{Palette, Tone};
+use crate::report::table::{Align, Table, WIDTH, printable, shortened, width, wrapped};
+use crate::report::verdicts::{self, Headline, Outcome};
+
+/// How many resources have figures here; a report has them all.
+const RESOURCES_MAX: usize = 12;
+/// How many verdicts stand here. What is violated comes first.
+const VERDICTS_MAX: usize = 40;
+/// How wide a name of a resource may be.
+const NAME_MAX: usize = 22;
+
+/// Writes it.
+pub fn write(out: &mut impl Write, recording: &Recording, palette: Palette) -> io::Result<()> {
+    write_what(out, recording, palette)?;
+    write_headline(out, recording, palette)?;
+    write_verdicts(out, recording, palette)?;
+    write_figures(out, &recording.resources, palette)?;
+    write_rest(out, recording)
+}
+
+/// The tree, the clients and the time, in a few words each.
+pub(super) fn what(recording: &Recording) -> Vec<String> {
+    let levels = recording.nodes.iter().map(|node| node.level + 1).max();
+    let mut nodes = several(recording.nodes.len(), "node", "nodes");
+    if let Some(levels) = levels.filter(|levels| *levels > 1) {
+        nodes += &format!(" in {levels} levels");
+    }
+    let resources = recording.resources.len();
+    vec![
+        nodes,
+        several(recording.clients, "client", "clients"),
+        several(resources, "resource", "resources"),
+        span(recording.duration_s),
+        format!("seed {}", recording.seed),
+    ]
+}
+
+fn write_what(out: &mut impl Write, recording: &Recording, palette: Palette) -> io::Result<()> {
+    let name = printable(&recording.scenario);
+    writeln!(out, "{}", palette.paint(Tone::Strong, &name))?;
+    write_wrapped(
+        out,
+        Tone::Plain,
+        &printable(&recording.description),
+        palette,
+    )?;
+    write_wrapped(out, Tone::Quiet, &what(recording).join(", "), palette)?;
+    let trace = format!("trace {}", printable(&recording.trace_hash));
+    write_wrapped(out, Tone::Quiet, &trace, palette)
+}
+
+fn write_headline(out: &mut impl Write, recording: &Recording, palette: Palette) -> io::Result<()> {
+    let headline = Headline::of(recording);
+    let tone = match headline.outcome {
+        Outcome::Fine => Tone::Good,
+        Outcome::Violated => Tone::Bad,
+        Outcome::NotJudged => Tone::Strong,
+    };
+    writeln!(out)?;
+    writeln!(out, "{}", palette.paint(tone, &headline.title))?;
+    for note in &headline.notes {
+        write_wrapped(out, Tone::Plain, note, palette)?;
+    }
+    Ok(())
+}
+
+fn write_verdicts(out: &mut impl Write, recording: &Recording, palette: Palette) -> io::Result<()> {
+    if recording.verdicts.is_empty() {
+        return Ok(());
+    }
+    let mut sorted: Vec<_> = recording.verdicts.iter().collect();
+    sorted.sort_by_key(|verdict| (!verdicts::is_violated(verdict), verdict.limit.is_none()));
+    let left_out = sorted.len().saturating_sub(VERDICTS_MAX);
+    sorted.truncate(VERDICTS_MAX);
+    let mut table = Table::new([
+        Align::Left,
+        Align::Left,
+        Align::Right,
+        Align::Left,
+        Align::Left,
+    ]);
+    table.add_all(Tone::Quiet, ["checked", "resource", "found", "limit", ""]);
+    for verdict in &sorted {
+        let (tone, at) = match verdict.limit {
+            None => (Tone::Quiet, String::new()),
+            Some(_) if verdict.holds => (Tone::Good, String::new()),
+            Some(_) => (Tone::Bad, verdicts::when(verdict)),
+        };
+        let mut judgement = verdicts::judgement(verdict).to_owned();
+        if !at.is_empty() {
+            judgement += &format!(" at {at}");
+        }
+        table.add([
+            (Tone::Plain, printable(&verdict.checker)),
+            (Tone::Plain, name(&verdict.resource)),
+            (Tone::Plain, verdicts::found(verdict)),
+            (Tone::Quiet, verdicts::limit(verdict)),
+            (tone, judgement),
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out, palette)?;
+    if left_out > 0 {
+        write_wrapped(out, Tone::Quiet, &format!("and {left_out} more"), palette)?;
+    }
+    for verdict in sorted.iter().filter(|v| verdicts::is_violated(v)) {
+        if !verdict.detail.is_empty() {
+            let detail = format!(
+                "{} of {}: {}",
+                verdict.checker, verdict.resource, verdict.detail
+            );
+            writeln!(out)?;
+            write_wrapped(out, Tone::Plain, &printable(&detail), palette)?;
+        }
+    }
+    Ok(())
+}
+
+/// A row a figure, a column a resource; as many resources beside each other as there is room for.
+fn write_figures(
+    out: &mut impl Write,
+    resources: &[ResourceRecording],
+    palette: Palette,
+) -> io::Result<()> {
+    let shown = resources.get(..RESOURCES_MAX).unwrap_or(resources);
+    let names = FIGURES.iter().map(|figure| width(figure.name));
+    let first = 2 + names.max().unwrap_or(0);
+    let mut rest = shown;
+    while !rest.is_empty() {
+        let mut table_width = first;
+        let fits = rest.iter().take_while(|resource| {
+            table_width += 2 + width(&name(&resource.resource)).max(10);
+            table_width <= WIDTH
+        });
+        let (now, later) = rest.split_at(fits.count().max(1));
+        rest = later;
+        let numbers = std::iter::repeat_n(Align::Right, now.len());
+        let mut table = Table::new(std::iter::once(Align::Left).chain(numbers));
+        let row = |first: &str, cells: Vec<(Tone, String)>| {
+            std::iter::once((Tone::Quiet, first.to_owned())).chain(cells)
+        };
+        let header = now.iter().map(|r| (Tone::Strong, name(&r.resource)));
+        table.add(row("figures", header.collect()));
+        for figure in &FIGURES {
+            let cells = now.iter().map(|resource| {
+                let alarming = figure.is_alarming((figure.get)(&resource.figures));
+                let tone = if alarming { Tone::Bad } else { Tone::Plain };
+                (tone, figure.show(&resource.figures))
+            });
+            table.add(row(figure.name, cells.collect()));
+        }
+        writeln!(out)?;
+        table.write(out, palette)?;
+    }
+    if shown.len() < resources.len() {
+        let more = several(resources.len() - shown.len(), "resource", "resources");
+        write_wrapped(out, Tone::Quiet, &format!("and {more} more"), palette)?;
+    }
+    Ok(())
+}
+
+fn write_rest(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
+    let palette = Palette { on: false };
+    let kinds = faults::by_kind(&recording.marks);
+    let kinds: Vec<String> = kinds
+        .iter()
+        .map(|kind| format!("{} {}", count(kind.marks.len()), printable(kind.name)))
+        .collect();
+    let happened = match kinds.as_slice() {
+        [] => "nothing from outside".to_owned(),
+        _ => kinds.join(", "),
+    };
+    writeln!(out)?;
+    write_wrapped(out, Tone::Plain, &format!("happened: {happened}"), palette)?;
+    let done = format!("done: {}", work(recording).join(", "));
+    write_wrapped(out, Tone::Plain, &done, palette)
+}
+
+/// How much was done.
+pub(super) fn work(recording: &Recording) -> Vec<String> {
+    let work = &recording.work;
+    let mut messages = format!("{} messages", large(work.messages));
+    if work.lost > 0 {
+        messages += &format!(" ({} lost", large(work.lost));
+        if work.messages > 0 {
+            #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+            let part = work.lost as f64 / work.messages as f64;
+            messages += &format!(", {}", percent(part));
+        }
+        messages.push(')');
+    }
+    vec![
+        format!("{} refreshes answered", large(work.refreshes)),
+        messages,
+        format!("{} events", large(work.events)),
+    ]
+}
+
+fn name(resource: &str) -> String {
+    shortened(&printable(resource), NAME_MAX)
+}
+
+/// Indented by two.
+fn write_wrapped(out: &mut impl Write, tone: Tone, text: &str, palette: Palette) -> io::Result<()> {
+    for line in wrapped(text, WIDTH - 2) {
+        writeln!(out, "  {}", palette.paint(tone, &line))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::plausible;
+
+    fn written(recording: &Recording, on: bool) -> String {
+        let mut out = Vec::new();
+        write(&mut out, recording, Palette { on }).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_summary_says_what_was_run_and_how_it_went() {
+        let expected = r#"small & <simple>
+  One server, two clients; somebody's "test".
+  1 node, 2 clients, 1 resource, 1 min, seed 7
+  trace 0123456789abcdef
+
+1 of 3 limits is violated.
+  At no instant was more granted than there is.
+  Averages are taken from 0:20 on, when the first learning mode is over.
+
+  checked      resource   found  limit
+  fairness     requests  12.5 %  at most 10 %   VIOLATED at 0:40
+  overshoot    requests     0 %  at most 0 %    holds
+  utilisation  requests  95.5 %  at least 90 %  holds
+  starvation   requests   1.5 s  none           not judged
+
+  fairness of requests: client "a" had 2 of 5 for most of a minute after node
+  <one> was killed
+
+  figures                requests
+  utilisation              95.5 %
+  granted of capacity      95.5 %
+  peak of capacity          100 %
+  overshoot for               0 s
+  unfairness               12.5 %
+  convergence, longest        8 s
+  convergence, mean           8 s
+  demand changes                1
+  starvation, longest       1.5 s
+  oscillation           0.25 /min
+
+  happened: 1 kill
+  done: 1,234 refreshes answered, 2,500 messages (25 lost, 1 %), 5,000 events
+"#;
+        let text = written(&plausible::small(), false);
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn eighty_columns_are_enough() {
+        let text = written(&plausible::day(), false);
+        for line in text.lines() {
+            assert!(width(line) <= WIDTH, "{line}");
+            assert_eq!(line, line.trim_end());
+        }
+    }
+
+    #[test]
+    fn a_run_of_nothing_is_summed_up_too() {
+        let text = written(&Recording::default(), false);
+        assert!(text.contains("Nothing was judged"), "{text}");
+        assert!(text.contains("Nothing was measured"), "{text}");
+        assert!(
+            text.contains("0 nodes, 0 clients, 0 resources, 0 s"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn only_a_terminal_is_coloured() {
+        assert!(!written(&plausible::small(), false).contains('\u{1b}'));
+        assert!(written(&plausible::small(), true).contains("\u{1b}[1;31m"));
+    }
+}

@@ -1,0 +1,188 @@
+//! What the checkers found, in words: each verdict, and all of them in a sentence or two, which is
+//! what an operator reads first.
+
+use crate::recording::{Recording, Verdict};
+use crate::report::figures::Unit;
+use crate::report::numbers::{clock, percent, several, span};
+use crate::report::table::printable;
+
+/// How it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Every limit holds.
+    Fine,
+    /// At least one does not.
+    Violated,
+    /// There are no limits.
+    NotJudged,
+}
+
+/// What is told first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Headline {
+    pub(super) outcome: Outcome,
+    /// A sentence.
+    pub(super) title: String,
+    /// What else has to be known before deciding anything: a sentence each.
+    pub(super) notes: Vec<String>,
+}
+
+impl Headline {
+    pub(super) fn of(recording: &Recording) -> Self {
+        let judged = recording.verdicts.iter().filter(|v| v.limit.is_some());
+        let all = judged.clone().count();
+        let violated = judged.filter(|verdict| is_violated(verdict)).count();
+        let (outcome, title) = match (all, violated) {
+            (0, _) => (
+                Outcome::NotJudged,
+                "Nothing was judged: the scenario sets no limits.".to_owned(),
+            ),
+            (1, 0) => (Outcome::Fine, "The one limit holds.".to_owned()),
+            (all, 0) => (Outcome::Fine, format!("All {all} limits hold.")),
+            (1, _) => (Outcome::Violated, "The one limit is violated.".to_owned()),
+            (all, 1) => (Outcome::Violated, format!("1 of {all} limits is violated.")),
+            (all, violated) => (
+                Outcome::Violated,
+                format!("{violated} of {all} limits are violated."),
+            ),
+        };
+        Self {
+            outcome,
+            title,
+            notes: notes(recording),
+        }
+    }
+}
+
+fn notes(recording: &Recording) -> Vec<String> {
+    if recording.resources.iter().all(|r| r.samples.is_empty()) {
+        return vec!["Nothing was measured: there are no samples.".to_owned()];
+    }
+    let mut notes = Vec::new();
+    let over = |figures: &crate::recording::Figures| {
+        figures.peak_of_capacity > 1.0 + 1e-9 || figures.overshoot_s > 0.0
+    };
+    let overs: Vec<_> = recording
+        .resources
+        .iter()
+        .filter(|resource| over(&resource.figures))
+        .collect();
+    match overs.as_slice() {
+        [] => notes.push("At no instant was more granted than there is.".to_owned()),
+        [one] => notes.push(format!(
+            "More of {} was granted than there is: up to {} of the capacity, above it for {} in all.",
+            printable(&one.resource),
+            percent(one.figures.peak_of_capacity),
+            span(one.figures.overshoot_s),
+        )),
+        many => notes.push(format!(
+            "More was granted than there is, of {}.",
+            several(many.len(), "resource", "resources"),
+        )),
+    }
+    if recording.settled_after_s > 0.0 && recording.settled_after_s < recording.duration_s {
+        notes.push(format!(
+            "Averages are taken from {} on, when the first learning mode is over.",
+            clock(recording.settled_after_s)
+        ));
+    }
+    notes
+}
+
+/// Whether it breaks a limit that is set.
+pub(super) fn is_violated(verdict: &Verdict) -> bool {
+    verdict.limit.is_some() && !verdict.holds
+}
+
+/// What the checker measures in.
+pub(super) fn unit_of(checker: &str) -> Unit {
+    match checker {
+        "convergence" | "starvation" => Unit::Seconds,
+        "oscillation" => Unit::PerMinute,
+        _ => Unit::Part,
+    }
+}
+
+/// What the checker looks at.
+pub(super) fn about(checker: &str) -> &'static str {
+    match checker {
+        "overshoot" => "The most that was granted beyond the capacity, as a part of it.",
+        "nesting" => "The most that a node's holders could use beyond the node's own lease.",
+        "fairness" => "How far clients were from the ideal on average, of what could be used.",
+        "utilisation" => "How much of what could be used was granted, on average.",
+        "convergence" => "The longest time from a change of demand to the ideal.",
+        "starvation" => "The longest time that a client had nothing though there was something.",
+        "oscillation" => "How often a client's grant turned while nobody's demand changed.",
+        _ => "",
+    }
+}
+
+/// What was found.
+pub(super) fn found(verdict: &Verdict) -> String {
+    unit_of(&verdict.checker).show(verdict.value)
+}
+
+/// What was set: `at most 5 %`.
+pub(super) fn limit(verdict: &Verdict) -> String {
+    let Some(limit) = verdict.limit else {
+        return "none".to_owned();
+    };
+    let least_or_most = match verdict.checker.as_str() {
+        "utilisation" => "at least",
+        _ => "at most",
+    };
+    let limit = unit_of(&verdict.checker).show(limit);
+    format!("{least_or_most} {limit}")
+}
+
+/// How it was judged.
+pub(super) fn judgement(verdict: &Verdict) -> &'static str {
+    match verdict.limit {
+        None => "not judged",
+        Some(_) if verdict.holds => "holds",
+        Some(_) => "VIOLATED",
+    }
+}
+
+/// When it was worst; empty if that is no one time.
+pub(super) fn when(verdict: &Verdict) -> String {
+    verdict.at_s.map(clock).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::plausible;
+
+    #[test]
+    fn the_headline_counts_what_is_judged() {
+        let mut recording = plausible::small();
+        let headline = Headline::of(&recording);
+        assert_eq!(headline.outcome, Outcome::Violated);
+        assert_eq!(headline.title, "1 of 3 limits is violated.");
+
+        for verdict in &mut recording.verdicts {
+            verdict.holds = true;
+        }
+        assert_eq!(Headline::of(&recording).title, "All 3 limits hold.");
+        recording.verdicts.clear();
+        assert_eq!(Headline::of(&recording).outcome, Outcome::NotJudged);
+    }
+
+    #[test]
+    fn an_overshoot_is_told_even_if_nothing_limits_it() {
+        let mut recording = plausible::small();
+        recording.resources[0].figures.peak_of_capacity = 1.25;
+        recording.resources[0].figures.overshoot_s = 12.0;
+        assert_eq!(
+            Headline::of(&recording).notes[0],
+            "More of requests was granted than there is: up to 125 % of the capacity, above it for \
+             12 s in all."
+        );
+        recording.resources.clear();
+        assert_eq!(
+            Headline::of(&recording).notes,
+            ["Nothing was measured: there are no samples."]
+        );
+    }
+}

@@ -1,0 +1,185 @@
+//! What is simulated: plain data, checked, with nothing left to look up.
+//!
+//! Files are read by `read`, traces by `crate::trace`. Whoever has a `Scenario` has one that makes
+//! sense: names are resolved to indices, parents stand before their children, every probability is
+//! one, every amount is finite and not negative.
+
+pub mod demand;
+pub mod fault;
+pub mod read;
+
+use std::time::Duration;
+
+use doorward_client::state::Mode;
+use doorward_engine::id::ResourceId;
+use doorward_engine::template::Templates;
+
+use crate::scenario::demand::Demand;
+use crate::scenario::fault::Fault;
+
+/// The most nodes of a tree.
+pub const NODES_MAX: usize = 10_000;
+
+/// The most clients, all groups together.
+pub const CLIENTS_MAX: usize = 5_000_000;
+
+/// A whole simulation.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// For people; also the name of the files that are written.
+    pub name: String,
+    /// What it is for, in a sentence or two.
+    pub description: String,
+    /// All chance comes from it.
+    pub seed: u64,
+    /// How long it is played.
+    pub duration: Duration,
+    /// How often everything is measured.
+    pub sample_every: Duration,
+    /// From when on checkers judge averages: the first learning mode is over.
+    pub settled_after: Duration,
+    /// What the root's templates are at the start.
+    pub templates: Templates,
+    /// The tree: the root first, parents before their children.
+    pub nodes: Vec<Node>,
+    /// Who asks.
+    pub clients: Vec<ClientGroup>,
+    /// What is between them.
+    pub network: Network,
+    /// How servers are set up.
+    pub servers: Servers,
+    /// What goes wrong, and when.
+    pub faults: Vec<Fault>,
+    /// From then on nothing goes wrong: what is down comes back, nothing is lost or doubled, no fault
+    /// begins, and nobody wants anything else any more. Absent: never.
+    pub heal_at: Option<Duration>,
+    /// What must hold.
+    pub limits: Limits,
+}
+
+/// A node of the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Unique.
+    pub name: String,
+    /// Its place among the nodes. None: this is the root, which is the first.
+    pub parent: Option<usize>,
+    /// How many servers stand there; at least 1. With more than one, a master that dies is succeeded
+    /// after [`Servers::election`]; with one, it is back when its fault is over.
+    pub candidates: u32,
+}
+
+/// Clients of one kind.
+#[derive(Clone, Debug)]
+pub struct ClientGroup {
+    /// Each client is named by this and a number from 0; by this alone if there is only one. Those
+    /// of a trace have their own names.
+    pub name: String,
+    /// How many.
+    pub count: usize,
+    /// At which nodes: the first at the first, and so on in turn.
+    pub nodes: Vec<usize>,
+    /// What they ask for.
+    pub resource: ResourceId,
+    /// Their priority.
+    pub priority: i64,
+    /// What they use without a lease.
+    pub mode: Mode,
+    /// What they want over time.
+    pub demand: Demand,
+    /// When they start: spread evenly over this span.
+    pub start_within: Duration,
+}
+
+impl ClientGroup {
+    /// The name of the client of that number.
+    pub fn client_name(&self, number: usize) -> String {
+        match &self.demand {
+            Demand::Trace(trace) => trace
+                .clients
+                .get(number)
+                .map_or_else(|| format!("{}-{number}", self.name), Clone::clone),
+            _ if self.count == 1 => self.name.clone(),
+            _ => format!("{}-{number}", self.name),
+        }
+    }
+}
+
+/// How long messages take, and what becomes of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// Between clients and servers.
+    pub clients: Link,
+    /// Between servers.
+    pub servers: Link,
+}
+
+/// One kind of way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// How long a message takes, one way.
+    pub latency: Latency,
+    /// The part of messages that are lost, 0…1. On streams between servers what is lost comes late
+    /// (it is sent again after a second), as it does with TCP.
+    pub loss: f64,
+    /// The part of messages that arrive twice, 0…1. Not on streams.
+    pub duplication: f64,
+}
+
+/// A distribution of latencies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Latency {
+    /// Always the same.
+    Constant(Duration),
+    /// All between two alike.
+    Uniform(Duration, Duration),
+    /// A least one, plus an exponential tail of that mean.
+    Exponential {
+        /// The least.
+        least: Duration,
+        /// The mean of what is added.
+        mean: Duration,
+    },
+}
+
+/// How servers are set up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Servers {
+    /// As the flag `--refresh-floor`.
+    pub refresh_floor: Duration,
+    /// As the flag `--push-round`.
+    pub push_round: Duration,
+    /// How servers ask their parents.
+    pub way_up: WayUp,
+    /// From when a master is gone to when its successor serves: between these two.
+    pub election: (Duration, Duration),
+}
+
+/// How servers ask their parents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WayUp {
+    /// On a stream, on which both sides tell what changes.
+    Stream,
+    /// By calls.
+    Poll,
+}
+
+/// What must hold; absent: it is measured and not judged. Parts are 0…1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// The largest part of the capacity that clients may be able to use beyond it, at any instant.
+    pub overshoot_max: Option<f64>,
+    /// The largest part by which what a node's holders may use exceeds what its own lease lets it.
+    pub nesting_max: Option<f64>,
+    /// The mean distance of clients from the ideal, as a part of what there is to have.
+    pub unfairness_max: Option<f64>,
+    /// The least mean part of what could be used that is granted.
+    pub utilisation_min: Option<f64>,
+    /// The longest time from a change of demand to allocations within 1 % of the ideal.
+    pub convergence_max: Option<Duration>,
+    /// The longest time a client that wants something has nothing, though there is something for it.
+    pub starvation_max: Option<Duration>,
+    /// How often per minute a client's grant may turn (up after down, or down after up) by more than
+    /// 1 % while nobody's demand changes.
+    pub oscillation_max: Option<f64>,
+}

@@ -1,0 +1,148 @@
+//! What goes wrong, and when.
+
+use std::time::Duration;
+
+use doorward_engine::template::Templates;
+
+/// Something that goes wrong, or is changed from outside.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// When.
+    pub when: When,
+    /// What: one of these, by weight. One that stands alone is certain.
+    pub choices: Vec<(f64, Event)>,
+}
+
+/// When something happens.
+#[derive(Clone, Debug, PartialEq)]
+pub enum When {
+    /// Once.
+    At(Duration),
+    /// Every so often, from and until.
+    Every {
+        /// From one to the next.
+        interval: Duration,
+        /// The first.
+        from: Duration,
+        /// None later than this. Absent: to the end.
+        until: Option<Duration>,
+    },
+    /// By chance: so often per hour on average, from and until.
+    Random {
+        /// On average.
+        per_hour: f64,
+        /// None earlier.
+        from: Duration,
+        /// None later. Absent: to the end.
+        until: Option<Duration>,
+    },
+}
+
+/// How long something lasts: between these two, by chance.
+pub type Span = (Duration, Duration);
+
+/// What happens.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A node loses its master, and has another one when this is over; all that the server knew is
+    /// gone. Absent: as long as an election takes.
+    Kill {
+        /// Which.
+        node: NodeChoice,
+        /// For how long there is none.
+        length: Option<Span>,
+    },
+    /// A node's master hands over to another one at once.
+    Elect {
+        /// Which.
+        node: NodeChoice,
+    },
+    /// A master does nothing for some time, and then goes on where it stopped. If the node has other
+    /// candidates and it takes longer than an election, one of them is master by then.
+    Freeze {
+        /// Which.
+        node: NodeChoice,
+        /// For how long.
+        length: Span,
+    },
+    /// Nothing gets through.
+    Partition {
+        /// Of which node.
+        node: NodeChoice,
+        /// From whom.
+        from: Side,
+        /// For how long.
+        length: Span,
+    },
+    /// Clocks run at another speed from now on. 1.01 gains a second in 100.
+    Drift {
+        /// Whose.
+        clock: ClockChoice,
+        /// The speed.
+        speed: f64,
+    },
+    /// Clocks jump ahead.
+    Jump {
+        /// Whose.
+        clock: ClockChoice,
+        /// By how much.
+        by: Duration,
+    },
+    /// The operator writes other templates.
+    Edit {
+        /// All of them.
+        templates: Templates,
+    },
+    /// Clients stop without saying goodbye, and start again when this is over.
+    Crash {
+        /// How many, by chance.
+        clients: usize,
+        /// For how long. Absent: for ever.
+        length: Option<Span>,
+    },
+    /// Clients want so much more from now on.
+    Surge {
+        /// How many, by chance.
+        clients: usize,
+        /// By how much.
+        by: f64,
+    },
+    /// Clients want so much from now on, whatever their curve says.
+    Demand {
+        /// How many, by chance.
+        clients: usize,
+        /// How much.
+        wants: f64,
+    },
+}
+
+/// Which node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeChoice {
+    /// This one, by its place in the scenario.
+    Node(usize),
+    /// Any, by chance.
+    Any,
+    /// Any but the root, by chance.
+    AnyBelowRoot,
+}
+
+/// Whose clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockChoice {
+    /// That of a node's servers.
+    Node(NodeChoice),
+    /// Those of so many clients, by chance.
+    Clients(usize),
+}
+
+/// From whom a node is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// From its parent.
+    Parent,
+    /// From its clients and child servers.
+    Below,
+    /// From all.
+    All,
+}

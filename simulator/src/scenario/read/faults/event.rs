@@ -1,0 +1,212 @@
+//! What happens, and to whom.
+
+use std::time::Duration;
+
+use doorward_documents::tree::Value;
+
+use crate::scenario::fault::{ClockChoice, Event, NodeChoice, Side, Span};
+use crate::scenario::read::Reader;
+use crate::scenario::read::faults::Around;
+use crate::scenario::read::form::{At, Map};
+
+/// What can happen, and what else can be said of each.
+const EVENTS: [(&str, &[&str]); 10] = [
+    ("kill", &["for"]),
+    ("elect", &[]),
+    ("freeze", &["for"]),
+    ("partition", &["side", "for"]),
+    ("drift", &["speed"]),
+    ("jump", &["by"]),
+    ("edit", &[]),
+    ("crash", &["for"]),
+    ("surge", &["by"]),
+    ("demand", &["wants"]),
+];
+
+const SIDES: [(&str, Side); 3] = [
+    ("all", Side::All),
+    ("parent", Side::Parent),
+    ("below", Side::Below),
+];
+
+/// How much faster or slower a clock may run: what is beyond is no clock.
+const SPEEDS: (f64, f64) = (0.01, 100.0);
+
+/// Which nodes can be meant, besides the names of nodes.
+const CHOICES: [&str; 2] = ["any", "below_root"];
+
+impl Reader<'_> {
+    /// The event of a map, in which `others` stand besides.
+    pub(super) fn event(
+        &mut self,
+        map: &Map<'_>,
+        others: &[&str],
+        around: &Around<'_>,
+    ) -> Option<Event> {
+        let names = EVENTS.map(|(name, _)| name);
+        let Some(name) = map.only_one(&names, &mut self.problems) else {
+            // What else there is cannot be told from what is misspelt.
+            return None;
+        };
+        let beside = EVENTS.iter().find(|(known, _)| *known == name);
+        let beside = beside.map_or(&[][..], |(_, beside)| beside);
+        let keys = [&[name], beside, others].concat();
+        map.check_keys(&keys, &mut self.problems);
+        let at = map.need(name, "what it happens to", &mut self.problems)?;
+        match name {
+            "kill" => self.kill(&at, map, around),
+            "elect" => {
+                let node = self.node(&at, around)?;
+                Some(Event::Elect { node })
+            }
+            "freeze" => {
+                let (node, length) = (self.node(&at, around), self.lasts(map));
+                Some(Event::Freeze {
+                    node: node?,
+                    length: length?,
+                })
+            }
+            "partition" => self.partition(&at, map, around),
+            "drift" => self.drift(&at, map, around),
+            "jump" => self.jump(&at, map, around),
+            "edit" => {
+                let templates = self.templates(&at)?;
+                Some(Event::Edit { templates })
+            }
+            "crash" => self.crash(&at, map, around),
+            "surge" => {
+                let (clients, by) = (self.some_clients(&at, around), self.amount(map, "by"));
+                Some(Event::Surge {
+                    clients: clients?,
+                    by: by?,
+                })
+            }
+            _ => {
+                let (clients, wants) = (self.some_clients(&at, around), self.amount(map, "wants"));
+                Some(Event::Demand {
+                    clients: clients?,
+                    wants: wants?,
+                })
+            }
+        }
+    }
+
+    fn kill(&mut self, at: &At<'_>, map: &Map<'_>, around: &Around<'_>) -> Option<Event> {
+        let (node, length) = (self.node(at, around), self.may_last(map));
+        Some(Event::Kill {
+            node: node?,
+            length: length?,
+        })
+    }
+
+    fn crash(&mut self, at: &At<'_>, map: &Map<'_>, around: &Around<'_>) -> Option<Event> {
+        let (clients, length) = (self.some_clients(at, around), self.may_last(map));
+        Some(Event::Crash {
+            clients: clients?,
+            length: length?,
+        })
+    }
+
+    fn partition(&mut self, at: &At<'_>, map: &Map<'_>, around: &Around<'_>) -> Option<Event> {
+        let (node, length) = (self.node(at, around), self.lasts(map));
+        let side = map.get("side");
+        let from = match &side {
+            Some(at) => at.word(&SIDES, &mut self.problems),
+            None => Some(Side::All),
+        };
+        if let (Some(NodeChoice::Node(0)), Some(Side::Parent), Some(side)) = (node, from, &side) {
+            let message = "is parent, and the root has none; give below or all";
+            self.problems.wrong(side, message);
+            return None;
+        }
+        Some(Event::Partition {
+            node: node?,
+            from: from?,
+            length: length?,
+        })
+    }
+
+    fn drift(&mut self, at: &At<'_>, map: &Map<'_>, around: &Around<'_>) -> Option<Event> {
+        let what = "how fast it runs, as in 1.01";
+        let speed = map.need("speed", what, &mut self.problems);
+        let speed = speed.and_then(|at| at.number(SPEEDS.0, SPEEDS.1, &mut self.problems));
+        Some(Event::Drift {
+            clock: self.clock(at, around)?,
+            speed: speed?,
+        })
+    }
+
+    fn jump(&mut self, at: &At<'_>, map: &Map<'_>, around: &Around<'_>) -> Option<Event> {
+        let by = map.need("by", "how far it jumps ahead", &mut self.problems);
+        let by: Option<Duration> = by.and_then(|at| at.duration(&mut self.problems));
+        Some(Event::Jump {
+            clock: self.clock(at, around)?,
+            by: by?,
+        })
+    }
+
+    /// A node, or `{clients: N}`.
+    fn clock(&mut self, at: &At<'_>, around: &Around<'_>) -> Option<ClockChoice> {
+        match at.node.value {
+            Value::Map(_) => self.some_clients(at, around).map(ClockChoice::Clients),
+            _ => self.node(at, around).map(ClockChoice::Node),
+        }
+    }
+
+    fn node(&mut self, at: &At<'_>, around: &Around<'_>) -> Option<NodeChoice> {
+        let name = at.text(&mut self.problems)?;
+        let tree = around.tree?;
+        match name.as_str() {
+            "any" => return Some(NodeChoice::Any),
+            "below_root" if tree.nodes.len() > 1 => return Some(NodeChoice::AnyBelowRoot),
+            "below_root" => {
+                let message = "is below_root, but there is nothing below the root";
+                self.problems.wrong(at, message);
+                return None;
+            }
+            _ => {}
+        }
+        if let Some(node) = tree.find(&name) {
+            return Some(NodeChoice::Node(node));
+        }
+        let message = match tree.find_kind(&name) {
+            Some(nodes) => {
+                let first = nodes.first().and_then(|first| tree.nodes.get(*first));
+                let first = first.map_or("any", |node| node.name.as_str());
+                let count = nodes.len();
+                format!("{name:?} is {count} nodes; give one of them, as in {first}, or any")
+            }
+            None => format!("{name:?} {}", tree.no_such_node(&name, &CHOICES)),
+        };
+        self.problems.wrong(at, message);
+        None
+    }
+
+    /// `{clients: N}`: so many, but not more than there are.
+    fn some_clients(&mut self, at: &At<'_>, around: &Around<'_>) -> Option<usize> {
+        let map = at.map("{clients: 3}", &mut self.problems)?;
+        map.check_keys(&["clients"], &mut self.problems);
+        let at = map.need("clients", "how many", &mut self.problems)?;
+        let most = around.clients.unwrap_or(usize::MAX);
+        at.count(most, &mut self.problems)
+    }
+
+    fn amount(&mut self, map: &Map<'_>, key: &str) -> Option<f64> {
+        let at = map.need(key, "how much", &mut self.problems)?;
+        at.amount(&mut self.problems)
+    }
+
+    /// How long something lasts.
+    fn lasts(&mut self, map: &Map<'_>) -> Option<Span> {
+        let at = map.need("for", "how long it lasts", &mut self.problems)?;
+        at.span(&mut self.problems)
+    }
+
+    /// How long something lasts, if it is said.
+    fn may_last(&mut self, map: &Map<'_>) -> Option<Option<Span>> {
+        match map.get("for") {
+            Some(at) => at.span(&mut self.problems).map(Some),
+            None => Some(None),
+        }
+    }
+}

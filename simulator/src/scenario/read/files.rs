@@ -1,0 +1,50 @@
+//! The files that a scenario names: templates and traces.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use doorward_documents::DOCUMENT_BYTES_MAX;
+
+use crate::trace::Source;
+
+/// Where the files are that a scenario names.
+#[derive(Clone, Debug)]
+pub enum Files {
+    /// On disk, from this folder on.
+    Folder(PathBuf),
+    /// In the program: by their names without folders, and what is in them.
+    BuiltIn(&'static [(&'static str, &'static str)]),
+}
+
+impl Files {
+    /// What is in a small file, and its name for messages. Of a file that is too large, enough for
+    /// whoever parses it to notice.
+    pub(super) fn bytes(&self, name: &str) -> Result<(Vec<u8>, String), io::Error> {
+        match self.source(name) {
+            Some(Source::File(path)) => {
+                let mut bytes = Vec::new();
+                let most = DOCUMENT_BYTES_MAX as u64 + 1;
+                File::open(&path)?.take(most).read_to_end(&mut bytes)?;
+                Ok((bytes, path.display().to_string()))
+            }
+            Some(Source::BuiltIn { name, text }) => Ok((text.into(), name.to_owned())),
+            None => {
+                let message = "it is not in the library";
+                Err(io::Error::new(io::ErrorKind::NotFound, message))
+            }
+        }
+    }
+
+    /// Where a file is; None if it is not there. Files on disk may be missing nevertheless.
+    pub(super) fn source(&self, name: &str) -> Option<Source> {
+        match self {
+            Self::Folder(folder) => Some(Source::File(folder.join(name))),
+            Self::BuiltIn(files) => {
+                let name = Path::new(name).file_name()?;
+                let found = files.iter().find(|(known, _)| *known == name);
+                found.map(|(name, text)| Source::BuiltIn { name, text })
+            }
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! What is in order, and what becomes of it.
+
+use doorward_client::state::Mode;
+
+use super::*;
+use crate::scenario::demand::Demand;
+use crate::scenario::fault::{ClockChoice, Event, NodeChoice, Side, When};
+use crate::scenario::{Latency, WayUp};
+
+const fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[track_caller]
+fn read(text: &str) -> Scenario {
+    parse(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What one client wants.
+#[track_caller]
+fn wants(demand: &str) -> Demand {
+    let scenario = read(&format!("{SHARED}clients: [{{wants: {demand}}}]"));
+    scenario.clients.into_iter().next().unwrap().demand
+}
+
+/// One fault, in a tree of two nodes with ten clients.
+#[track_caller]
+fn fault(fault: &str) -> (When, Vec<(f64, Event)>) {
+    let scenario = read(&format!(
+        "{SHARED}tree: {{root: {{children: [leaf]}}}}\nclients: [{{count: 10, wants: 1}}]\n\
+         faults: [{fault}]"
+    ));
+    let fault = scenario.faults.into_iter().next().unwrap();
+    (fault.when, fault.choices)
+}
+
+fn names(scenario: &Scenario) -> Vec<&str> {
+    scenario
+        .nodes
+        .iter()
+        .map(|node| node.name.as_str())
+        .collect()
+}
+
+#[test]
+fn what_is_absent_has_a_default() {
+    let scenario = read(&format!("{SHARED}clients: [{{wants: 5}}]"));
+    assert_eq!(scenario.name, "s");
+    assert_eq!(scenario.description, "");
+    assert_eq!((scenario.seed, scenario.duration), (1, s(600)));
+    assert_eq!(scenario.sample_every, s(5));
+    assert_eq!(scenario.settled_after, s(90), "learning, and 30 s");
+    assert_eq!(names(&scenario), ["root"]);
+    let root = &scenario.nodes[0];
+    assert_eq!((root.parent, root.candidates), (None, 1));
+    let group = &scenario.clients[0];
+    assert_eq!(group.client_name(0), "client");
+    assert_eq!((group.count, group.nodes.as_slice()), (1, &[0][..]));
+    assert_eq!(group.resource.as_str(), "shared");
+    assert_eq!((group.priority, group.mode), (0, Mode::Safe));
+    assert_eq!(group.demand, Demand::Constant(5.0));
+    assert_eq!(group.start_within, s(5), "the refresh interval");
+    let (least, most) = (Duration::from_millis(1), Duration::from_millis(5));
+    for link in [scenario.network.clients, scenario.network.servers] {
+        assert_eq!(link.latency, Latency::Uniform(least, most));
+        assert_eq!((link.loss, link.duplication), (0.0, 0.0));
+    }
+    assert_eq!(scenario.servers.refresh_floor, s(1));
+    assert_eq!(scenario.servers.push_round, Duration::from_millis(50));
+    assert_eq!(scenario.servers.way_up, WayUp::Stream);
+    assert_eq!(scenario.servers.election, (s(10), s(10)));
+    assert!(scenario.faults.is_empty());
+    assert_eq!(scenario.limits, crate::scenario::Limits::default());
+}
+
+#[test]
+fn short_simulations_are_sampled_and_judged_as_well() {
+    let scenario = read(&format!("{SHARED}duration: 2s\nclients: [{{wants: 5}}]"));
+    assert_eq!(scenario.sample_every, s(2));
+    assert_eq!(scenario.settled_after, s(1));
+    assert_eq!(scenario.clients[0].start_within, s(2));
+}
+
+#[test]
+fn everything_may_be_said() {
+    let scenario = read(&format!(
+        "name: all-of-it
+description: >-
+  In a
+  few lines.
+duration: 1h
+seed: 7
+sample_every: 2.5
+settled_after: 2m
+{SHARED}
+clients: [{{name: app, count: 3, at: root, resource: shared, priority: -1, mode: optimistic,
+  wants: 1, start_within: 0}}]
+network:
+  loss: 0.5
+  clients: {{latency: [1ms, 20ms], duplication: 0.1}}
+  servers: {{latency: {{least: 1ms, mean: 5ms}}, loss: 0}}
+servers: {{refresh_floor: 0s, push_round: 100ms, way_up: poll, election: [1s, 2s]}}
+limits: {{overshoot: 0, nesting: 0.1, unfairness: 0.2, utilisation: 0.99, convergence: 16s,
+  starvation: 60, oscillation: 2}}
+"
+    ));
+    assert_eq!(scenario.name, "all-of-it");
+    assert_eq!(scenario.description, "In a few lines.");
+    assert_eq!((scenario.seed, scenario.duration), (7, s(3600)));
+    assert_eq!(scenario.sample_every, Duration::from_millis(2_500));
+    assert_eq!(scenario.settled_after, s(120));
+    let group = &scenario.clients[0];
+    assert_eq!(group.client_name(2), "app-2");
+    assert_eq!((group.priority, group.mode), (-1, Mode::Optimistic));
+    assert_eq!(group.start_within, s(0));
+    let millis = Duration::from_millis;
+    let (clients, servers) = (scenario.network.clients, scenario.network.servers);
+    assert_eq!(clients.latency, Latency::Uniform(millis(1), millis(20)));
+    assert_eq!((clients.loss, clients.duplication), (0.5, 0.1));
+    let expected = Latency::Exponential {
+        least: millis(1),
+        mean: millis(5),
+    };
+    assert_eq!(servers.latency, expected);
+    assert_eq!((servers.loss, servers.duplication), (0.0, 0.0));
+    assert_eq!(scenario.servers.way_up, WayUp::Poll);
+    assert_eq!(scenario.servers.election, (s(1), s(2)));
+    assert_eq!(scenario.limits.overshoot_max, Some(0.0));
+    assert_eq!(scenario.limits.utilisation_min, Some(0.99));
+    assert_eq!(scenario.limits.convergence_max, Some(s(16)));
+    assert_eq!(scenario.limits.starvation_max, Some(s(60)));
+    assert_eq!(scenario.limits.oscillation_max, Some(2.0));
+}
+
+#[test]
+fn nodes_are_multiplied_and_named_by_the_way_to_them() {
+    let scenario = read(&format!(
+        "{SHARED}
+tree: {{root: {{candidates: 3, children: {{region: {{count: 2, children: {{leaf: {{count: 2}}, spare: }}}}, eu: {{children: [de, fr]}}}}}}}}
+clients:
+- {{name: a, wants: 1}}
+- {{name: b, wants: 1, at: all}}
+- {{name: c, wants: 1, at: region}}
+- {{name: d, wants: 1, at: [de, region-2.spare, root]}}
+- {{name: e, wants: 1, at: [de, region-2.leaf-1, leaf]}}
+"
+    ));
+    assert_eq!(
+        names(&scenario),
+        [
+            "root",
+            "region-1",
+            "region-1.leaf-1",
+            "region-1.leaf-2",
+            "region-1.spare",
+            "region-2",
+            "region-2.leaf-1",
+            "region-2.leaf-2",
+            "region-2.spare",
+            "eu",
+            "de",
+            "fr"
+        ]
+    );
+    let parents: Vec<Option<usize>> = scenario.nodes.iter().map(|node| node.parent).collect();
+    let at = Some;
+    assert_eq!(
+        parents,
+        [
+            None,
+            at(0),
+            at(1),
+            at(1),
+            at(1),
+            at(0),
+            at(5),
+            at(5),
+            at(5),
+            at(0),
+            at(9),
+            at(9)
+        ]
+    );
+    let nodes: Vec<&[usize]> = scenario
+        .clients
+        .iter()
+        .map(|g| g.nodes.as_slice())
+        .collect();
+    assert_eq!(nodes[0], [2, 3, 4, 6, 7, 8, 10, 11], "the leaves");
+    assert_eq!(nodes[1], (0..12).collect::<Vec<_>>());
+    assert_eq!(nodes[2], [1, 5]);
+    assert_eq!(nodes[3], [10, 8, 0]);
+    assert_eq!(nodes[4], [10, 6, 2, 3, 6, 7]);
+}
+
+#[test]
+fn every_kind_of_demand_is_read() {
+    assert_eq!(wants("{constant: 2.5}"), Demand::Constant(2.5));
+    let step = Demand::Step {
+        from: 1.0,
+        to: 2.0,
+        at: s(60),
+    };
+    assert_eq!(wants("{step: {from: 1, to: 2, at: 1m}}"), step);
+    let ramp = Demand::Ramp {
+        from: 1.0,
+        to: 2.0,
+        at: s(0),
+        length: s(100),
+        every: s(5),
+    };
+    assert_eq!(wants("{ramp: {from: 1, to: 2, at: 0, over: 100}}"), ramp);
+    let sine = Demand::Sine {
+        mean: 10.0,
+        amplitude: 5.0,
+        period: s(200),
+        shift: 0.0,
+        every: s(2),
+    };
+    assert_eq!(
+        wants("{sine: {mean: 10, amplitude: 5, period: 200s}}"),
+        sine
+    );
+    let spike = Demand::Spike {
+        base: 1.0,
+        peak: 9.0,
+        at: s(60),
+        length: s(30),
+    };
+    assert_eq!(wants("{spike: {base: 1, peak: 9, at: 60, for: 30}}"), spike);
+    let walk = Demand::Walk {
+        start: 15.0,
+        factor: (0.9, 1.1),
+        every: s(10),
+    };
+    assert_eq!(wants("{walk: {start: 15}}"), walk);
+    assert_eq!(
+        wants("{walk: {start: 15, factor: [0.9, 1.1], every: 10s}}"),
+        walk
+    );
+    let on_off = Demand::OnOff {
+        on: 5.0,
+        off: 0.0,
+        on_for: s(10),
+        off_for: s(20),
+    };
+    assert_eq!(
+        wants("{on_off: {peak: 5, on_for: 10, off_for: 20}}"),
+        on_off
+    );
+    let crowd = Demand::FlashCrowd {
+        base: 1.0,
+        peak: 100.0,
+        at: s(60),
+        rise: s(10),
+        half_life: s(60),
+        every: s(1),
+    };
+    let text = "{flash_crowd: {base: 1, peak: 100, at: 60, rise: 10, half_life: 60}}";
+    assert_eq!(wants(text), crowd);
+}
+
+#[test]
+fn a_trace_brings_its_clients_along() {
+    let scenario = read(&format!(
+        "{SHARED}clients:
+- {{name: first, wants: {{trace: {{file: traces/good.csv, speed: 2, scale: 3, repeat: 4}}}}}}
+- {{wants: {{trace: good.csv}}}}
+"
+    ));
+    let [first, second] = scenario.clients.as_slice() else {
+        panic!("there are two groups");
+    };
+    assert_eq!((first.count, second.count), (2, 2));
+    assert_eq!(first.client_name(1), "first/b");
+    assert_eq!(second.client_name(1), "b");
+    let Demand::Trace(trace) = &first.demand else {
+        panic!("is no trace");
+    };
+    assert_eq!((trace.speed, trace.scale, trace.repeat), (2.0, 3.0, 4));
+    assert_eq!(trace.length, s(60));
+}
+
+#[test]
+fn templates_may_stand_in_a_file() {
+    let text = "templates: good.yaml\nclients: [{resource: db/orders, wants: 1}]";
+    assert_eq!(read(text).templates.len(), 1);
+}
+
+#[test]
+fn a_fault_happens_at_a_time_every_so_often_or_by_chance() {
+    assert_eq!(fault("{at: 2m, elect: any}").0, When::At(s(120)));
+    let every = |from, until| When::Every {
+        interval: s(60),
+        from,
+        until,
+    };
+    assert_eq!(fault("{every: 1m, elect: any}").0, every(s(60), None));
+    assert_eq!(
+        fault("{every: 1m, from: 0, until: 5m, elect: any}").0,
+        every(s(0), Some(s(300)))
+    );
+    let by_chance = When::Random {
+        per_hour: 6.0,
+        from: s(0),
+        until: None,
+    };
+    assert_eq!(fault("{per_hour: 6, elect: any}").0, by_chance);
+    let (_, choices) = fault("{at: 1, one_of: [{weight: 3, elect: any}, {kill: leaf}]}");
+    let weights: Vec<f64> = choices.iter().map(|(weight, _)| *weight).collect();
+    assert_eq!(weights, [3.0, 1.0]);
+}
+
+#[test]
+fn every_event_is_read() {
+    for (text, expected) in [
+        ("kill: root", "Kill { node: Node(0), length: None }"),
+        (
+            "kill: any, for: [0s, 60s]",
+            "Kill { node: Any, length: Some((0ns, 60s)) }",
+        ),
+        ("elect: below_root", "Elect { node: AnyBelowRoot }"),
+        (
+            "freeze: leaf, for: 5s",
+            "Freeze { node: Node(1), length: (5s, 5s) }",
+        ),
+        ("crash: {clients: 3}", "Crash { clients: 3, length: None }"),
+        (
+            "crash: {clients: 3}, for: 1s",
+            "Crash { clients: 3, length: Some((1s, 1s)) }",
+        ),
+        (
+            "surge: {clients: 1}, by: 100",
+            "Surge { clients: 1, by: 100.0 }",
+        ),
+        (
+            "demand: {clients: 2}, wants: 1000",
+            "Demand { clients: 2, wants: 1000.0 }",
+        ),
+    ] {
+        let (_, choices) = fault(&format!("{{at: 1s, {text}}}"));
+        assert_eq!(format!("{:?}", choices[0].1), expected);
+    }
+    let event = |text: &str| fault(&format!("{{at: 1s, {text}}}")).1.remove(0).1;
+    for (side, expected) in [
+        ("", Side::All),
+        (", side: all", Side::All),
+        (", side: parent", Side::Parent),
+        (", side: below", Side::Below),
+    ] {
+        let Event::Partition { from, node, length } =
+            event(&format!("partition: leaf, for: 5s{side}"))
+        else {
+            panic!("is no partition");
+        };
+        assert_eq!((from, node), (expected, NodeChoice::Node(1)));
+        assert_eq!(length, (s(5), s(5)));
+    }
+    let Event::Drift { clock, speed } = event("drift: any, speed: 1.01") else {
+        panic!("is no drift");
+    };
+    assert_eq!((clock, speed), (ClockChoice::Node(NodeChoice::Any), 1.01));
+    let Event::Jump { clock, by } = event("jump: {clients: 2}, by: 5s") else {
+        panic!("is no jump");
+    };
+    assert_eq!((clock, by), (ClockChoice::Clients(2), s(5)));
+    let Event::Edit { templates } = event("edit: good.yaml") else {
+        panic!("is no edit");
+    };
+    assert_eq!(templates.len(), 1);
+}
+
+#[test]
+fn the_examples_of_the_reference_are_in_order() {
+    let docs = include_str!("../../../../../docs/simulator.md");
+    let blocks = docs.split("```yaml\n").skip(1);
+    let blocks = blocks.filter_map(|rest| rest.split("```").next());
+    let mut examples = 0;
+    for block in blocks {
+        examples += 1;
+        let templates = if block.contains("templates:") {
+            ""
+        } else {
+            SHARED
+        };
+        let clients = "clients: [{wants: 1}]\n";
+        let clients = if block.contains("clients:\n") {
+            ""
+        } else {
+            clients
+        };
+        let scenario = read(&format!("{templates}{clients}{block}"));
+        if block.contains("office") {
+            let names = names(&scenario);
+            for name in ["region-1", "region-2.leaf-3", "office", "downstairs"] {
+                assert!(names.contains(&name), "{name} in {names:?}");
+            }
+        }
+    }
+    assert!(examples >= 3);
+}
+
+#[test]
+fn a_scenario_is_named_for_its_file_if_for_nothing_else() {
+    let text = format!("{SHARED}clients: [{{wants: 5}}]");
+    for (file, expected) in [
+        ("scenarios/five.yaml", "five"),
+        ("my scenario.yaml", "my-scenario"),
+        (".yaml", "scenario.yaml"),
+        ("", "scenario"),
+    ] {
+        let scenario = Scenario::parse(&text, file, &BESIDE).unwrap();
+        assert_eq!(scenario.name, expected, "{file:?}");
+    }
+}
+
+#[test]
+fn files_are_looked_for_from_where_the_scenario_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("here.yaml");
+    std::fs::write(
+        &path,
+        format!("{SHARED}clients: [{{wants: {{trace: t.csv}}}}]"),
+    )
+    .unwrap();
+    let trace = folder.path().join("t.csv");
+    let error = Scenario::read(&path).unwrap_err().to_string();
+    assert!(
+        error.contains("t.csv: cannot be read: No such file"),
+        "{error}"
+    );
+    std::fs::write(&trace, "time_s,client,wants\n0,a,1\n").unwrap();
+    assert_eq!(Scenario::read(&path).unwrap().clients[0].count, 1);
+}

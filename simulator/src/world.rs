@@ -1,0 +1,416 @@
+//! A scenario, played: real nodes and real client states, on the world's own time.
+//!
+//! Everything that happens is an event ([`event`]): a message arrives, a client or a place in the
+//! tree has something to do, a wish changes, a fault begins or ends. An event is played by calling
+//! the production state machines and sending what they want sent; nothing here decides who gets
+//! what. Around them is what a process has around it: connections that break, calls that are given
+//! up, streams that keep their order, elections.
+
+mod clients;
+mod clock;
+mod event;
+mod faults;
+mod links;
+mod message;
+mod place;
+mod sampling;
+mod servers;
+
+use std::hash::Hasher;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_client::state::ClientState;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::template::Templates;
+use doorward_engine::time::Time;
+use siphasher::sip::SipHasher13;
+
+use crate::chance::Chance;
+use crate::checker::{Watched, judge};
+use crate::recording::{Mark, NodeInfo, Recording, ResourceRecording, Work};
+use crate::scenario::demand::player::{Change, Player};
+use crate::scenario::{Link as Way, Scenario};
+use crate::trace::{Row, TraceFeed};
+use crate::world::clock::LocalClock;
+use crate::world::event::{Events, What};
+use crate::world::faults::Ending;
+use crate::world::message::{Mail, Message};
+use crate::world::place::Place;
+
+/// What clocks on walls show when a simulation begins, in microseconds since the Unix epoch:
+/// sequences start from it.
+const WALL_MICROS: u64 = 1_700_000_000_000_000;
+
+/// Clients that are shown one by one, at most.
+const CLIENTS_SHOWN: usize = 50;
+
+/// A client.
+#[derive(Debug)]
+struct Client {
+    group: u32,
+    place: u32,
+    /// Which resource, and which account there.
+    resource: u32,
+    account: u32,
+    /// None: it is not running.
+    state: Option<Box<ClientState>>,
+    /// The server it is connected to, by its term.
+    connected: Option<u64>,
+    player: Player,
+    /// What it will want next, and when.
+    next: Option<Change>,
+    /// What its curve says it wants.
+    curve: f64,
+    /// What a fault added to that.
+    extra: f64,
+    /// What a fault says it wants, whatever its curve says.
+    fixed: Option<f64>,
+    name: HolderName,
+    clock: LocalClock,
+    wake_at: Option<Time>,
+    /// Runs of the process: what was sent by an earlier one is not for this.
+    starts: u32,
+}
+
+impl Client {
+    fn wants(&self) -> f64 {
+        (self.fixed.unwrap_or(self.curve) + self.extra).max(0.0)
+    }
+}
+
+/// A scenario that is being played.
+#[derive(Debug)]
+pub struct World<'a> {
+    scenario: &'a Scenario,
+    now: Time,
+    end: Time,
+    chance: Chance,
+    events: Events,
+    mail: Mail,
+    places: Vec<Place>,
+    clients: Vec<Client>,
+    watched: Vec<Watched>,
+    templates: Templates,
+    endings: Vec<Option<Ending>>,
+    traces: Vec<Option<Trace>>,
+    is_settling: bool,
+    /// Nothing goes wrong any more.
+    is_healed: bool,
+    recording: Recording,
+    /// By resource: which clients are shown, by their number.
+    shown: Vec<Vec<u32>>,
+    hash: SipHasher13,
+    work: Work,
+}
+
+/// A trace that is being played: its group's first client, and its next row.
+#[derive(Debug)]
+struct Trace {
+    first: u32,
+    rows: TraceFeed,
+    next: Row,
+}
+
+impl<'a> World<'a> {
+    /// A scenario at its beginning.
+    pub fn new(scenario: &'a Scenario) -> Self {
+        let chance = Chance::new(scenario.seed);
+        let mut world = Self {
+            scenario,
+            now: Time::ZERO,
+            end: Time::ZERO + scenario.duration,
+            events: Events::default(),
+            mail: Mail::default(),
+            places: Vec::with_capacity(scenario.nodes.len()),
+            clients: Vec::new(),
+            watched: Vec::new(),
+            templates: scenario.templates.clone(),
+            endings: Vec::new(),
+            traces: Vec::new(),
+            is_settling: false,
+            is_healed: false,
+            recording: Recording::default(),
+            shown: Vec::new(),
+            hash: SipHasher13::new_with_keys(0, 0),
+            work: Work::default(),
+            chance,
+        };
+        world.plant();
+        world.invite();
+        world.foresee();
+        world.describe();
+        world.events.put(Time::ZERO, What::Sample);
+        if let Some(at) = scenario.heal_at {
+            world.events.put(Time::ZERO + at, What::Heal);
+        }
+        world
+    }
+
+    /// Plays to the end. `progress` is called now and then with the time that was reached.
+    pub fn run(mut self, mut progress: impl FnMut(Duration)) -> Recording {
+        const EVENTS_PER_PROGRESS: u64 = 1 << 14;
+        while let Some((at, what)) = self.events.next(self.end) {
+            self.now = at;
+            self.work.events += 1;
+            self.play(what);
+            if self.work.events.is_multiple_of(EVENTS_PER_PROGRESS) {
+                progress(at.since(Time::ZERO));
+            }
+        }
+        self.now = self.end;
+        self.finish()
+    }
+
+    fn play(&mut self, what: What) {
+        match what {
+            What::Arrival(slot) => {
+                if let Some(message) = self.mail.take(slot) {
+                    self.arrive(message);
+                }
+            }
+            What::Client(client) => self.wake_client(client),
+            What::Place(place) => self.wake_place(place),
+            What::Start(client) => self.start_client(client),
+            What::Demand(client) => self.follow_curve(client),
+            What::Trace(group) => self.follow_trace(group),
+            What::Fault(fault) => self.play_fault(fault),
+            What::Ending(ending) => self.play_ending(ending),
+            What::Heal => self.heal(),
+            What::Sample => self.sample(),
+            What::Settle => self.settle(),
+        }
+    }
+
+    /// Sets up the tree.
+    fn plant(&mut self) {
+        for (number, node) in self.scenario.nodes.iter().enumerate() {
+            let parent = node.parent.and_then(|parent| u32::try_from(parent).ok());
+            let level = match node.parent.and_then(|parent| self.places.get(parent)) {
+                Some(parent) => parent.level + 1,
+                None => 0,
+            };
+            // The scenario was checked: a name is a name.
+            let Ok(name) = HolderName::new(&node.name) else {
+                continue;
+            };
+            self.places.push(Place {
+                name,
+                parent,
+                children: Vec::new(),
+                level,
+                candidates: node.candidates,
+                clients: 0,
+                master: None,
+                succeeded: Vec::new(),
+                terms: 0,
+                cut_above_until: Time::ZERO,
+                cut_below_until: Time::ZERO,
+                clock: LocalClock::TRUE,
+                wake_at: None,
+            });
+            if let (Some(parent), Ok(number)) = (parent, u32::try_from(number))
+                && let Some(parent) = self.places.get_mut(parent as usize)
+            {
+                parent.children.push(number);
+            }
+        }
+        for place in 0..self.places.len() {
+            self.elect(place as u32);
+        }
+    }
+
+    /// Sets up the clients.
+    fn invite(&mut self) {
+        let scenario = self.scenario;
+        let settled_after = Time::ZERO + scenario.settled_after;
+        for (number, group) in scenario.clients.iter().enumerate() {
+            let resource = self.watch(&group.resource, settled_after);
+            let first = self.clients.len();
+            for index in 0..group.count {
+                let Some(place) = group.nodes.get(index % group.nodes.len().max(1)) else {
+                    continue;
+                };
+                let Ok(name) = HolderName::new(&group.client_name(index)) else {
+                    continue;
+                };
+                let client = self.clients.len() as u32;
+                let account = match self.watched.get_mut(resource) {
+                    Some(watched) => watched.join(group.priority),
+                    None => continue,
+                };
+                if let Some(place) = self.places.get_mut(*place) {
+                    place.clients += 1;
+                }
+                let chance = self.chance.fork(client.into());
+                self.clients.push(Client {
+                    group: number as u32,
+                    place: *place as u32,
+                    resource: resource as u32,
+                    account: account as u32,
+                    state: None,
+                    connected: None,
+                    player: Player::new(index, chance),
+                    next: None,
+                    curve: 0.0,
+                    extra: 0.0,
+                    fixed: None,
+                    name,
+                    clock: LocalClock::TRUE,
+                    wake_at: None,
+                    starts: 0,
+                });
+                let part = index as f64 / group.count.max(1) as f64;
+                let starts = Time::ZERO + group.start_within.mul_f64(part);
+                self.events.put(starts, What::Start(client));
+            }
+            self.open_trace(number, first);
+        }
+        self.choose_shown();
+    }
+
+    /// The number of a resource among those that are watched.
+    fn watch(&mut self, resource: &ResourceId, settled_after: Time) -> usize {
+        let known = self.watched.iter().position(|w| w.resource == *resource);
+        if let Some(known) = known {
+            return known;
+        }
+        // The scenario was checked: there is a template for every resource at the start.
+        if let Some(template) = self.templates.find(resource).map(Arc::clone) {
+            self.watched
+                .push(Watched::new(resource.clone(), &template, settled_after));
+        }
+        self.watched.len().saturating_sub(1)
+    }
+
+    /// Of each resource, clients that are shown: spread over all.
+    fn choose_shown(&mut self) {
+        for resource in 0..self.watched.len() {
+            let of = |(number, client): (usize, &Client)| {
+                (client.resource as usize == resource).then_some(number as u32)
+            };
+            let all: Vec<u32> = self.clients.iter().enumerate().filter_map(of).collect();
+            let step = all.len().div_ceil(CLIENTS_SHOWN).max(1);
+            self.shown.push(all.into_iter().step_by(step).collect());
+        }
+    }
+
+    /// What a report begins with.
+    fn describe(&mut self) {
+        let scenario = self.scenario;
+        self.recording = Recording {
+            scenario: scenario.name.clone(),
+            description: scenario.description.clone(),
+            seed: scenario.seed,
+            duration_s: scenario.duration.as_secs_f64(),
+            sample_every_s: scenario.sample_every.as_secs_f64(),
+            settled_after_s: scenario.settled_after.as_secs_f64(),
+            nodes: self
+                .places
+                .iter()
+                .map(|place| NodeInfo {
+                    name: place.name.to_string(),
+                    parent: place.parent.map(|parent| parent as usize),
+                    level: place.level,
+                    clients: place.clients,
+                })
+                .collect(),
+            clients: self.clients.len(),
+            resources: self
+                .watched
+                .iter()
+                .map(|watched| ResourceRecording {
+                    resource: watched.resource.to_string(),
+                    algorithm: watched.algorithm.kind.as_str().to_owned(),
+                    ..ResourceRecording::default()
+                })
+                .collect(),
+            ..Recording::default()
+        };
+        self.describe_shown();
+    }
+
+    fn mark(&mut self, until: Option<Time>, kind: &str, text: String) {
+        let seconds = |time: Time| time.since(Time::ZERO).as_secs_f64();
+        self.recording.marks.push(Mark {
+            at_s: seconds(self.now),
+            until_s: until.map(seconds),
+            kind: kind.to_owned(),
+            text,
+        });
+    }
+
+    /// A message is on its way: it arrives after a time, perhaps twice; or never, which is returned.
+    fn send(&mut self, way: &Way, message: Message) -> bool {
+        self.work.messages += 1;
+        if !self.is_healed && self.chance.happens(way.loss) {
+            self.work.lost += 1;
+            return false;
+        }
+        if !self.is_healed && self.chance.happens(way.duplication) {
+            let at = self.now + self.takes(way);
+            let slot = self.mail.keep(message.clone());
+            self.events.put(at, What::Arrival(slot));
+        }
+        let at = self.now + self.takes(way);
+        let slot = self.mail.keep(message);
+        self.events.put(at, What::Arrival(slot));
+        true
+    }
+
+    fn arrive(&mut self, message: Message) {
+        match message {
+            Message::Ask {
+                client,
+                server,
+                request,
+            } => self.serve(client, server, request),
+            Message::Answer {
+                client,
+                sequence,
+                answer,
+            } => self.hear(client, sequence, answer),
+            Message::ServerAsk {
+                child,
+                connection,
+                parent,
+                request,
+            } => self.serve_child(child, connection, parent, request),
+            Message::ServerAnswer {
+                child,
+                connection,
+                sequence,
+                reply,
+            } => self.hear_parent(child, connection, sequence, reply),
+            Message::Broken { child, connection } => self.lose_parent(child, connection),
+        }
+    }
+
+    /// What the wall clock of somebody shows.
+    fn wall_micros(&self, clock: &LocalClock) -> u64 {
+        WALL_MICROS + clock.shows(self.now).as_nanos() / 1_000
+    }
+
+    /// Makes something a part of the trace's hash.
+    fn note(&mut self, kind: u8, who: u64, amount: f64) {
+        self.hash.write_u8(kind);
+        self.hash.write_u64(self.now.as_nanos());
+        self.hash.write_u64(who);
+        self.hash.write_u64(amount.to_bits());
+    }
+
+    fn finish(mut self) -> Recording {
+        for (watched, recorded) in self.watched.iter_mut().zip(&mut self.recording.resources) {
+            watched.finish(self.end);
+            recorded.figures = watched.figures();
+        }
+        let verdicts = self
+            .watched
+            .iter()
+            .flat_map(|watched| judge(watched, &self.scenario.limits, self.end));
+        self.recording.verdicts = verdicts.collect();
+        self.recording.work = self.work;
+        self.recording.trace_hash = format!("{:016x}", self.hash.finish());
+        self.recording
+    }
+}

@@ -1,0 +1,413 @@
+//! What clients do: the shell around [`ClientState`].
+
+use std::time::Duration;
+
+use doorward_client::capacity::{Capacity, Source};
+use doorward_client::state::{
+    ClientState, Config, Granted, RefusalKind, Refused, Request, Response, Step,
+};
+use doorward_client::time::Time as ClientTime;
+use doorward_engine::amount::Amount;
+use doorward_engine::node::mastership::Outcome;
+use doorward_engine::request::{Ask, GetCapacity, GetCapacityReply, Has, RefusalReason};
+use doorward_engine::template::SafeCapacity;
+use doorward_engine::time::Time;
+
+use crate::scenario::demand::Demand;
+use crate::trace::TraceFeed;
+use crate::world::event::What;
+use crate::world::message::{Answer, Message, ServerId};
+use crate::world::servers::CLIENT_TIMEOUT;
+use crate::world::{Client, Trace, World};
+
+fn client_time(time: Time) -> ClientTime {
+    ClientTime::after_origin(Duration::from_nanos(time.as_nanos()))
+}
+
+fn engine_time(time: ClientTime) -> Time {
+    Time::ZERO + time.since_origin()
+}
+
+impl World<'_> {
+    fn client(&mut self, client: u32) -> Option<&mut Client> {
+        self.clients.get_mut(client as usize)
+    }
+
+    /// A client's process starts.
+    pub(super) fn start_client(&mut self, number: u32) {
+        let scenario = self.scenario;
+        let now = self.now;
+        let Some(client) = self.clients.get(number as usize) else {
+            return;
+        };
+        let sequence = self.wall_micros(&client.clock);
+        let Some(client) = self.clients.get_mut(number as usize) else {
+            return;
+        };
+        let Some(group) = scenario.clients.get(client.group as usize) else {
+            return;
+        };
+        let local = client_time(client.clock.shows(now));
+        let mut state = ClientState::new(Config::default(), sequence);
+        if client.starts == 0 {
+            // What the curve says by now is wanted from the start.
+            client.next = client.player.next_change(&group.demand);
+            while let Some(change) = client.next.filter(|change| Time::ZERO + change.at <= now) {
+                client.curve = change.wants;
+                client.next = client.player.next_change(&group.demand);
+            }
+            if let Some(change) = client.next {
+                self.events
+                    .put(Time::ZERO + change.at, What::Demand(number));
+            }
+        }
+        client.starts += 1;
+        let resource = group.resource.as_str();
+        state.open(resource, group.priority, group.mode, client.wants(), local);
+        client.state = Some(Box::new(state));
+        client.connected = None;
+        self.tell_wants(number);
+        self.step_client(number);
+    }
+
+    /// A client's process ends without a word.
+    pub(super) fn crash_client(&mut self, number: u32) {
+        if let Some(client) = self.client(number) {
+            client.state = None;
+            client.wake_at = None;
+        }
+        self.tell_wants(number);
+        self.publish(number);
+    }
+
+    pub(super) fn wake_client(&mut self, number: u32) {
+        let now = self.now;
+        let Some(client) = self.client(number) else {
+            return;
+        };
+        if client.wake_at != Some(now) {
+            // It was woken before, and sleeps until another time.
+            return;
+        }
+        client.wake_at = None;
+        self.step_client(number);
+    }
+
+    /// The next change of a client's curve is due.
+    pub(super) fn follow_curve(&mut self, number: u32) {
+        if self.is_healed {
+            return;
+        }
+        let scenario = self.scenario;
+        let now = self.now;
+        let Some(client) = self.clients.get_mut(number as usize) else {
+            return;
+        };
+        let Some(group) = scenario.clients.get(client.group as usize) else {
+            return;
+        };
+        while let Some(change) = client.next {
+            if Time::ZERO + change.at > now {
+                self.events
+                    .put(Time::ZERO + change.at, What::Demand(number));
+                break;
+            }
+            client.curve = change.wants;
+            client.next = client.player.next_change(&group.demand);
+        }
+        self.wish(number);
+    }
+
+    /// What a client wants may be something else now.
+    pub(super) fn wish(&mut self, number: u32) {
+        let scenario = self.scenario;
+        let Some(client) = self.client(number) else {
+            return;
+        };
+        let wants = client.wants();
+        let group = scenario.clients.get(client.group as usize);
+        if let (Some(state), Some(group)) = (&mut client.state, group) {
+            state.ask(group.resource.as_str(), wants);
+            self.tell_wants(number);
+            self.step_client(number);
+        }
+    }
+
+    /// The checkers hear of every wish at once. Who is not running has none.
+    fn tell_wants(&mut self, number: u32) {
+        let now = self.now;
+        let Some(client) = self.clients.get(number as usize) else {
+            return;
+        };
+        let wants = if client.state.is_some() {
+            client.wants()
+        } else {
+            0.0
+        };
+        if let Some(watched) = self.watched.get_mut(client.resource as usize) {
+            watched.note_wants(client.account as usize, wants, now);
+            if watched.is_restless() && !self.is_settling {
+                self.is_settling = true;
+                self.events.put(now + super::sampling::SETTLE, What::Settle);
+            }
+        }
+    }
+
+    /// Does what the state wants done, and waits.
+    fn step_client(&mut self, number: u32) {
+        let now = self.now;
+        loop {
+            let Some(client) = self.client(number) else {
+                return;
+            };
+            let local = client_time(client.clock.shows(now));
+            let Some(state) = &mut client.state else {
+                return;
+            };
+            match state.next_step(local) {
+                Step::Send => {
+                    // Work does not outlast the lease here: what is used ends with what may be.
+                    let request = state.request(|_| 0.0, local);
+                    self.publish(number);
+                    self.ask(number, request);
+                }
+                Step::Wait(until) => {
+                    let at = until.map(|until| client.clock.when(engine_time(until)).max(now));
+                    if let Some(at) = at
+                        && client
+                            .wake_at
+                            .is_none_or(|before| at < before || before <= now)
+                    {
+                        client.wake_at = Some(at);
+                        self.events.put(at, What::Client(number));
+                    }
+                    break;
+                }
+            }
+        }
+        self.publish(number);
+    }
+
+    /// Tells the checkers what a client may use now.
+    fn publish(&mut self, number: u32) {
+        let (scenario, now) = (self.scenario, self.now);
+        let Some(client) = self.clients.get(number as usize) else {
+            return;
+        };
+        let Some(group) = scenario.clients.get(client.group as usize) else {
+            return;
+        };
+        let (mut lease, mut fallback) = (0.0, 0.0);
+        if let Some(state) = &client.state {
+            let local = client_time(client.clock.shows(now));
+            let allowance = state.allowance(group.resource.as_str(), local);
+            let capacity = match allowance.capacity {
+                Capacity::Limited(capacity) => capacity,
+                Capacity::Unlimited => client.wants(),
+            };
+            match allowance.source {
+                Source::Lease => lease = capacity,
+                Source::Mode => fallback = capacity.min(client.wants()),
+            }
+        }
+        if let Some(watched) = self.watched.get_mut(client.resource as usize) {
+            watched.note_usable(client.account as usize, lease, fallback, now);
+        }
+    }
+
+    /// A client asks the server it is connected to, or the one that is master.
+    fn ask(&mut self, number: u32, request: Request) {
+        let scenario = self.scenario;
+        let (now, way) = (self.now, scenario.network.clients);
+        let sequence = request.sequence;
+        let Some(client) = self.clients.get_mut(number as usize) else {
+            return;
+        };
+        let Some(group) = scenario.clients.get(client.group as usize) else {
+            return;
+        };
+        let place = client.place;
+        let Some(there) = self.places.get(place as usize) else {
+            return;
+        };
+        let is_cut = there.cut_below_until > now;
+        let master = there.master.as_ref().map(|master| master.term);
+        if client.connected.is_none() && !is_cut {
+            client.connected = master;
+        }
+        let Some(term) = client.connected.filter(|_| !is_cut) else {
+            if is_cut {
+                self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
+                return;
+            }
+            // With other candidates there is somebody to say that there is no master now.
+            let answer = if there.candidates > 1 {
+                Answer::Masterless
+            } else {
+                Answer::Failed
+            };
+            let after = self.takes(&way) + self.takes(&way);
+            self.answer_later(number, sequence, answer, now + after);
+            return;
+        };
+        let asks = request.asks.into_iter().filter_map(|ask| {
+            Some(Ask {
+                resource: group.resource.clone(),
+                priority: ask.priority,
+                wants: Amount::new(ask.wants).ok()?,
+                has: ask.has.and_then(|has| {
+                    Some(Has {
+                        capacity: Amount::new(has.capacity).ok()?,
+                        expires_in: Some(has.expires_in),
+                    })
+                }),
+            })
+        });
+        let request = GetCapacity {
+            client: client.name.clone(),
+            sequence: Some(sequence),
+            asks: asks.collect(),
+        };
+        let server = ServerId { place, term };
+        let message = Message::Ask {
+            client: number,
+            server,
+            request,
+        };
+        if !self.send(&way, message) {
+            self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
+        }
+    }
+
+    /// A request will have come to nothing by then.
+    pub(super) fn fail_later(&mut self, client: u32, sequence: u64, at: Time) {
+        self.answer_later(client, sequence, Answer::Failed, at);
+    }
+
+    fn answer_later(&mut self, client: u32, sequence: u64, answer: Answer, at: Time) {
+        let slot = self.mail.keep(Message::Answer {
+            client,
+            sequence,
+            answer,
+        });
+        self.events.put(at, What::Arrival(slot));
+    }
+
+    /// A client is answered.
+    pub(super) fn hear(&mut self, number: u32, sequence: u64, answer: Answer) {
+        let now = self.now;
+        let chance = match &answer {
+            Answer::Failed | Answer::Masterless => self.chance.uniform(),
+            Answer::Said(_) => 0.0,
+        };
+        let Some(client) = self.client(number) else {
+            return;
+        };
+        let local = client_time(client.clock.shows(now));
+        let Some(state) = &mut client.state else {
+            return;
+        };
+        match answer {
+            Answer::Said(Outcome::Served(reply)) => {
+                let granted = reply.leases.first().map_or(0.0, |l| l.capacity.get());
+                if state.handle_response(sequence, &response(&reply), local) {
+                    self.work.refreshes += 1;
+                    self.note(1, number.into(), granted);
+                }
+            }
+            Answer::Said(Outcome::NotMaster(_)) => {
+                client.connected = None;
+                state.handle_redirect(sequence);
+            }
+            Answer::Failed => {
+                state.handle_failure(sequence, chance, local);
+                client.connected = None;
+            }
+            Answer::Masterless => {
+                state.handle_masterless(sequence, chance, local);
+                client.connected = None;
+            }
+        }
+        self.step_client(number);
+    }
+
+    /// Begins to play a group's trace, if it has one.
+    pub(super) fn open_trace(&mut self, group: usize, first: usize) {
+        let demand = self.scenario.clients.get(group).map(|group| &group.demand);
+        let mut trace = None;
+        if let Some(Demand::Trace(spec)) = demand {
+            // It was in order when the scenario was read: one that is not any more has no rows.
+            let mut rows = TraceFeed::open(spec).ok();
+            let next = rows.as_mut().and_then(|rows| rows.next()?.ok());
+            if let Some((rows, next)) = rows.zip(next) {
+                self.events
+                    .put(Time::ZERO + next.at, What::Trace(group as u32));
+                trace = Some(Trace {
+                    first: first as u32,
+                    rows,
+                    next,
+                });
+            }
+        }
+        self.traces.push(trace);
+    }
+
+    /// The next rows of a trace are due.
+    pub(super) fn follow_trace(&mut self, group: u32) {
+        if self.is_healed {
+            return;
+        }
+        let now = self.now;
+        loop {
+            let Some(Some(trace)) = self.traces.get_mut(group as usize) else {
+                return;
+            };
+            let row = trace.next;
+            if Time::ZERO + row.at > now {
+                self.events.put(Time::ZERO + row.at, What::Trace(group));
+                return;
+            }
+            let number = trace.first + row.client as u32;
+            let next = trace.rows.next();
+            match next {
+                Some(Ok(next)) => trace.next = next,
+                Some(Err(_)) | None => {
+                    if let Some(trace) = self.traces.get_mut(group as usize) {
+                        *trace = None;
+                    }
+                }
+            }
+            if let Some(client) = self.client(number) {
+                client.curve = row.wants;
+            }
+            self.wish(number);
+        }
+    }
+}
+
+/// What a server said, as the client state takes it.
+fn response(reply: &GetCapacityReply) -> Response {
+    let granted = reply.leases.iter().map(|lease| Granted {
+        resource: lease.resource.to_string(),
+        capacity: lease.capacity.get(),
+        expires_in: lease.expires_in,
+        refresh_in: lease.refresh_in,
+        safe_capacity: lease.safe_capacity.map(|safe| match safe {
+            SafeCapacity::Unlimited => Capacity::Unlimited,
+            SafeCapacity::Limited(amount) => Capacity::Limited(amount.get()),
+        }),
+    });
+    let refused = reply.refused.iter().map(|refused| Refused {
+        resource: refused.resource.to_string(),
+        kind: match refused.reason {
+            RefusalReason::UnknownResource => RefusalKind::Unknown,
+            RefusalReason::NotReady => RefusalKind::NotReady,
+            _ => RefusalKind::Other,
+        },
+        message: refused.reason.to_string(),
+    });
+    Response {
+        granted: granted.collect(),
+        refused: refused.collect(),
+    }
+}

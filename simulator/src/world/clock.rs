@@ -1,0 +1,95 @@
+//! Clocks that run at speeds of their own, and jump.
+
+use std::time::Duration;
+
+use doorward_engine::time::Time;
+
+/// A clock as one process sees it, against the time of the world.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LocalClock {
+    /// From this time of the world on, it shows …
+    since: Time,
+    /// … this, and goes on from there …
+    shown: Time,
+    /// … at this speed.
+    speed: f64,
+}
+
+impl LocalClock {
+    /// A clock that shows the time of the world.
+    pub(crate) const TRUE: Self = Self {
+        since: Time::ZERO,
+        shown: Time::ZERO,
+        speed: 1.0,
+    };
+
+    /// What it shows at a time of the world.
+    pub(crate) fn shows(&self, world: Time) -> Time {
+        self.shown + scaled(world.since(self.since), self.speed)
+    }
+
+    /// The time of the world at which it shows this, or soon after.
+    pub(crate) fn when(&self, shown: Time) -> Time {
+        let ahead = shown.since(self.shown);
+        let mut when = self.since + scaled(ahead, 1.0 / self.speed);
+        // Rounding must not wake anybody before its time, again and again.
+        if self.shows(when) < shown {
+            when = when + Duration::from_nanos(1) + scaled(shown.since(self.shows(when)), 1.0);
+        }
+        when
+    }
+
+    /// From now on it runs at this speed.
+    pub(crate) fn run_at(&mut self, speed: f64, now: Time) {
+        *self = Self {
+            since: now,
+            shown: self.shows(now),
+            speed,
+        };
+    }
+
+    /// It jumps ahead.
+    pub(crate) fn jump(&mut self, by: Duration, now: Time) {
+        *self = Self {
+            since: now,
+            shown: self.shows(now) + by,
+            speed: self.speed,
+        };
+    }
+}
+
+fn scaled(span: Duration, by: f64) -> Duration {
+    #[expect(
+        clippy::float_cmp,
+        reason = "clocks that were left alone run at exactly 1"
+    )]
+    if by == 1.0 {
+        return span;
+    }
+    span.mul_f64(by)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_left_alone_shows_the_time_of_the_world() {
+        let time = Time::from_nanos(123_456_789_012_345);
+        assert_eq!(LocalClock::TRUE.shows(time), time);
+        assert_eq!(LocalClock::TRUE.when(time), time);
+    }
+
+    #[test]
+    fn a_clock_runs_at_its_speed_and_never_wakes_anybody_too_early() {
+        let mut clock = LocalClock::TRUE;
+        clock.run_at(1.01, Time::from_secs(100));
+        clock.jump(Duration::from_secs(5), Time::from_secs(200));
+        assert_eq!(clock.shows(Time::from_secs(200)), Time::from_secs(206));
+        assert_eq!(clock.shows(Time::from_secs(300)), Time::from_secs(307));
+        for nanos in (0..1_000_000_000_000).step_by(7_919_000_003) {
+            let shown = Time::from_secs(206) + Duration::from_nanos(nanos);
+            assert!(clock.shows(clock.when(shown)) >= shown);
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! What goes wrong, and when it is over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::template::Templates;
+use doorward_engine::time::Time;
+
+use crate::scenario::fault::{ClockChoice, Event, NodeChoice, Side, Span, When};
+use crate::world::World;
+use crate::world::event::What;
+use crate::world::message::ServerId;
+
+/// Something that a fault began, and that ends.
+#[derive(Clone, Debug)]
+pub(super) enum Ending {
+    /// A place has a master again, unless it has had another one since.
+    Election { place: u32, after: u64 },
+    /// A frozen server is succeeded, unless it has thawed.
+    Succession { place: u32, term: u64 },
+    /// Clients start again.
+    Restart { clients: Vec<u32> },
+}
+
+impl World<'_> {
+    /// All faults of the scenario are to happen.
+    pub(super) fn foresee(&mut self) {
+        for (number, fault) in self.scenario.faults.iter().enumerate() {
+            let first = match fault.when {
+                When::At(at) => Some(at),
+                When::Every { from, .. } => Some(from),
+                When::Random { per_hour, from, .. } => {
+                    (per_hour > 0.0).then(|| from + self.some_time(per_hour))
+                }
+            };
+            if let Some(first) = first {
+                self.events
+                    .put(Time::ZERO + first, What::Fault(number as u32));
+            }
+        }
+    }
+
+    fn some_time(&mut self, per_hour: f64) -> Duration {
+        let seconds = self.chance.exponential(3600.0 / per_hour);
+        Duration::from_secs_f64(seconds.min(1e9))
+    }
+
+    /// From now on nothing goes wrong: what is down comes back, and what hangs goes on.
+    pub(super) fn heal(&mut self) {
+        self.is_healed = true;
+        let now = self.now;
+        self.mark(None, "heal", "from now on nothing goes wrong".to_owned());
+        for number in 0..self.places.len() as u32 {
+            let Some(place) = self.place(number) else {
+                continue;
+            };
+            place.cut_above_until = place.cut_above_until.min(now);
+            place.cut_below_until = place.cut_below_until.min(now);
+            let all = place.master.iter_mut().map(Box::as_mut);
+            for server in all.chain(place.succeeded.iter_mut()) {
+                server.frozen_until = server.frozen_until.map(|until| until.min(now));
+            }
+            if place.master.is_none() {
+                self.elect(number);
+            }
+            self.plan(number);
+        }
+        for client in 0..self.clients.len() as u32 {
+            let is_down = self
+                .clients
+                .get(client as usize)
+                .is_some_and(|client| client.state.is_none() && client.starts > 0);
+            if is_down {
+                self.start_client(client);
+            }
+        }
+    }
+
+    pub(super) fn play_fault(&mut self, number: u32) {
+        if self.is_healed {
+            return;
+        }
+        let scenario = self.scenario;
+        let Some(fault) = scenario.faults.get(number as usize) else {
+            return;
+        };
+        let now = self.now.since(Time::ZERO);
+        let (next, until) = match fault.when {
+            When::At(_) => (None, None),
+            When::Every {
+                interval, until, ..
+            } => (Some(now + interval), until),
+            When::Random {
+                per_hour, until, ..
+            } => (Some(now + self.some_time(per_hour)), until),
+        };
+        if until.is_some_and(|until| now > until) {
+            return;
+        }
+        if let Some(next) = next {
+            self.events.put(Time::ZERO + next, What::Fault(number));
+        }
+        let total: f64 = fault.choices.iter().map(|(weight, _)| weight).sum();
+        let mut drawn = self.chance.uniform() * total;
+        for (weight, event) in &fault.choices {
+            drawn -= weight;
+            if drawn < 0.0 {
+                self.happen(event);
+                return;
+            }
+        }
+    }
+
+    fn happen(&mut self, event: &Event) {
+        match event {
+            Event::Kill { node, length } => {
+                let place = self.choose(*node);
+                let length = length.unwrap_or(self.scenario.servers.election);
+                self.kill(place, length);
+            }
+            Event::Elect { node } => {
+                let place = self.choose(*node);
+                let text = format!("{} holds an election", self.name_of(place));
+                self.mark(None, "elect", text);
+                self.depose(place);
+                self.elect(place);
+            }
+            Event::Freeze { node, length } => {
+                let place = self.choose(*node);
+                self.freeze(place, *length);
+            }
+            Event::Partition { node, from, length } => {
+                let place = self.choose(*node);
+                self.partition(place, *from, *length);
+            }
+            Event::Drift { clock, speed } => self.drift(*clock, *speed),
+            Event::Jump { clock, by } => self.jump(*clock, *by),
+            Event::Edit { templates } => self.edit(templates),
+            Event::Crash { clients, length } => self.crash(*clients, *length),
+            Event::Surge { clients, by } => {
+                let chosen = self.choose_clients(*clients);
+                let text = format!("{} wants {by} more", self.names_of(&chosen));
+                self.mark(None, "demand", text);
+                for client in chosen {
+                    if let Some(known) = self.clients.get_mut(client as usize) {
+                        known.extra += by;
+                    }
+                    self.wish(client);
+                }
+            }
+            Event::Demand { clients, wants } => {
+                let chosen = self.choose_clients(*clients);
+                let text = format!("{} wants {wants}", self.names_of(&chosen));
+                self.mark(None, "demand", text);
+                for client in chosen {
+                    if let Some(known) = self.clients.get_mut(client as usize) {
+                        known.fixed = Some(*wants);
+                    }
+                    self.wish(client);
+                }
+            }
+        }
+    }
+
+    fn kill(&mut self, place: u32, length: Span) {
+        let until = self.now + self.chance.duration(length.0, length.1);
+        let text = format!("{} loses its master", self.name_of(place));
+        self.mark(Some(until), "kill", text);
+        self.note(5, place.into(), 0.0);
+        self.depose(place);
+        let Some(known) = self.place(place) else {
+            return;
+        };
+        let after = known.terms;
+        self.end_with(until, Ending::Election { place, after });
+    }
+
+    fn freeze(&mut self, number: u32, length: Span) {
+        let now = self.now;
+        let until = now + self.chance.duration(length.0, length.1);
+        let (least, most) = self.scenario.servers.election;
+        let succession = now + self.chance.duration(least, most);
+        let text = format!("{}'s master is frozen", self.name_of(number));
+        self.mark(Some(until), "freeze", text);
+        let Some(place) = self.place(number) else {
+            return;
+        };
+        let (candidates, clock) = (place.candidates, place.clock);
+        let Some(server) = place.master.as_mut().filter(|s| !s.is_frozen(now)) else {
+            return;
+        };
+        server.frozen_until = Some(until);
+        let term = server.term;
+        if candidates > 1 {
+            // By its own clock it is master until a little before anybody can succeed it.
+            let ends = clock.shows(now + least.mul_f64(0.9));
+            server.node.handle_term(term, ends, clock.shows(now));
+            if until > succession {
+                self.end_with(
+                    succession,
+                    Ending::Succession {
+                        place: number,
+                        term,
+                    },
+                );
+            }
+        }
+        self.plan(number);
+    }
+
+    fn partition(&mut self, number: u32, from: Side, length: Span) {
+        let until = self.now + self.chance.duration(length.0, length.1);
+        let whom = match from {
+            Side::Parent => "its parent",
+            Side::Below => "all below it",
+            Side::All => "everybody",
+        };
+        let text = format!("{} is cut off from {whom}", self.name_of(number));
+        self.mark(Some(until), "partition", text);
+        let Some(place) = self.place(number) else {
+            return;
+        };
+        if matches!(from, Side::Parent | Side::All) {
+            place.cut_above_until = place.cut_above_until.max(until);
+        }
+        if matches!(from, Side::Below | Side::All) {
+            place.cut_below_until = place.cut_below_until.max(until);
+        }
+    }
+
+    fn drift(&mut self, whose: ClockChoice, speed: f64) {
+        let now = self.now;
+        match whose {
+            ClockChoice::Node(node) => {
+                let number = self.choose(node);
+                let text = format!("{}'s clock runs at {speed}", self.name_of(number));
+                self.mark(None, "clock", text);
+                if let Some(place) = self.place(number) {
+                    place.clock.run_at(speed, now);
+                    place.wake_at = None;
+                }
+                self.plan(number);
+            }
+            ClockChoice::Clients(many) => {
+                let chosen = self.choose_clients(many);
+                let text = format!("the clock of {} runs at {speed}", self.names_of(&chosen));
+                self.mark(None, "clock", text);
+                for client in chosen {
+                    if let Some(known) = self.clients.get_mut(client as usize) {
+                        known.clock.run_at(speed, now);
+                    }
+                    self.wish(client);
+                }
+            }
+        }
+    }
+
+    fn jump(&mut self, whose: ClockChoice, by: Duration) {
+        let now = self.now;
+        match whose {
+            ClockChoice::Node(node) => {
+                let number = self.choose(node);
+                let text = format!("{}'s clock jumps by {by:?}", self.name_of(number));
+                self.mark(None, "clock", text);
+                if let Some(place) = self.place(number) {
+                    place.clock.jump(by, now);
+                    place.wake_at = None;
+                }
+                self.plan(number);
+            }
+            ClockChoice::Clients(many) => {
+                let chosen = self.choose_clients(many);
+                let text = format!("the clock of {} jumps by {by:?}", self.names_of(&chosen));
+                self.mark(None, "clock", text);
+                for client in chosen {
+                    if let Some(known) = self.clients.get_mut(client as usize) {
+                        known.clock.jump(by, now);
+                    }
+                    self.wish(client);
+                }
+            }
+        }
+    }
+
+    fn edit(&mut self, templates: &Templates) {
+        let now = self.now;
+        self.templates = templates.clone();
+        let mut said = Vec::new();
+        for watched in &mut self.watched {
+            let template = templates.find(&watched.resource).map(Arc::clone);
+            let capacity = template.as_ref().map_or(0.0, |it| it.capacity.get());
+            said.push(format!("{} has {capacity}", watched.resource));
+            watched.note_template(template.as_deref(), now);
+        }
+        let restless = self
+            .watched
+            .iter()
+            .any(crate::checker::Watched::is_restless);
+        if restless && !self.is_settling {
+            self.is_settling = true;
+            self.events.put(now + super::sampling::SETTLE, What::Settle);
+        }
+        let text = format!("the templates are edited: {}", said.join(", "));
+        self.mark(None, "edit", text);
+        let Some(root) = self.place(0) else { return };
+        let local = root.clock.shows(now);
+        let term = root.master.as_mut().map(|master| {
+            master.node.handle_templates(templates.clone(), local);
+            master.term
+        });
+        if let Some(term) = term {
+            self.after(ServerId { place: 0, term });
+        }
+    }
+
+    fn crash(&mut self, many: usize, length: Option<Span>) {
+        let chosen = self.choose_clients(many);
+        let until = length.map(|(least, most)| self.now + self.chance.duration(least, most));
+        let text = format!("{} crashes", self.names_of(&chosen));
+        self.mark(until, "crash", text);
+        for client in &chosen {
+            self.crash_client(*client);
+        }
+        if let Some(until) = until {
+            self.end_with(until, Ending::Restart { clients: chosen });
+        }
+    }
+
+    fn end_with(&mut self, at: Time, ending: Ending) {
+        self.endings.push(Some(ending));
+        let number = (self.endings.len() - 1) as u32;
+        self.events.put(at, What::Ending(number));
+    }
+
+    pub(super) fn play_ending(&mut self, number: u32) {
+        let ending = self.endings.get_mut(number as usize).and_then(Option::take);
+        match ending {
+            Some(Ending::Election { place, after }) => {
+                let is_vacant = self
+                    .place(place)
+                    .is_some_and(|known| known.master.is_none() && known.terms == after);
+                if is_vacant {
+                    self.elect(place);
+                }
+            }
+            Some(Ending::Succession { place, term }) => {
+                let now = self.now;
+                let Some(known) = self.place(place) else {
+                    return;
+                };
+                let is_still = known
+                    .master
+                    .as_ref()
+                    .is_some_and(|master| master.term == term && master.is_frozen(now));
+                if is_still && let Some(frozen) = known.master.take() {
+                    known.succeeded.push(*frozen);
+                    self.elect(place);
+                }
+            }
+            Some(Ending::Restart { clients }) => {
+                for client in clients {
+                    let is_down = self
+                        .clients
+                        .get(client as usize)
+                        .is_some_and(|client| client.state.is_none());
+                    if is_down {
+                        self.start_client(client);
+                    }
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn choose(&mut self, choice: NodeChoice) -> u32 {
+        let many = self.places.len();
+        let place = match choice {
+            NodeChoice::Node(place) => place,
+            NodeChoice::Any => self.chance.below(many),
+            NodeChoice::AnyBelowRoot if many > 1 => 1 + self.chance.below(many - 1),
+            NodeChoice::AnyBelowRoot => 0,
+        };
+        place as u32
+    }
+
+    /// Different clients by chance.
+    fn choose_clients(&mut self, many: usize) -> Vec<u32> {
+        let all = self.clients.len();
+        let many = many.min(all);
+        let mut chosen: Vec<u32> = Vec::with_capacity(many);
+        while chosen.len() < many {
+            let client = self.chance.below(all) as u32;
+            if many * 2 > all || !chosen.contains(&client) {
+                if many * 2 > all {
+                    // Nearly all: take them in order from there.
+                    return (0..many)
+                        .map(|n| (client + n as u32) % all as u32)
+                        .collect();
+                }
+                chosen.push(client);
+            }
+        }
+        chosen
+    }
+
+    fn name_of(&self, place: u32) -> String {
+        self.places
+            .get(place as usize)
+            .map(|place| place.name.to_string())
+            .unwrap_or_default()
+    }
+
+    fn names_of(&self, clients: &[u32]) -> String {
+        match clients {
+            [] => "nobody".to_owned(),
+            [only] => self
+                .clients
+                .get(*only as usize)
+                .map(|client| client.name.to_string())
+                .unwrap_or_default(),
+            many => format!("each of {} clients", many.len()),
+        }
+    }
+}

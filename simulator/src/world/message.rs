@@ -1,0 +1,85 @@
+//! What is on its way between clients and servers.
+
+use doorward_engine::node::mastership::Outcome;
+use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
+use doorward_engine::request::{GetCapacity, GetCapacityReply};
+
+/// A server process: its place in the tree, and which of those that stood there it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ServerId {
+    pub(crate) place: u32,
+    pub(crate) term: u64,
+}
+
+/// A message.
+#[derive(Clone, Debug)]
+pub(crate) enum Message {
+    /// A client asks a server.
+    Ask {
+        client: u32,
+        server: ServerId,
+        request: GetCapacity,
+    },
+    /// A client is answered, or learns that it will not be.
+    Answer {
+        client: u32,
+        sequence: u64,
+        answer: Answer,
+    },
+    /// A server asks its parent, on the connection of that number.
+    ServerAsk {
+        child: ServerId,
+        connection: u64,
+        parent: ServerId,
+        request: GetServerCapacity,
+    },
+    /// A server is told something by its parent.
+    ServerAnswer {
+        child: ServerId,
+        connection: u64,
+        /// The request it answers. None: it is told unasked.
+        sequence: Option<u64>,
+        reply: GetServerCapacityReply,
+    },
+    /// A server learns that its connection to its parent is broken.
+    Broken { child: ServerId, connection: u64 },
+}
+
+/// What comes of a client's request.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    /// What a server said.
+    Said(Outcome<GetCapacityReply>),
+    /// Nothing: nobody listens, the connection broke, or no answer came in time.
+    Failed,
+    /// A server of the node answered that it is not the master and knows of none.
+    Masterless,
+}
+
+/// Messages on their way, in slots that are used again.
+#[derive(Debug, Default)]
+pub(crate) struct Mail {
+    slots: Vec<Option<Message>>,
+    free: Vec<u32>,
+}
+
+impl Mail {
+    /// Keeps a message; returns its slot.
+    pub(crate) fn keep(&mut self, message: Message) -> u32 {
+        if let Some(slot) = self.free.pop()
+            && let Some(place) = self.slots.get_mut(slot as usize)
+        {
+            *place = Some(message);
+            return slot;
+        }
+        self.slots.push(Some(message));
+        u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    /// Takes a message out of its slot.
+    pub(crate) fn take(&mut self, slot: u32) -> Option<Message> {
+        let message = self.slots.get_mut(slot as usize)?.take();
+        self.free.push(slot);
+        message
+    }
+}

@@ -1,0 +1,136 @@
+//! A place in the tree: the server that is master there, those that still believe they are, and the
+//! way to its parent.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use doorward_engine::id::HolderName;
+use doorward_engine::node::{Config, Node};
+use doorward_engine::request::GetCapacity;
+use doorward_engine::template::Templates;
+use doorward_engine::time::Time;
+
+use crate::scenario::WayUp;
+use crate::world::clock::LocalClock;
+use crate::world::message::Message;
+
+/// A place in the tree.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) name: HolderName,
+    pub(crate) parent: Option<u32>,
+    pub(crate) children: Vec<u32>,
+    pub(crate) level: usize,
+    pub(crate) candidates: u32,
+    pub(crate) clients: usize,
+    /// Who decides. None: there is no master.
+    pub(crate) master: Option<Box<Server>>,
+    /// Frozen servers that another one has succeeded.
+    pub(crate) succeeded: Vec<Server>,
+    /// How many servers have been master here.
+    pub(crate) terms: u64,
+    /// Until then, nothing passes between it and its parent.
+    pub(crate) cut_above_until: Time,
+    /// Until then, nothing passes between it and its clients and children.
+    pub(crate) cut_below_until: Time,
+    pub(crate) clock: LocalClock,
+    /// When it is next looked at.
+    pub(crate) wake_at: Option<Time>,
+}
+
+/// A server that is master, or believes it is.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) term: u64,
+    pub(crate) node: Node,
+    pub(crate) way_up: Link,
+    /// Until then it does nothing.
+    pub(crate) frozen_until: Option<Time>,
+    /// What came while it did nothing.
+    pub(crate) inbox: Vec<Message>,
+    /// When child servers are told what has changed.
+    pub(crate) push_at: Option<Time>,
+    /// Clients whose calls wait for the parent, and until when.
+    pub(crate) waiting: Vec<(Time, u32, GetCapacity)>,
+}
+
+/// The way to the parent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Link {
+    /// The parent's server it is connected to.
+    pub(crate) to: Option<u64>,
+    /// Counts connections: what was sent on an older one is not for this.
+    pub(crate) connection: u64,
+    /// Requests that are not answered, by their numbers, and when each is given up.
+    pub(crate) unanswered: VecDeque<(u64, Time)>,
+    /// When to connect again.
+    pub(crate) retry_at: Option<Time>,
+    pub(crate) failures: u32,
+    /// When the last message on a stream arrives, up and down: streams keep their order.
+    pub(crate) last_up: Time,
+    pub(crate) last_down: Time,
+}
+
+impl Link {
+    /// When the oldest request that is not answered is given up.
+    pub(crate) fn give_up_at(&self) -> Option<Time> {
+        self.unanswered.front().map(|(_, at)| *at)
+    }
+}
+
+impl Server {
+    pub(crate) fn new(place: &Place, seed: u64, floor: Duration, templates: Templates) -> Self {
+        let config = Config {
+            name: place.name.to_string(),
+            has_parent: place.parent.is_some(),
+            seed,
+            refresh_floor: floor,
+            ..Config::default()
+        };
+        Self {
+            term: place.terms,
+            node: Node::new(config, templates),
+            way_up: Link::default(),
+            frozen_until: None,
+            inbox: Vec::new(),
+            push_at: None,
+            waiting: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_frozen(&self, now: Time) -> bool {
+        self.frozen_until.is_some_and(|until| now < until)
+    }
+
+    /// When it has something to do by itself, in the world's time.
+    pub(crate) fn due(&self, clock: &LocalClock, way_up: WayUp) -> Option<Time> {
+        if let Some(until) = self.frozen_until {
+            return Some(until);
+        }
+        let timeout = self.node.poll_timeout().map(|timeout| timeout.at);
+        let may_ask = self.way_up.to.is_some()
+            && (self.way_up.unanswered.is_empty() || way_up == WayUp::Stream);
+        let ask = self.node.poll_upstream_timeout().filter(|_| may_ask);
+        let local = [timeout, ask].into_iter().flatten().min();
+        let waiting = self.waiting.iter().map(|(until, _, _)| *until).min();
+        [
+            local.map(|at| clock.when(at)),
+            self.way_up.give_up_at(),
+            self.way_up.retry_at,
+            self.push_at,
+            waiting,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+}
+
+impl Place {
+    /// The server of that term, if it is still there.
+    pub(crate) fn server(&mut self, term: u64) -> Option<&mut Server> {
+        let master = self.master.iter_mut().map(Box::as_mut);
+        let mut all = master.chain(self.succeeded.iter_mut());
+        all.find(|server| server.term == term)
+    }
+}

@@ -1,0 +1,452 @@
+//! What servers do: the shell around [`Node`](doorward_engine::node::Node), and elections.
+
+use std::time::Duration;
+
+use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::request::server::Via;
+use doorward_engine::request::{GetCapacity, RefusalReason};
+use doorward_engine::template::Templates;
+
+use crate::scenario::WayUp;
+use crate::world::World;
+use crate::world::event::What;
+use crate::world::message::{Answer, Message, ServerId};
+use crate::world::place::{Place, Server};
+
+/// As the client library waits for an answer.
+pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a server lets a call wait for its parent.
+const WAITS_FOR_PARENT: Duration = Duration::from_secs(1);
+
+impl World<'_> {
+    pub(super) fn place(&mut self, place: u32) -> Option<&mut Place> {
+        self.places.get_mut(place as usize)
+    }
+
+    /// A server becomes master of a place, knowing nothing.
+    pub(super) fn elect(&mut self, number: u32) {
+        let (now, scenario) = (self.now, self.scenario);
+        let seed = self.chance.bits();
+        let templates = self.templates.clone();
+        let Some(place) = self.place(number) else {
+            return;
+        };
+        place.terms += 1;
+        let templates = if place.parent.is_none() {
+            templates
+        } else {
+            Templates::default()
+        };
+        let mut server = Server::new(place, seed, scenario.servers.refresh_floor, templates);
+        let epoch = Some(place.terms);
+        let local = place.clock.shows(now);
+        server
+            .node
+            .handle_mastership(Mastership::Master { epoch }, local);
+        place.master = Some(Box::new(server));
+        let term = place.terms;
+        self.note(2, number.into(), term as f64);
+        if number == 0 {
+            for watched in &mut self.watched {
+                watched.note_learning(now);
+            }
+        }
+        let server = ServerId {
+            place: number,
+            term,
+        };
+        self.connect(server);
+        self.plan(number);
+    }
+
+    /// The master of a place is gone, and everything it knew.
+    pub(super) fn depose(&mut self, number: u32) {
+        let Some(place) = self.place(number) else {
+            return;
+        };
+        let Some(gone) = place.master.take() else {
+            return;
+        };
+        let (name, parent) = (place.name.clone(), place.parent);
+        if let (Some(parent), Some(term)) = (parent, gone.way_up.to)
+            && let Some(above) = self.place(parent).and_then(|above| above.server(term))
+        {
+            above.node.handle_subscription(&name, false);
+        }
+        // Clients whose calls waited here are told nothing, and notice.
+        for (_, client, request) in gone.waiting {
+            let sequence = request.sequence.unwrap_or_default();
+            let way = self.scenario.network.clients;
+            let at = self.now + self.takes(&way);
+            self.fail_later(client, sequence, at);
+        }
+        for message in gone.inbox {
+            self.bounce(message);
+        }
+        self.break_children(number, gone.term);
+    }
+
+    /// Those below notice that their server is gone.
+    pub(super) fn break_children(&mut self, number: u32, term: u64) {
+        let children = self.place(number).map(|place| place.children.clone());
+        for child in children.unwrap_or_default() {
+            let Some(place) = self.place(child) else {
+                continue;
+            };
+            let Some(server) = &place.master else {
+                continue;
+            };
+            if server.way_up.to != Some(term) {
+                continue;
+            }
+            let broken = Message::Broken {
+                child: ServerId {
+                    place: child,
+                    term: server.term,
+                },
+                connection: server.way_up.connection,
+            };
+            let way = self.scenario.network.servers;
+            let at = self.now + self.takes(&way);
+            let slot = self.mail.keep(broken);
+            self.events.put(at, What::Arrival(slot));
+        }
+    }
+
+    /// A message has come to a server that is not there any more.
+    pub(super) fn bounce(&mut self, message: Message) {
+        match message {
+            Message::Ask {
+                client, request, ..
+            } => {
+                let way = self.scenario.network.clients;
+                let at = self.now + self.takes(&way);
+                self.fail_later(client, request.sequence.unwrap_or_default(), at);
+            }
+            Message::ServerAsk {
+                child, connection, ..
+            } => {
+                let way = self.scenario.network.servers;
+                let at = self.now + self.takes(&way);
+                let slot = self.mail.keep(Message::Broken { child, connection });
+                self.events.put(at, What::Arrival(slot));
+            }
+            _ => {}
+        }
+    }
+
+    /// A client's request arrives.
+    pub(super) fn serve(&mut self, client: u32, to: ServerId, request: GetCapacity) {
+        let now = self.now;
+        let sequence = request.sequence.unwrap_or_default();
+        let Some(place) = self.place(to.place) else {
+            return;
+        };
+        if place.cut_below_until > now {
+            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
+            return;
+        }
+        let clock = place.clock;
+        let Some(server) = place.server(to.term) else {
+            self.bounce(Message::Ask {
+                client,
+                server: to,
+                request,
+            });
+            return;
+        };
+        if server.is_frozen(now) {
+            server.inbox.push(Message::Ask {
+                client,
+                server: to,
+                request,
+            });
+            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
+            return;
+        }
+        let outcome = server.node.handle_get_capacity(&request, clock.shows(now));
+        let waits = matches!(&outcome, Outcome::Served(reply) if reply
+            .refused
+            .iter()
+            .any(|refused| refused.reason == RefusalReason::NotReady));
+        if waits {
+            // The call waits for the parent, for a while.
+            server
+                .waiting
+                .push((now + WAITS_FOR_PARENT, client, request));
+            // Whatever becomes of the server, the client waits no longer than this.
+            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
+        } else {
+            self.answer(client, to.place, sequence, outcome);
+        }
+        self.after(to);
+    }
+
+    fn answer(
+        &mut self,
+        client: u32,
+        place: u32,
+        sequence: u64,
+        outcome: Outcome<doorward_engine::request::GetCapacityReply>,
+    ) {
+        let way = self.scenario.network.clients;
+        let now = self.now;
+        if self
+            .place(place)
+            .is_some_and(|place| place.cut_below_until > now)
+        {
+            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
+            return;
+        }
+        let message = Message::Answer {
+            client,
+            sequence,
+            answer: Answer::Said(outcome),
+        };
+        if !self.send(&way, message) {
+            self.fail_later(client, sequence, self.now + CLIENT_TIMEOUT);
+        }
+    }
+
+    /// Calls that waited for the parent are tried again, now that it has answered; those that have
+    /// waited long enough are answered in any case.
+    pub(super) fn serve_waiting(&mut self, id: ServerId, parent_answered: bool) {
+        let now = self.now;
+        let Some(place) = self.place(id.place) else {
+            return;
+        };
+        let clock = place.clock;
+        let Some(server) = place.server(id.term) else {
+            return;
+        };
+        if server.waiting.is_empty() {
+            return;
+        }
+        let mut answers = Vec::new();
+        let mut still = Vec::new();
+        for (until, client, request) in std::mem::take(&mut server.waiting) {
+            if !parent_answered && until > now {
+                still.push((until, client, request));
+                continue;
+            }
+            let outcome = server.node.handle_get_capacity(&request, clock.shows(now));
+            let waits = matches!(&outcome, Outcome::Served(reply) if reply
+                .refused
+                .iter()
+                .any(|refused| refused.reason == RefusalReason::NotReady));
+            if waits && until > now {
+                still.push((until, client, request));
+            } else {
+                answers.push((client, request.sequence.unwrap_or_default(), outcome));
+            }
+        }
+        server.waiting = still;
+        for (client, sequence, outcome) in answers {
+            self.answer(client, id.place, sequence, outcome);
+        }
+    }
+
+    /// A child server's request arrives.
+    pub(super) fn serve_child(
+        &mut self,
+        child: ServerId,
+        connection: u64,
+        to: ServerId,
+        request: doorward_engine::request::server::GetServerCapacity,
+    ) {
+        let (now, scenario) = (self.now, self.scenario);
+        let via = match scenario.servers.way_up {
+            WayUp::Stream => Via::Stream,
+            WayUp::Poll => Via::Poll,
+        };
+        if self.is_cut(child.place) {
+            return;
+        }
+        let Some(place) = self.place(to.place) else {
+            return;
+        };
+        let clock = place.clock;
+        let Some(server) = place.server(to.term) else {
+            self.bounce(Message::ServerAsk {
+                child,
+                connection,
+                parent: to,
+                request,
+            });
+            return;
+        };
+        if server.is_frozen(now) {
+            server.inbox.push(Message::ServerAsk {
+                child,
+                connection,
+                parent: to,
+                request,
+            });
+            return;
+        }
+        let sequence = request.sequence;
+        let answer = server
+            .node
+            .handle_get_server_capacity(&request, via, clock.shows(now));
+        match answer {
+            Ok(Outcome::Served(reply)) => {
+                self.note(3, child.place.into(), reply.leases.len() as f64);
+                self.send_down(child, connection, sequence, reply);
+            }
+            // It says that it is not the master, and ends the stream.
+            Ok(Outcome::NotMaster(_)) | Err(_) => {
+                let way = self.scenario.network.servers;
+                let at = self.now + self.takes(&way);
+                let slot = self.mail.keep(Message::Broken { child, connection });
+                self.events.put(at, What::Arrival(slot));
+            }
+        }
+        self.after(to);
+    }
+
+    /// After a node was changed: what it has to tell is told, in its round.
+    pub(super) fn after(&mut self, id: ServerId) {
+        let round = self.scenario.servers.push_round;
+        let now = self.now;
+        if let Some(server) = self.place(id.place).and_then(|place| place.server(id.term)) {
+            while server.node.poll_event().is_some() {}
+            if server.node.has_pushes() && server.push_at.is_none() {
+                server.push_at = Some(now + round);
+            }
+        }
+        self.plan(id.place);
+    }
+
+    /// A place is looked at again when something is due there.
+    pub(super) fn plan(&mut self, number: u32) {
+        let way_up = self.scenario.servers.way_up;
+        let now = self.now;
+        let Some(place) = self.place(number) else {
+            return;
+        };
+        let clock = place.clock;
+        let all = place.master.iter().map(Box::as_ref).chain(&place.succeeded);
+        let due = all.filter_map(|server| server.due(&clock, way_up)).min();
+        let Some(due) = due.map(|due| due.max(now)) else {
+            return;
+        };
+        if place.wake_at.is_none_or(|at| due < at || at < now) {
+            place.wake_at = Some(due);
+            self.events.put(due, What::Place(number));
+        }
+    }
+
+    pub(super) fn wake_place(&mut self, number: u32) {
+        let now = self.now;
+        let Some(place) = self.place(number) else {
+            return;
+        };
+        if place.wake_at != Some(now) {
+            return;
+        }
+        place.wake_at = None;
+        let terms: Vec<u64> = place
+            .master
+            .iter()
+            .map(Box::as_ref)
+            .chain(&place.succeeded)
+            .map(|server| server.term)
+            .collect();
+        for term in terms {
+            self.run_server(ServerId {
+                place: number,
+                term,
+            });
+        }
+        self.plan(number);
+    }
+
+    fn run_server(&mut self, id: ServerId) {
+        let now = self.now;
+        let Some(place) = self.place(id.place) else {
+            return;
+        };
+        let clock = place.clock;
+        let local = clock.shows(now);
+        let Some(server) = place.server(id.term) else {
+            return;
+        };
+        if server.is_frozen(now) {
+            return;
+        }
+        if server.frozen_until.is_some() {
+            self.thaw(id);
+            return;
+        }
+        if server
+            .node
+            .poll_timeout()
+            .is_some_and(|due| due.at <= local)
+        {
+            server.node.handle_timeout(local);
+        }
+        self.tend_link(id);
+        let Some(server) = self.place(id.place).and_then(|place| place.server(id.term)) else {
+            return;
+        };
+        if server.push_at.is_some_and(|at| at <= now) {
+            server.push_at = None;
+            let pushes = server.node.poll_pushes(local);
+            for (name, reply) in pushes {
+                self.push(id, &name, reply);
+            }
+        }
+        self.serve_waiting(id, false);
+        self.after(id);
+    }
+
+    /// A server goes on where it stopped, with what came meanwhile.
+    fn thaw(&mut self, id: ServerId) {
+        let now = self.now;
+        let Some(place) = self.place(id.place) else {
+            return;
+        };
+        let is_master = place
+            .master
+            .as_ref()
+            .is_some_and(|master| master.term == id.term);
+        let local = place.clock.shows(now);
+        let Some(server) = place.server(id.term) else {
+            return;
+        };
+        server.frozen_until = None;
+        if is_master {
+            // Nobody else was elected: its mastership is confirmed. If that comes too late by its
+            // own clock, it begins anew.
+            let epoch = Some(id.term);
+            server
+                .node
+                .handle_mastership(Mastership::Master { epoch }, local);
+        }
+        let inbox = std::mem::take(&mut server.inbox);
+        for message in inbox {
+            self.arrive(message);
+        }
+        if !is_master {
+            // It has seen that another one is master: it is a candidate again.
+            if let Some(place) = self.place(id.place) {
+                place.succeeded.retain(|server| server.term != id.term);
+            }
+            self.break_children(id.place, id.term);
+        }
+        self.plan(id.place);
+    }
+
+    /// How long a message takes.
+    pub(super) fn takes(&mut self, way: &crate::scenario::Link) -> Duration {
+        use crate::scenario::Latency;
+        match way.latency {
+            Latency::Constant(span) => span,
+            Latency::Uniform(least, most) => self.chance.duration(least, most),
+            Latency::Exponential { least, mean } => {
+                least + Duration::from_secs_f64(self.chance.exponential(mean.as_secs_f64()))
+            }
+        }
+    }
+}
