@@ -2,7 +2,7 @@
 //!
 //! A [`Watched`] resource keeps the books of its clients: what each wants, may use by a valid lease,
 //! and may use besides. Every change is looked at when it happens, so no instant is missed between
-//! samples. What ideal allocation would be is computed by [`ideal`], which shares nothing with the
+//! samples. What ideal allocation would be is computed by [`ideal()`], which shares nothing with the
 //! engine.
 
 mod convergence;

@@ -1,6 +1,6 @@
 //! A scenario, played: real nodes and real client states, on the world's own time.
 //!
-//! Everything that happens is an event ([`event`]): a message arrives, a client or a place in the
+//! Everything that happens is an event (`event`): a message arrives, a client or a place in the
 //! tree has something to do, a wish changes, a fault begins or ends. An event is played by calling
 //! the production state machines and sending what they want sent; nothing here decides who gets
 //! what. Around them is what a process has around it: connections that break, calls that are given
