@@ -1,15 +1,14 @@
 //! How long a failover takes, measured: from the end of a master to the first grant of its successor.
 //!
-//! `cargo test --release -p doorward-tests --test failover -- --ignored --nocapture`; the TTL of the
-//! election is `DOORWARD_TTL`, in whole seconds.
+//! `cargo bench -p doorward-tests --bench failover` takes two minutes; the TTL of the election is
+//! `DOORWARD_TTL`, in whole seconds.
 
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a test"
+    reason = "a bench may panic, and prints what it measured"
 )]
-#![allow(missing_docs, reason = "a test")]
 
 use std::time::Duration;
 
@@ -50,9 +49,8 @@ async fn measure(
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a measurement, of two minutes"]
-async fn a_failover_takes() {
+#[tokio::main(worker_threads = 2)]
+async fn main() {
     let ttl = std::env::var("DOORWARD_TTL").map_or(3, |ttl| ttl.parse().unwrap());
     let etcd = Etcd::start().await;
     let setup = Setup::new(3).with_ttl(Duration::from_secs(ttl));
