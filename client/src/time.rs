@@ -28,6 +28,16 @@ impl Time {
     }
 }
 
+/// By how much, as one part in so many, a server's clock may be faster than ours without a lease
+/// being used for longer than it is reserved: 500 ppm each, which is as much as NTP changes a
+/// clock's speed by.
+const SPEEDS_DIFFER_BY: u32 = 1_000;
+
+/// How long a span that a server's clock measures lasts at least, by ours.
+pub(crate) fn at_least(span: Duration) -> Duration {
+    span.saturating_sub(span / SPEEDS_DIFFER_BY)
+}
+
 /// Saturates at the last representable time.
 impl Add<Duration> for Time {
     type Output = Self;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::capacity::{Allowance, Capacity, Source};
 use crate::state::message::{Granted, Has};
-use crate::time::Time;
+use crate::time::{Time, at_least};
 
 /// What a client uses when its lease has ended unrenewed, or before the first one. While a lease is
 /// valid, every mode obeys it.
@@ -186,7 +186,7 @@ impl ResourceState {
             self.refuse(Trouble::Malformed(problem), now);
             return;
         }
-        let expires_at = sent_at + granted.expires_in;
+        let expires_at = sent_at + at_least(granted.expires_in);
         self.lease = Some(Lease {
             capacity: granted.capacity,
             expires_at,

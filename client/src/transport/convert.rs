@@ -32,7 +32,10 @@ fn lease(has: Has, since_epoch: Duration) -> doorman::Lease {
         expiry_time: i64::try_from(expiry.as_secs()).unwrap_or(i64::MAX),
         refresh_interval: 1,
         capacity: has.capacity,
-        expires_in_ms: Some(millis(has.expires_in)),
+        // Rounded up: what may be used for a moment may be used, and 0 says that it is over.
+        expires_in_ms: Some(millis(
+            has.expires_in.saturating_add(Duration::from_nanos(999_999)),
+        )),
         refresh_in_ms: None,
     }
 }

@@ -170,11 +170,8 @@ fn bench_decisions(bencher: Bencher, children: usize, changed: bool) {
             asks: vec![ServerAsk {
                 resource: ResourceId::new("bench").unwrap(),
                 demand: Arc::clone(&demands[child][version]),
-                has: Some(Has {
-                    capacity: has,
-                    expires_in: None,
-                }),
-                outstanding: Some(has),
+                has: Some(Has::untimed(has)),
+                outstanding: Some(Has::untimed(has)),
                 learning: false,
             }],
         };

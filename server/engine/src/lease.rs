@@ -108,6 +108,13 @@ impl Leases {
         older.fold(self.newest.expires_at, Time::max)
     }
 
+    /// When the last of the leases ends that are worth anything.
+    pub fn in_use_until(&self) -> Option<Time> {
+        let all = std::iter::once(&self.newest).chain(self.older.as_slice());
+        let worth = all.filter(|lease| !lease.capacity.is_zero());
+        worth.map(|lease| lease.expires_at).max()
+    }
+
     /// Gives the holder a new lease. What it had before still counts.
     pub fn grant(&mut self, lease: Lease) {
         let before = std::mem::replace(&mut self.newest, lease);

@@ -122,6 +122,8 @@ pub struct LeaseTable {
     expiries: BinaryHeap<Reverse<(Time, Slot)>>,
     granted: ExactSum,
     reserved: ExactSum,
+    /// No lease that is worth anything ends later.
+    in_use_until: Time,
     wants: ExactSum,
     waiting: usize,
 }
@@ -137,6 +139,7 @@ impl LeaseTable {
             expiries: BinaryHeap::new(),
             granted: ExactSum::ZERO,
             reserved: ExactSum::ZERO,
+            in_use_until: Time::ZERO,
             wants: ExactSum::ZERO,
             waiting: 0,
         }
@@ -160,6 +163,14 @@ impl LeaseTable {
     /// Σ of the most that may be in use.
     pub fn reserved(&self) -> &ExactSum {
         &self.reserved
+    }
+
+    /// Until when something may be in use, if nothing more is granted. None: nothing is in use.
+    /// It may be later than the last lease ends, if a holder said that it has less than it was
+    /// granted; but no lease was ever to last longer.
+    pub fn in_use_until(&self, now: Time) -> Option<Time> {
+        let in_use = !self.reserved.rounded_up().is_zero() && self.in_use_until > now;
+        in_use.then_some(self.in_use_until)
     }
 
     /// Σ wants.
@@ -209,6 +220,9 @@ impl LeaseTable {
         self.granted.add(holding.newest().capacity);
         self.reserved.add(holding.reserved());
         self.waiting += usize::from(holding.waits);
+        if let Some(until) = holding.leases.in_use_until() {
+            self.in_use_until = self.in_use_until.max(until);
+        }
         let scheduled = holding.scheduled;
         let slot = self.place(holding);
         self.by_name
@@ -274,6 +288,7 @@ impl LeaseTable {
         if self.is_empty() {
             // Entries of holders long gone are all that is left.
             self.expiries.clear();
+            self.in_use_until = Time::ZERO;
         }
         Some(holding)
     }
@@ -290,6 +305,7 @@ impl LeaseTable {
         let result = change(&mut holding.leases);
         let (granted_now, reserved_now) = (holding.newest().capacity, holding.reserved());
         let next_expiry = holding.leases.next_expiry();
+        let in_use_until = holding.leases.in_use_until();
         let earlier = next_expiry < holding.scheduled;
         if earlier {
             holding.scheduled = next_expiry;
@@ -297,6 +313,9 @@ impl LeaseTable {
         }
         self.granted.replace(granted, granted_now);
         self.reserved.replace(reserved, reserved_now);
+        if let Some(until) = in_use_until {
+            self.in_use_until = self.in_use_until.max(until);
+        }
         Some(result)
     }
 
@@ -309,6 +328,7 @@ impl LeaseTable {
                 self.change_leases(slot, |leases| leases.end_by(time));
             }
         }
+        self.in_use_until = self.in_use_until.min(time);
     }
 
     /// Changes what a holder asks for.
@@ -412,6 +432,10 @@ impl LeaseTable {
             len += 1;
             assert!(
                 holding.newest().capacity <= holding.reserved(),
+                "{holding:?}"
+            );
+            assert!(
+                holding.leases.in_use_until() <= Some(self.in_use_until),
                 "{holding:?}"
             );
             assert!(

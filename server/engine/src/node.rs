@@ -400,6 +400,7 @@ impl Node {
                 claim: Claim::of_client(ask.wants),
             },
             has: ask.has,
+            outstanding: None,
             report: None,
             floor: self.config.refresh_floor,
         };

@@ -36,13 +36,23 @@ pub struct Ask {
     pub has: Option<Has>,
 }
 
-/// What a holder says it holds.
+/// What a holder says it may be using, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Has {
-    /// The larger of its lease and what is still in flight.
+    /// How much: of a client, the larger of its lease and what is still in flight.
     pub capacity: Amount,
-    /// How long its lease still lasts, as far as it says. Absent: up to a whole lease length.
+    /// How long it still lasts, as far as it says. Absent: up to a whole lease length.
     pub expires_in: Option<Duration>,
+}
+
+impl Has {
+    /// So much, nobody says for how long.
+    pub const fn untimed(capacity: Amount) -> Self {
+        Self {
+            capacity,
+            expires_in: None,
+        }
+    }
 }
 
 /// A client gives back what it holds of the named resources.

@@ -37,6 +37,23 @@ impl Time {
     }
 }
 
+/// By how much, as one part in so many, the clocks of two servers may differ in speed without a
+/// lease being believed in for longer than it is reserved: 500 ppm each, which is as much as NTP
+/// changes a clock's speed by. A holder counts a lease as that much shorter, and what a
+/// holder says it still has is counted as that much longer.
+const SPEEDS_DIFFER_BY: u32 = 1_000;
+
+/// How long a span that somebody else's clock measures lasts at least, by ours.
+pub fn at_least(span: Duration) -> Duration {
+    span.saturating_sub(span / SPEEDS_DIFFER_BY)
+}
+
+/// How long a span that somebody else's clock measures lasts at most, by ours.
+pub fn at_most(span: Duration) -> Duration {
+    // A little more than the part, so that one shortened and one lengthened are not too short.
+    span.saturating_add(span / (SPEEDS_DIFFER_BY - 1))
+}
+
 /// Saturates at the last representable time, 584 years after the origin.
 impl Add<Duration> for Time {
     type Output = Self;

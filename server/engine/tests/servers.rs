@@ -76,7 +76,7 @@ fn asking(server: &str, sequence: u64, clients: u32, height: u32) -> GetServerCa
             resource: resource(),
             demand: Arc::new(ServerDemand::new(vec![band])),
             has: None,
-            outstanding: Some(Amount::ZERO),
+            outstanding: Some(Has::untimed(Amount::ZERO)),
             learning: false,
         }],
     }
@@ -213,11 +213,8 @@ fn a_shrink_an_acknowledgement_and_a_growth_travel_without_being_asked_for() {
     let acknowledging = |name: &str, sequence, clients, has: f64| {
         let mut request = asking(name, sequence, clients, 1);
         let has = Amount::new(has).unwrap();
-        request.asks[0].has = Some(Has {
-            capacity: has,
-            expires_in: None,
-        });
-        request.asks[0].outstanding = Some(has);
+        request.asks[0].has = Some(Has::untimed(has));
+        request.asks[0].outstanding = Some(Has::untimed(has));
         request
     };
     assert_eq!(
@@ -303,7 +300,10 @@ fn what_nobody_holds_any_more_is_given_back_to_the_parent() {
         (request.asks[0].has, request.asks[0].demand.bands().len()),
         (None, 0)
     );
-    assert_eq!(request.asks[0].outstanding, Some(Amount::ZERO));
+    assert_eq!(
+        request.asks[0].outstanding,
+        Some(Has::untimed(Amount::ZERO))
+    );
     assert_eq!(
         root.resource_snapshot(&resource(), later).unwrap().reserved,
         0.0
@@ -342,7 +342,10 @@ fn what_was_out_before_a_restart_and_is_more_than_there_is_now_runs_down_and_goe
     let request = eu.poll_upstream_request(1, Time::from_secs(1)).unwrap();
     let asked = &request.asks[0];
     assert!(asked.learning && asked.has.is_none());
-    assert_eq!(asked.outstanding, Amount::new(40.0).ok());
+    let outstanding = asked.outstanding.unwrap();
+    assert_eq!(outstanding.capacity.get(), 40.0);
+    let lasts = outstanding.expires_in.unwrap();
+    assert!(lasts >= Duration::from_secs(39) && lasts < Duration::from_millis(39_100));
     let algorithm = Algorithm {
         kind: AlgorithmKind::FairShare,
         ..Algorithm::default()
@@ -371,6 +374,36 @@ fn what_was_out_before_a_restart_and_is_more_than_there_is_now_runs_down_and_goe
     eu.handle_upstream_reply(&answer(request.sequence, 10.0), Time::from_secs(21));
     assert_eq!(ask(&mut eu, "a", 30.0, None, 22), Some(0.0));
     assert_eq!(ask(&mut eu, "b", 10.0, b, 22), Some(10.0));
+}
+
+#[test]
+fn what_a_child_says_is_out_is_not_told_on_when_it_is_over() {
+    let outstanding = |eu: &mut Node, millis| {
+        let now = Time::ZERO + Duration::from_millis(millis);
+        eu.handle_timeout(now);
+        let request = eu.poll_upstream_request(millis, now).unwrap();
+        request.asks[0].outstanding.unwrap()
+    };
+    // Neither has a lease: nothing but its word tells how long the child's clients have theirs.
+    let mut eu = node("eu", None);
+    let mut request = asking("leaf", 1, 4, 1);
+    request.asks[0].learning = true;
+    request.asks[0].outstanding = Some(Has {
+        capacity: Amount::new(30.0).unwrap(),
+        expires_in: Some(Duration::from_millis(500)),
+    });
+    let answer = eu.handle_get_server_capacity(&request, Via::Stream, Time::ZERO);
+    let Ok(Outcome::Served(reply)) = answer else {
+        panic!("it is the master");
+    };
+    assert_eq!(reply.refused[0].reason, RefusalReason::NotReady);
+    let told = outstanding(&mut eu, 100);
+    assert_eq!(told.capacity.get(), 30.0);
+    assert!(told.expires_in.unwrap() <= Duration::from_millis(401));
+    // The request was lost, and is made again.
+    eu.handle_upstream_lost(Time::ZERO + Duration::from_millis(600));
+    let over = Has::untimed(Amount::ZERO);
+    assert_eq!(outstanding(&mut eu, 1_600), over);
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn child_asking(sequence: u64) -> GetServerCapacity {
                 curve: DemandCurve::of_equals(wants, 1.0),
             }])),
             has: None,
-            outstanding: Some(Amount::ZERO),
+            outstanding: Some(Has::untimed(Amount::ZERO)),
             learning: false,
         }],
     }

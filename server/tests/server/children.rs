@@ -99,6 +99,7 @@ fn wants(resource: &str, wants: f64, clients: i64) -> ServerCapacityResourceRequ
             demand: vec![wants],
         }],
         outstanding: Some(0.0),
+        outstanding_for_ms: None,
         learning: None,
     }
 }
@@ -111,6 +112,7 @@ fn has(capacity: f64, of: ServerCapacityResourceRequest) -> ServerCapacityResour
             ..Lease::default()
         }),
         outstanding: Some(capacity),
+        outstanding_for_ms: None,
         ..of
     }
 }
@@ -126,6 +128,7 @@ fn old(of: ServerCapacityResourceRequest) -> ServerCapacityResourceRequest {
         wants: wants.collect(),
         has: None,
         outstanding: None,
+        outstanding_for_ms: None,
         learning: None,
         resource_id: of.resource_id,
     }

@@ -11,7 +11,7 @@ use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{GetServerCapacity, ServerAsk, Via};
-use doorward_engine::request::{Ask, GetCapacity, RefusalReason};
+use doorward_engine::request::{Ask, GetCapacity, Has, RefusalReason};
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 use doorward_server::clock::{self, Clock};
@@ -70,7 +70,7 @@ pub(crate) fn request(child: &str, resource: &str, word: Word) -> GetServerCapac
             resource: ResourceId::new(resource).unwrap(),
             demand: Arc::new(demand),
             has: None,
-            outstanding: word.outstanding.map(amount),
+            outstanding: word.outstanding.map(|has| Has::untimed(amount(has))),
             learning: word.learning,
         }],
     }

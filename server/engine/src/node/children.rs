@@ -13,7 +13,7 @@ use crate::node::{Entry, Node};
 use crate::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
 };
-use crate::request::{Has, Refusal, RefusalReason};
+use crate::request::{Refusal, RefusalReason};
 use crate::resource::Resource;
 use crate::resource::ask::{HolderAsk, ServerReport};
 use crate::snapshot::LeaseSnapshot;
@@ -227,24 +227,20 @@ impl Node {
         let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
             return Err(RefusalReason::UnknownResource);
         };
-        let has = ask.has.map(|has| has.capacity);
-        let word = [has, ask.outstanding].into_iter().flatten().max();
         let holder = HolderId::server(request.server.clone());
         let holder_ask = HolderAsk {
             holder: &holder,
             sequence: request.sequence,
             demand: Demand::Server(ask.demand.clone()),
-            has: word.map(|capacity| Has {
-                capacity,
-                expires_in: ask.has.and_then(|has| has.expires_in),
-            }),
+            has: ask.has,
+            outstanding: ask.outstanding,
             report: Some(ServerReport {
                 epoch: request.epoch,
                 height: request.height,
                 learning: ask.learning,
                 streams: via == Via::Stream,
-                has,
-                outstanding: ask.outstanding,
+                has: ask.has.map(|has| has.capacity),
+                outstanding: ask.outstanding.map(|out| out.capacity),
                 asked_at: now,
             }),
             floor: match via {

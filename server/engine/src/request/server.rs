@@ -36,7 +36,7 @@ pub struct ServerAsk {
     /// The lease it has itself. Absent: none.
     pub has: Option<Has>,
     /// The most its holders may be using. Absent: it is of the old kind and does not say.
-    pub outstanding: Option<Amount>,
+    pub outstanding: Option<Has>,
     /// It does not know yet what its predecessor gave to others.
     pub learning: bool,
 }

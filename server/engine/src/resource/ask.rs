@@ -19,8 +19,10 @@ pub struct HolderAsk<'a> {
     pub sequence: Option<u64>,
     /// What it asks for.
     pub demand: Demand,
-    /// The most it may be using now, as far as it knows.
+    /// What it has by a lease, or may be using still.
     pub has: Option<Has>,
+    /// What its own holders may be using, if it is a child server that says so.
+    pub outstanding: Option<Has>,
     /// What it says of itself, if it is a child server.
     pub report: Option<ServerReport>,
     /// Asks faster than this get the current lease again.
@@ -28,9 +30,15 @@ pub struct HolderAsk<'a> {
 }
 
 impl HolderAsk<'_> {
+    /// What it says of what it may be using. The larger counts, each for as long as it lasts.
+    pub fn words(&self) -> impl Iterator<Item = Has> {
+        self.has.into_iter().chain(self.outstanding)
+    }
+
     /// The most it may be using now, as far as it knows.
     pub fn word(&self) -> Amount {
-        self.has.map_or(Amount::ZERO, |has| has.capacity)
+        let most = self.words().map(|has| has.capacity).max();
+        most.unwrap_or(Amount::ZERO)
     }
 
     /// The epoch of the mastership by which it asks, if it is a child server that says so.

@@ -347,19 +347,17 @@ impl Resource {
             expires_at: self.expiry_from(now),
         };
         let mut leases = Leases::new(lease);
-        if let (Some(has), true) = (ask.has, self.learning_remaining(now).is_some()) {
+        if self.learning_remaining(now).is_some() {
             // It wants less than it has: until it says that it has shrunk, what it has counts. At
             // the root it cannot have more than there is; below it, more may be out than we have
             // by now, and our parent still reserves it.
-            let most = if self.upstream.is_some() {
-                has.capacity
-            } else {
-                grant.room
-            };
-            leases = Leases::new(Lease {
-                capacity: has.capacity.min(most),
-                expires_at: now + self.word_lasts(has.expires_in),
-            });
+            let most = self.upstream.is_none().then_some(grant.room);
+            for has in ask.words() {
+                leases.grant(Lease {
+                    capacity: most.map_or(has.capacity, |most| has.capacity.min(most)),
+                    expires_at: now + self.word_lasts(has.expires_in),
+                });
+            }
             leases.grant(lease);
         }
         let slot = self.insert(ask, leases, grant.share, now);

@@ -12,10 +12,11 @@ use crate::algorithm::Share;
 use crate::amount::Amount;
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Holding, Slot};
+use crate::request::Has;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
 use crate::template::DURATION_MAX;
-use crate::time::Time;
+use crate::time::{self, Time};
 
 /// A lease that ends sooner is over by the time its holder hears of it.
 const LEASE_MIN: Duration = Duration::from_millis(10);
@@ -71,8 +72,8 @@ impl Resource {
         others.subtract(held);
         let room = others.left_of(self.supply.capacity);
         let unheard = news || !upstream.has_heard_all();
-        let lasts = ask.has.and_then(|has| has.expires_in);
-        let has_time = lasts.is_none_or(|lasts| lasts > WORD_MIN);
+        let lasts_on = |has: Has| has.expires_in.is_none_or(|lasts| lasts > WORD_MIN);
+        let has_time = ask.words().any(lasts_on);
         let far_off = room.get() < ask.word().get() * NEARLY;
         ask.word() > room && (unheard || has_time && far_off)
     }
@@ -90,17 +91,16 @@ impl Resource {
         let slot = match slot {
             Some(slot) => {
                 self.change_demand(slot, ask);
-                let word = ask.has.filter(|_| self.is_learning());
-                let lasts = self.word_lasts(word.and_then(|has| has.expires_in));
+                let words: Vec<_> = self.words_learned(ask, now).collect();
                 self.table.change_leases(slot, |leases| {
                     if ask.acknowledges() {
                         leases.acknowledge(ask.word());
                     }
-                    if let Some(has) = word.filter(|has| has.capacity > leases.reserved()) {
-                        leases.grant(Lease {
-                            capacity: has.capacity,
-                            expires_at: now + lasts,
-                        });
+                    let known = leases.reserved();
+                    for lease in words {
+                        if lease.capacity > known {
+                            leases.grant(lease);
+                        }
                     }
                     leases.grant(nothing);
                 });
@@ -108,13 +108,10 @@ impl Resource {
             }
             None => {
                 let mut leases = Leases::new(nothing);
-                if let (Some(has), true) = (ask.has, self.is_learning()) {
-                    leases = Leases::new(Lease {
-                        capacity: has.capacity,
-                        expires_at: now + self.word_lasts(has.expires_in),
-                    });
-                    leases.grant(nothing);
+                for lease in self.words_learned(ask, now) {
+                    leases.grant(lease);
                 }
+                leases.grant(nothing);
                 self.insert_claims(&ask.demand);
                 self.insert(ask, leases, Share::WAITING_FOR_PARENT, now)
             }
@@ -134,10 +131,20 @@ impl Resource {
         });
     }
 
+    /// What a holder may be using by its own word, as leases; nothing if there is nothing to learn.
+    fn words_learned(&self, ask: &HolderAsk<'_>, now: Time) -> impl Iterator<Item = Lease> {
+        let words = ask.words().filter(|_| self.is_learning());
+        words.map(move |has| Lease {
+            capacity: has.capacity,
+            expires_at: now + self.word_lasts(has.expires_in),
+        })
+    }
+
     /// How long a lease by the holder's own word counts.
     pub(super) fn word_lasts(&self, expires_in: Option<Duration>) -> Duration {
         // A lease that is over, but for work that goes on: nobody knows for how long.
         let expires_in = expires_in.filter(|lasts| !lasts.is_zero());
+        let expires_in = expires_in.map(time::at_most);
         let length = self.algorithm.lease_length;
         match &self.upstream {
             // How long leases are is not known yet.

@@ -22,7 +22,7 @@ use crate::resource::Resource;
 use crate::resource::ask::Answer;
 use crate::snapshot::UpstreamSnapshot;
 use crate::supply::{Supply, Told};
-use crate::time::Time;
+use crate::time::{self, Time};
 
 /// How soon what changed goes up to the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,7 +196,7 @@ impl Resource {
                 capacity: self.supply.capacity,
                 expires_in: Some(end.since(now)),
             }),
-            outstanding: Some(self.table.reserved().rounded_up()),
+            outstanding: Some(self.outstanding(now)),
             learning,
         };
         let asked = Asked {
@@ -240,8 +240,8 @@ impl Resource {
             }
             _ => {}
         }
-        // The granter counts from when it answered, which was later.
-        let expires_at = asked.sent_at + lease.expires_in;
+        // The granter counts from when it answered, which was later, and by a clock of its own.
+        let expires_at = asked.sent_at + time::at_least(lease.expires_in);
         if expires_at <= now {
             return Err(format!(
                 "the lease is over already: it lasts {:?}, and {:?} ago it was asked for",
@@ -404,6 +404,19 @@ impl Resource {
     /// The most that may be handed out or in use by this server's own lease.
     fn holding(&self) -> Amount {
         self.supply.capacity.max(self.table.reserved().rounded_up())
+    }
+
+    /// What holders may be using, and for how long. Without the latter, a parent that has no lease
+    /// itself would have to count it for as long as leases can last, and would go on telling its
+    /// own parent of it when it is long over.
+    fn outstanding(&self, now: Time) -> Has {
+        match self.table.in_use_until(now) {
+            Some(until) => Has {
+                capacity: self.table.reserved().rounded_up(),
+                expires_in: Some(until.since(now)),
+            },
+            None => Has::untimed(Amount::ZERO),
+        }
     }
 
     /// Whether this server may not know all that is out: it is in learning mode, or does not know

@@ -13,7 +13,7 @@ use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease,
 };
-use doorward_engine::request::{Refusal, RefusalReason};
+use doorward_engine::request::{Has, Refusal, RefusalReason};
 use doorward_engine::supply::Told;
 use doorward_engine::template::{
     Algorithm, AlgorithmKind, DURATION_MAX, SafeCapacity, Shrink, TemplateSpec, Templates,
@@ -83,6 +83,10 @@ fn server_ask(
     let has = has.transpose().map_err(said)?;
     let outstanding = asked.outstanding.map(Amount::new).transpose();
     let outstanding = outstanding.map_err(|error| said(format!("outstanding {error}")))?;
+    let outstanding = outstanding.map(|capacity| Has {
+        capacity,
+        expires_in: asked.outstanding_for_ms.map(Duration::from_millis),
+    });
     if asked.wants.len() > BANDS_MAX {
         return Err(said(format!(
             "wants has {} priorities; at most {BANDS_MAX}",
@@ -305,12 +309,25 @@ fn server_ask_message(ask: &ServerAsk, wall: Duration) -> wire::ServerCapacityRe
         resource_id: ask.resource.to_string(),
         has: ask.has.map(|has| {
             let lasts = has.expires_in.unwrap_or_default();
-            lease_message(has.capacity, lasts, Duration::ZERO, wall)
+            wire::Lease {
+                expires_in_ms: Some(millis_up(lasts)),
+                ..lease_message(has.capacity, lasts, Duration::ZERO, wall)
+            }
         }),
         wants: ask.demand.bands().iter().map(band).collect(),
-        outstanding: ask.outstanding.map(Amount::get),
+        outstanding: ask.outstanding.map(|has| has.capacity.get()),
+        outstanding_for_ms: ask
+            .outstanding
+            .and_then(|has| has.expires_in)
+            .map(millis_up),
         learning: ask.learning.then_some(true),
     }
+}
+
+/// For what a server says it has: what may be used for a moment may be used, and 0 says that it is
+/// over.
+fn millis_up(span: Duration) -> u64 {
+    millis(span.saturating_add(Duration::from_nanos(999_999)))
 }
 
 /// What a parent's answer says, and what of it makes no sense.

@@ -34,7 +34,10 @@ fn request() -> GetServerCapacity {
                 capacity: amount(40.0),
                 expires_in: Some(Duration::from_millis(1234)),
             }),
-            outstanding: Some(amount(50.0)),
+            outstanding: Some(Has {
+                capacity: amount(50.0),
+                expires_in: Some(Duration::from_millis(777)),
+            }),
             learning: true,
         }],
     }
