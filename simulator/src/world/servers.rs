@@ -416,6 +416,7 @@ impl World<'_> {
             return;
         };
         server.frozen_until = None;
+        let masterships = server.node.masterships();
         if is_master {
             // Nobody else was elected: its mastership is confirmed. If that comes too late by its
             // own clock, it begins anew.
@@ -424,7 +425,13 @@ impl World<'_> {
                 .node
                 .handle_mastership(Mastership::Master { epoch }, local);
         }
+        let begins_anew = is_master && server.node.masterships() != masterships;
         let inbox = std::mem::take(&mut server.inbox);
+        if id.place == 0 && begins_anew {
+            for watched in &mut self.watched {
+                watched.note_learning(now);
+            }
+        }
         for message in inbox {
             self.arrive(message);
         }
