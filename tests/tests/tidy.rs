@@ -131,6 +131,7 @@ fn the_map_names_every_file_of_the_engine_and_the_shells() {
         "server/src",
         "server/etcd/src",
         "client/src",
+        "simulator/src",
     ] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
