@@ -141,10 +141,6 @@ impl Events {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the remainder is smaller than a list can be long"
-)]
 const fn place_in_span(tick: u64) -> usize {
     (tick & ((1 << SPAN_BITS) - 1)) as usize
 }
