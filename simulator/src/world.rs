@@ -54,7 +54,7 @@ struct Client {
     resource: u32,
     account: u32,
     /// None: it is not running.
-    state: Option<Box<ClientState>>,
+    state: Option<ClientState>,
     /// The server it is connected to, by its term.
     connected: Option<u64>,
     player: Player,

@@ -64,7 +64,7 @@ impl World<'_> {
         client.starts += 1;
         let resource = group.resource.as_str();
         state.open(resource, group.priority, group.mode, client.wants(), local);
-        client.state = Some(Box::new(state));
+        client.state = Some(state);
         client.connected = None;
         self.tell_wants(number);
         self.step_client(number);
