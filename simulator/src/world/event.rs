@@ -159,7 +159,7 @@ mod tests {
         let mut events = Events::default();
         let mut left = Vec::new();
         let mut now = Time::ZERO;
-        for round in 0..20_000_u32 {
+        for round in 0..5_000_u32 {
             let number = u64::from(round);
             // At once, soon, and much later; some at one and the same time.
             let ahead = match round % 4 {
