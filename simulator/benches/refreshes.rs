@@ -1,5 +1,5 @@
-//! How fast simulated clients refresh: 10,000 of them in a tree of three levels, every 8 s, for
-//! three simulated minutes. Throughput is refreshes that are answered, by second of real time.
+//! How fast simulated clients refresh: three simulated minutes of the scenario `hour` of the library,
+//! with all its checkers. Throughput is refreshes that are answered, by second of real time.
 
 #![allow(clippy::unwrap_used, reason = "a bench may panic")]
 
@@ -7,27 +7,8 @@ use std::time::Duration;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use doorward_simulator::scenario::Scenario;
-use doorward_simulator::scenario::read::Files;
+use doorward_simulator::library::Entry;
 use doorward_simulator::world::World;
-
-const SCENARIO: &str = "\
-duration: 3m
-templates:
-  resources:
-  - identifier_glob: shared
-    capacity: 100000
-    algorithm:
-      kind: FAIR_SHARE
-      lease_length: 60s
-      refresh_interval: 8s
-tree:
-  root:
-    children:
-      region: {count: 3, children: {leaf: {count: 3}}}
-clients:
-- {count: 10000, wants: {walk: {start: 12}}}
-";
 
 fn main() {
     divan::main();
@@ -35,9 +16,8 @@ fn main() {
 
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn refreshes(bencher: Bencher<'_, '_>) {
-    let files = Files::BuiltIn(&[]);
-    let mut scenario = Scenario::parse(SCENARIO, "refreshes.yaml", &files).unwrap();
-    scenario.sample_every = Duration::from_secs(60);
+    let mut scenario = Entry::find("hour").unwrap().read().unwrap();
+    scenario.duration = Duration::from_secs(180);
     let refreshes = World::new(&scenario).run(|_| {}).work.refreshes;
     bencher
         .counter(ItemsCount::new(refreshes))

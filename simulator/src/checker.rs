@@ -2,8 +2,11 @@
 //!
 //! A [`Watched`] resource keeps the books of its clients: what each wants, may use by a valid lease,
 //! and may use besides. Every change is looked at when it happens, so no instant is missed between
-//! samples. What ideal allocation would be is computed by [`ideal()`], which shares nothing with the
-//! engine.
+//! samples. What the allocation would be ideally is computed by [`Ideal`], which shares nothing with
+//! the engine.
+//!
+//! There may be a million clients and thousands of changes a second, so a change costs the same
+//! however many there are; only samples, and the looks for rest after a shift, go over all of them.
 
 mod convergence;
 pub mod ideal;
@@ -18,7 +21,7 @@ use doorward_engine::template::{Algorithm, AlgorithmKind, Template};
 use doorward_engine::time::Time;
 
 use crate::checker::convergence::Convergence;
-use crate::checker::ideal::{Wish, ideal};
+use crate::checker::ideal::{Ideal, Wish};
 use crate::recording::Sample;
 
 pub use judge::judge;
@@ -29,13 +32,18 @@ const ROUNDING: f64 = 1e-9;
 /// A turn of a grant by less than this is no oscillation, as a part of the grant.
 const TURN: f64 = 0.01;
 
-/// The books of one client.
+/// What a client wants and may use by a lease. Apart from the rest of its books, since this is what
+/// is gone over for all clients.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    wish: Wish,
+    lease: Amount,
+}
+
+/// The other books of a client.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    wants: f64,
-    lease: Amount,
     fallback: f64,
-    priority: i64,
     /// Since when it has nothing though it wants something.
     hungry_since: Option<Time>,
     /// The last extreme of its grant, and whether it rises from there.
@@ -56,7 +64,9 @@ pub struct Watched {
     /// What an overshoot may be by the template: `shrink: immediate`, NO_ALGORITHM and STATIC promise
     /// no total.
     promises: bool,
+    standings: Vec<Standing>,
     accounts: Vec<Account>,
+    wishes: ExactSum,
     leases: ExactSum,
     holders: usize,
     peak: f64,
@@ -94,7 +104,9 @@ impl Watched {
             capacity: template.capacity.get(),
             lowered_from: None,
             promises: true,
+            standings: Vec::new(),
             accounts: Vec::new(),
+            wishes: ExactSum::ZERO,
             leases: ExactSum::ZERO,
             holders: 0,
             peak: 0.0,
@@ -124,10 +136,14 @@ impl Watched {
 
     /// Another client. Returns its number here.
     pub(crate) fn join(&mut self, priority: i64) -> usize {
-        self.accounts.push(Account {
-            priority,
-            ..Account::default()
+        self.standings.push(Standing {
+            wish: Wish {
+                wants: 0.0,
+                priority,
+            },
+            lease: Amount::ZERO,
         });
+        self.accounts.push(Account::default());
         self.accounts.len() - 1
     }
 
@@ -175,15 +191,20 @@ impl Watched {
 
     /// A client wants something else now.
     pub(crate) fn note_wants(&mut self, client: usize, wants: f64, now: Time) {
-        let Some(account) = self.accounts.get_mut(client) else {
+        let (Some(standing), Some(account)) = (
+            self.standings.get_mut(client),
+            self.accounts.get_mut(client),
+        ) else {
             return;
         };
-        let change = (wants - account.wants).abs();
+        let before = standing.wish.wants;
+        let change = (wants - before).abs();
         if change == 0.0 {
             return;
         }
-        account.wants = wants;
-        account.note_hunger(now);
+        standing.wish.wants = wants;
+        self.wishes.replace(amount(before), amount(wants));
+        account.note_hunger(standing, now);
         self.convergence.note_change(change, self.capacity, now);
         self.note_unrest(now);
     }
@@ -196,20 +217,23 @@ impl Watched {
 
     /// What a client may use, by a valid lease and besides.
     pub(crate) fn note_usable(&mut self, client: usize, lease: f64, fallback: f64, now: Time) {
-        let Some(account) = self.accounts.get_mut(client) else {
+        let (Some(standing), Some(account)) = (
+            self.standings.get_mut(client),
+            self.accounts.get_mut(client),
+        ) else {
             return;
         };
         account.fallback = fallback;
-        let lease = Amount::new(lease).unwrap_or(Amount::ZERO);
-        let before = account.lease;
+        let lease = amount(lease);
+        let before = standing.lease;
         if lease == before {
-            account.note_hunger(now);
+            account.note_hunger(standing, now);
             return;
         }
-        account.lease = lease;
-        let fed = account.note_hunger(now);
+        standing.lease = lease;
+        let fed = account.note_hunger(standing, now);
         let is_quiet = now >= self.quiet_since && now >= self.settled_after;
-        if account.note_turn() && is_quiet {
+        if account.note_turn(lease) && is_quiet {
             self.turns += 1;
         }
         self.leases.replace(before, lease);
@@ -257,48 +281,49 @@ impl Watched {
         }
     }
 
-    /// What everybody would have, and half the sum of the distances from that.
-    fn compare(&self) -> (Vec<f64>, f64) {
-        let wishes: Vec<Wish> = self
-            .accounts
-            .iter()
-            .map(|account| Wish {
-                wants: account.wants,
-                priority: account.priority,
-            })
-            .collect();
-        let ideal = ideal(&self.algorithm, self.capacity, &wishes);
-        let off: f64 = self
-            .accounts
-            .iter()
-            .zip(&ideal)
-            .map(|(account, ideal)| (account.lease.get() - ideal).abs())
-            .sum();
-        (ideal, off / 2.0)
+    fn ideal(&self) -> Ideal {
+        let wishes = self.standings.iter().map(|standing| standing.wish);
+        Ideal::of(&self.algorithm, self.capacity, wishes)
+    }
+
+    /// Half the sum of the distances of all clients from the ideal.
+    fn distance(&self, ideal: &Ideal) -> f64 {
+        let off = |standing: &Standing| (standing.lease.get() - ideal.share(standing.wish)).abs();
+        self.standings.iter().map(off).sum::<f64>() / 2.0
+    }
+
+    /// What that distance is at least: what is granted too much or too little in all is so for
+    /// somebody.
+    fn distance_min(&self) -> f64 {
+        if !self.promises {
+            return 0.0;
+        }
+        let ideally = self.wishes.rounded_down().min(self.capacity);
+        (self.leases.rounded_down() - ideally).abs() / 2.0 * (1.0 - ROUNDING)
     }
 
     /// Everything at this moment, but for the nodes; and what everybody would have ideally.
-    pub(crate) fn sample(&mut self, now: Time) -> (Sample, Vec<f64>) {
+    pub(crate) fn sample(&mut self, now: Time) -> (Sample, Ideal) {
         self.look(now);
-        let (ideal, unfair) = self.compare();
-        for (account, ideal) in self.accounts.iter_mut().zip(&ideal) {
-            // There is nothing for it: those with a higher priority take all.
-            if *ideal <= 0.0 {
+        let ideal = self.ideal();
+        let unfair = self.distance(&ideal);
+        let demand = self.wishes.rounded_down();
+        let (mut used, mut fallback, mut ideally) = (0.0, 0.0, 0.0);
+        for (standing, account) in self.standings.iter().zip(&mut self.accounts) {
+            let share = ideal.share(standing.wish);
+            if share <= 0.0 {
+                // There is nothing for it: those with a higher priority take all.
                 account.hungry_since = None;
             }
+            ideally += share;
+            used += standing.wish.wants.min(standing.lease.get());
+            fallback += account.fallback;
         }
-        let accounts = self.accounts.iter();
-        let demand: f64 = accounts.clone().map(|account| account.wants).sum();
-        let used = accounts
-            .clone()
-            .map(|account| account.wants.min(account.lease.get()));
-        let used: f64 = used.sum();
-        let fallback: f64 = accounts.map(|account| account.fallback).sum();
         let granted = self.leases.rounded_down();
         let usable = if self.promises {
             demand.min(self.capacity)
         } else {
-            ideal.iter().sum()
+            ideally
         };
         if now >= self.settled_after && usable > 0.0 {
             self.sums.samples += 1;
@@ -329,9 +354,12 @@ impl Watched {
     }
 
     /// What a client wants, may use by a lease, and may use besides.
-    pub(crate) fn of_client(&self, client: usize) -> (f64, f64, f64) {
+    pub(crate) fn of_client(&self, client: usize) -> (Wish, f64, f64) {
         let account = self.accounts.get(client).copied().unwrap_or_default();
-        (account.wants, account.lease.get(), account.fallback)
+        let standing = self.standings.get(client);
+        let wish = standing.map_or(Wish::NONE, |standing| standing.wish);
+        let lease = standing.map_or(0.0, |standing| standing.lease.get());
+        (wish, lease, account.fallback)
     }
 
     /// Whether somebody waits to see all at rest again after a shift of demand.
@@ -344,11 +372,14 @@ impl Watched {
         if !self.convergence.is_pending() {
             return;
         }
-        let demand: f64 = self.accounts.iter().map(|account| account.wants).sum();
-        let (_, unfair) = self.compare();
+        let usable = self.wishes.rounded_down().min(self.capacity);
+        // While too little is out, as in learning mode, there is no need to look at everybody.
+        if !self.convergence.is_rest(self.distance_min(), usable) {
+            return;
+        }
+        let unfair = self.distance(&self.ideal());
         let counts = now >= self.settled_after;
-        self.convergence
-            .settle(unfair, demand.min(self.capacity), counts, now);
+        self.convergence.settle(unfair, usable, counts, now);
     }
 
     /// What all below a node use, and the most that may be in use there by its parent's books.
@@ -383,8 +414,8 @@ impl Watched {
 
 impl Account {
     /// Returns since when it was hungry, if it is not any more.
-    fn note_hunger(&mut self, now: Time) -> Option<Time> {
-        let is_hungry = self.wants > 0.0 && self.lease.is_zero();
+    fn note_hunger(&mut self, standing: &Standing, now: Time) -> Option<Time> {
+        let is_hungry = standing.wish.wants > 0.0 && standing.lease.is_zero();
         if is_hungry {
             self.hungry_since.get_or_insert(now);
             None
@@ -394,8 +425,8 @@ impl Account {
     }
 
     /// Whether its grant has turned.
-    fn note_turn(&mut self) -> bool {
-        let now = self.lease.get();
+    fn note_turn(&mut self, lease: Amount) -> bool {
+        let now = lease.get();
         let goes_on = if self.rises {
             now >= self.extreme
         } else {
@@ -412,4 +443,9 @@ impl Account {
         }
         turns
     }
+}
+
+/// What is no amount is nothing.
+fn amount(amount: f64) -> Amount {
+    Amount::new(amount).unwrap_or(Amount::ZERO)
 }

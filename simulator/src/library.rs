@@ -32,6 +32,8 @@ pub const LIBRARY: &[Entry] = entries![
     "flash-crowd",
     "bad-network",
     "llm-day",
+    "hour",
+    "million",
     "doorman-1",
     "doorman-2",
     "doorman-3",

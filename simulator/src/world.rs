@@ -54,7 +54,7 @@ struct Client {
     resource: u32,
     account: u32,
     /// None: it is not running.
-    state: Option<Box<ClientState>>,
+    state: Option<ClientState>,
     /// The server it is connected to, by its term.
     connected: Option<u64>,
     player: Player,
@@ -68,7 +68,6 @@ struct Client {
     fixed: Option<f64>,
     name: HolderName,
     clock: LocalClock,
-    wake_at: Option<Time>,
     /// Runs of the process: what was sent by an earlier one is not for this.
     starts: u32,
 }
@@ -90,6 +89,8 @@ pub struct World<'a> {
     mail: Mail,
     places: Vec<Place>,
     clients: Vec<Client>,
+    /// By client: when it is woken. Apart from the rest, for many events turn out to be stale.
+    wakes: Vec<Option<Time>>,
     watched: Vec<Watched>,
     templates: Templates,
     endings: Vec<Option<Ending>>,
@@ -124,6 +125,7 @@ impl<'a> World<'a> {
             mail: Mail::default(),
             places: Vec::with_capacity(scenario.nodes.len()),
             clients: Vec::new(),
+            wakes: Vec::new(),
             watched: Vec::new(),
             templates: scenario.templates.clone(),
             endings: Vec::new(),
@@ -257,9 +259,9 @@ impl<'a> World<'a> {
                     fixed: None,
                     name,
                     clock: LocalClock::TRUE,
-                    wake_at: None,
                     starts: 0,
                 });
+                self.wakes.push(None);
                 let part = index as f64 / group.count.max(1) as f64;
                 let starts = Time::ZERO + group.start_within.mul_f64(part);
                 self.events.put(starts, What::Start(client));

@@ -53,9 +53,14 @@ impl Convergence {
         }
     }
 
+    /// Whether all is at rest at that distance from the ideal.
+    pub(super) fn is_rest(&self, unfair: f64, usable: f64) -> bool {
+        unfair <= (REST + self.usual.min(0.05)) * usable
+    }
+
     pub(super) fn settle(&mut self, unfair: f64, usable: f64, counts: bool, now: Time) {
         let Some(since) = self.pending else { return };
-        if unfair > (REST + self.usual.min(0.05)) * usable {
+        if !self.is_rest(unfair, usable) {
             return;
         }
         self.pending = None;

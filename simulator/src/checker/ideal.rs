@@ -1,7 +1,10 @@
 //! The ideal: what everybody would have if one allocator knew every wish the moment it changes.
 //!
 //! Written from the definitions in `docs/algorithms.md` and from nothing else: it shares no line with
-//! the engine, scans all clients, and takes its time.
+//! the engine, keeps nothing from one time to the next, and goes over all clients, several times. It
+//! sorts and copies nothing, since there may be a million of them.
+
+use std::collections::BTreeMap;
 
 use doorward_engine::template::{Algorithm, AlgorithmKind};
 
@@ -14,88 +17,189 @@ pub struct Wish {
     pub priority: i64,
 }
 
-/// What everybody would have, in the order of the wishes.
-pub fn ideal(algorithm: &Algorithm, capacity: f64, wishes: &[Wish]) -> Vec<f64> {
-    let total: f64 = wishes.iter().map(|wish| wish.wants).sum();
-    let all = || wishes.iter().map(|wish| wish.wants).collect();
-    match algorithm.kind {
-        AlgorithmKind::NoAlgorithm => all(),
-        AlgorithmKind::Static => wishes.iter().map(|wish| wish.wants.min(capacity)).collect(),
-        _ if total <= capacity => all(),
-        AlgorithmKind::FairShare => {
-            let level = level(capacity, wishes.iter().map(|wish| wish.wants).collect());
-            wishes.iter().map(|wish| wish.wants.min(level)).collect()
+impl Wish {
+    /// For nothing.
+    pub const NONE: Self = Self {
+        wants: 0.0,
+        priority: 0,
+    };
+}
+
+/// What everybody would have: a rule that says so of each wish among those it was made of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ideal {
+    /// What it wants.
+    All,
+    /// What it wants, up to a level.
+    Level(f64),
+    /// What it wants up to the equal share, and this part of what it wants beyond.
+    Proportional {
+        /// The capacity, divided by the number of clients.
+        equal: f64,
+        /// Of what is wanted beyond that.
+        part: f64,
+    },
+    /// What it wants, up to the level of its priority.
+    Bands(BTreeMap<i64, f64>),
+}
+
+impl Ideal {
+    /// What all these would have.
+    pub fn of<W>(algorithm: &Algorithm, capacity: f64, wishes: W) -> Self
+    where
+        W: Iterator<Item = Wish> + Clone,
+    {
+        let wants = wishes.clone().map(|wish| wish.wants);
+        match algorithm.kind {
+            AlgorithmKind::NoAlgorithm => Self::All,
+            AlgorithmKind::Static => Self::Level(capacity),
+            _ if wants.clone().sum::<f64>() <= capacity => Self::All,
+            AlgorithmKind::FairShare => Self::Level(level(capacity, wants)),
+            AlgorithmKind::ProportionalShare => proportional(capacity, wants),
+            AlgorithmKind::PriorityBands => bands(algorithm, capacity, wishes),
         }
-        AlgorithmKind::ProportionalShare => proportional(capacity, wishes),
-        AlgorithmKind::PriorityBands => bands(algorithm, capacity, wishes),
+    }
+
+    /// What one of them would have.
+    pub fn share(&self, wish: Wish) -> f64 {
+        let wants = wish.wants;
+        match self {
+            Self::All => wants,
+            Self::Level(level) => wants.min(*level),
+            Self::Proportional { equal, part } => {
+                wants.min(*equal) + (wants - equal).max(0.0) * part
+            }
+            Self::Bands(levels) => wants.min(levels.get(&wish.priority).copied().unwrap_or(0.0)),
+        }
     }
 }
 
 /// The level at which everybody's smaller of wish and level is the capacity together.
-fn level(capacity: f64, mut wants: Vec<f64>) -> f64 {
-    wants.sort_by(f64::total_cmp);
-    let (mut left, mut others) = (capacity, wants.len());
-    for wants in wants {
-        #[expect(clippy::cast_precision_loss, reason = "a count of clients")]
-        let share = left / others as f64;
-        if wants >= share {
-            return share;
+///
+/// Found from below: the equal share is not too much, and whoever wants less than a level that is
+/// not too much gets what it wants, so that the others may share what is left. Every round but the
+/// last finds somebody, and usually half of those there are.
+fn level(capacity: f64, wants: impl Iterator<Item = f64> + Clone) -> f64 {
+    let (mut level, mut others) = (f64::NEG_INFINITY, usize::MAX);
+    loop {
+        let (mut met, mut above) = (0.0, 0);
+        for wants in wants.clone() {
+            if wants <= level {
+                met += wants;
+            } else {
+                above += 1;
+            }
         }
-        left -= wants;
-        others -= 1;
+        if above == 0 {
+            return f64::INFINITY;
+        }
+        if above == others {
+            return level;
+        }
+        others = above;
+        #[expect(clippy::cast_precision_loss, reason = "a count of clients")]
+        let share = (capacity - met) / above as f64;
+        // What is rounded must not take back what was given.
+        level = level.max(share);
     }
-    f64::INFINITY
 }
 
 /// Everybody has the equal share, and of what is left above that in proportion to what it wants
 /// beyond.
-fn proportional(capacity: f64, wishes: &[Wish]) -> Vec<f64> {
+fn proportional(capacity: f64, wants: impl Iterator<Item = f64> + Clone) -> Ideal {
     #[expect(clippy::cast_precision_loss, reason = "a count of clients")]
-    let equal = capacity / wishes.len() as f64;
-    let met: f64 = wishes.iter().map(|wish| wish.wants.min(equal)).sum();
-    let beyond: f64 = wishes
-        .iter()
-        .map(|wish| (wish.wants - equal).max(0.0))
-        .sum();
+    let equal = capacity / wants.clone().count() as f64;
+    let met: f64 = wants.clone().map(|wants| wants.min(equal)).sum();
+    let beyond: f64 = wants.map(|wants| (wants - equal).max(0.0)).sum();
     let part = if beyond > 0.0 {
         (capacity - met) / beyond
     } else {
         0.0
     };
-    let share = |wish: &Wish| wish.wants.min(equal) + (wish.wants - equal).max(0.0) * part;
-    wishes.iter().map(share).collect()
+    Ideal::Proportional { equal, part }
 }
 
 /// Every priority has what it is sure of; what is left goes from the highest down.
-fn bands(algorithm: &Algorithm, capacity: f64, wishes: &[Wish]) -> Vec<f64> {
-    let mut priorities: Vec<i64> = wishes.iter().map(|wish| wish.priority).collect();
-    priorities.sort_unstable();
-    priorities.dedup();
-    priorities.reverse();
-    let of = |priority: i64| wishes.iter().filter(move |wish| wish.priority == priority);
-    let wanted = |priority: i64| of(priority).map(|wish| wish.wants).sum::<f64>();
-    let sure = |priority: i64| {
+fn bands<W>(algorithm: &Algorithm, capacity: f64, wishes: W) -> Ideal
+where
+    W: Iterator<Item = Wish> + Clone,
+{
+    let mut wanted: BTreeMap<i64, f64> = BTreeMap::new();
+    for wish in wishes.clone() {
+        *wanted.entry(wish.priority).or_default() += wish.wants;
+    }
+    let sure = |priority: i64, wanted: f64| {
         let part = algorithm.min_shares.get(&priority).copied().unwrap_or(0.0);
-        wanted(priority).min(part * capacity)
+        wanted.min(part * capacity)
     };
-    let mut left = capacity - priorities.iter().map(|p| sure(*p)).sum::<f64>();
-    let mut levels = Vec::with_capacity(priorities.len());
-    for priority in priorities {
-        let more = left.clamp(0.0, wanted(priority) - sure(priority));
+    let all_sure: f64 = wanted
+        .iter()
+        .rev()
+        .map(|(p, wanted)| sure(*p, *wanted))
+        .sum();
+    let mut left = capacity - all_sure;
+    let mut levels = BTreeMap::new();
+    for (&priority, &wanted) in wanted.iter().rev() {
+        let sure = sure(priority, wanted);
+        let more = left.clamp(0.0, wanted - sure);
         left -= more;
-        let has = sure(priority) + more;
-        let wants: Vec<f64> = of(priority).map(|wish| wish.wants).collect();
-        let level = if has >= wants.iter().sum() {
+        let has = sure + more;
+        let level = if has >= wanted {
             f64::INFINITY
         } else {
-            level(has, wants)
+            let of = wishes.clone().filter(|wish| wish.priority == priority);
+            level(has, of.map(|wish| wish.wants))
         };
-        levels.push((priority, level));
+        levels.insert(priority, level);
     }
-    let level_of = |priority: i64| {
-        let found = levels.iter().find(|(known, _)| *known == priority);
-        found.map_or(0.0, |(_, level)| *level)
-    };
-    let share = |wish: &Wish| wish.wants.min(level_of(wish.priority));
-    wishes.iter().map(share).collect()
+    Ideal::Bands(levels)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// As one would find it on paper: from who wants least up.
+    fn level_on_paper(capacity: f64, wants: &[f64]) -> f64 {
+        let mut wants = wants.to_vec();
+        wants.sort_by(f64::total_cmp);
+        let (mut left, mut others) = (capacity, wants.len());
+        for wants in wants {
+            let share = left / others as f64;
+            if wants >= share {
+                return share;
+            }
+            left -= wants;
+            others -= 1;
+        }
+        f64::INFINITY
+    }
+
+    proptest! {
+        #[test]
+        fn the_level_is_what_one_finds_on_paper(
+            wants in prop::collection::vec(
+                prop_oneof![Just(0.0), Just(10.0), 0.0..100.0, (-20_i32..20).prop_map(|power| 2_f64.powi(power))],
+                1..200,
+            ),
+            part in 0.0..1.2_f64,
+        ) {
+            let capacity = wants.iter().sum::<f64>() * part;
+            let (found, expected) = (level(capacity, wants.iter().copied()), level_on_paper(capacity, &wants));
+            // At the level itself both are right: whoever wants just that has it either way.
+            let shares = |level: f64| wants.iter().map(move |wants| wants.min(level));
+            for (found, expected) in shares(found).zip(shares(expected)) {
+                prop_assert!((found - expected).abs() <= 1e-9 * expected.max(1.0), "{found} {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_and_nothing_are_no_trouble() {
+        assert_eq!(level(5.0, std::iter::empty()), f64::INFINITY);
+        assert_eq!(level(0.0, [1.0, 2.0].into_iter()), 0.0);
+        assert_eq!(level(6.0, [1.0, 9.0, 9.0].into_iter()), 2.5);
+    }
 }

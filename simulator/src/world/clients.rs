@@ -64,7 +64,7 @@ impl World<'_> {
         client.starts += 1;
         let resource = group.resource.as_str();
         state.open(resource, group.priority, group.mode, client.wants(), local);
-        client.state = Some(Box::new(state));
+        client.state = Some(state);
         client.connected = None;
         self.tell_wants(number);
         self.step_client(number);
@@ -74,7 +74,9 @@ impl World<'_> {
     pub(super) fn crash_client(&mut self, number: u32) {
         if let Some(client) = self.client(number) {
             client.state = None;
-            client.wake_at = None;
+        }
+        if let Some(wake_at) = self.wakes.get_mut(number as usize) {
+            *wake_at = None;
         }
         self.tell_wants(number);
         self.publish(number);
@@ -82,15 +84,12 @@ impl World<'_> {
 
     pub(super) fn wake_client(&mut self, number: u32) {
         let now = self.now;
-        let Some(client) = self.client(number) else {
-            return;
-        };
-        if client.wake_at != Some(now) {
-            // It was woken before, and sleeps until another time.
-            return;
+        let wake_at = self.wakes.get_mut(number as usize);
+        // If it is another time, it was woken before, and sleeps until then.
+        if let Some(wake_at) = wake_at.filter(|at| **at == Some(now)) {
+            *wake_at = None;
+            self.step_client(number);
         }
-        client.wake_at = None;
-        self.step_client(number);
     }
 
     /// The next change of a client's curve is due.
@@ -173,12 +172,10 @@ impl World<'_> {
                 }
                 Step::Wait(until) => {
                     let at = until.map(|until| client.clock.when(engine_time(until)).max(now));
-                    if let Some(at) = at
-                        && client
-                            .wake_at
-                            .is_none_or(|before| at < before || before <= now)
+                    if let (Some(at), Some(wake_at)) = (at, self.wakes.get_mut(number as usize))
+                        && wake_at.is_none_or(|before| at < before || before <= now)
                     {
-                        client.wake_at = Some(at);
+                        *wake_at = Some(at);
                         self.events.put(at, What::Client(number));
                     }
                     break;

@@ -1,9 +1,20 @@
 //! What comes next: events in order of time, and of when they were put in where times are equal.
+//!
+//! With a million clients there are millions of events that have not happened yet, and finding
+//! the next one in one large heap costs more than playing it. So only what is next is sorted: of
+//! the present *tick* (a millisecond) a small heap, of the present *span* (a second) a list for
+//! each tick, and of everything later a list for each span.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use doorward_engine::time::Time;
+
+/// A tick is 2 to the power of this, in nanoseconds.
+const TICK_BITS: u32 = 20;
+
+/// A span is 2 to the power of this, in ticks.
+const SPAN_BITS: u32 = 10;
 
 /// What is to be done at a time. Small: there is one for every client, and for every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,11 +50,38 @@ struct Entry {
     what: What,
 }
 
+impl Entry {
+    const fn tick(&self) -> u64 {
+        self.at.as_nanos() >> TICK_BITS
+    }
+}
+
 /// Events that have not happened yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Events {
-    heap: BinaryHeap<Reverse<Entry>>,
+    /// Those up to the end of the present tick.
+    now: BinaryHeap<Reverse<Entry>>,
+    tick: u64,
+    /// Those later in the present span, by their tick within it.
+    soon: Vec<Vec<Entry>>,
+    /// How many these are.
+    soon_count: usize,
+    /// Those of later spans, by their span.
+    later: BTreeMap<u64, Vec<Entry>>,
     number: u64,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self {
+            now: BinaryHeap::new(),
+            tick: 0,
+            soon: vec![Vec::new(); 1 << SPAN_BITS],
+            soon_count: 0,
+            later: BTreeMap::new(),
+            number: 0,
+        }
+    }
 }
 
 impl Events {
@@ -51,16 +89,113 @@ impl Events {
     pub(crate) fn put(&mut self, at: Time, what: What) {
         self.number += 1;
         let number = self.number;
-        self.heap.push(Reverse(Entry { at, number, what }));
+        self.file(Entry { at, number, what });
     }
 
     /// What comes next, unless it comes after `end`.
     pub(crate) fn next(&mut self, end: Time) -> Option<(Time, What)> {
-        let is_due = self.heap.peek().is_some_and(|next| next.0.at <= end);
+        while self.now.is_empty() {
+            self.advance()?;
+        }
+        let is_due = self.now.peek().is_some_and(|next| next.0.at <= end);
         if !is_due {
             return None;
         }
-        let Reverse(entry) = self.heap.pop()?;
+        let Reverse(entry) = self.now.pop()?;
         Some((entry.at, entry.what))
+    }
+
+    fn file(&mut self, entry: Entry) {
+        let tick = entry.tick();
+        if tick <= self.tick {
+            self.now.push(Reverse(entry));
+        } else if tick >> SPAN_BITS == self.tick >> SPAN_BITS {
+            if let Some(list) = self.soon.get_mut(place_in_span(tick)) {
+                list.push(entry);
+                self.soon_count += 1;
+            }
+        } else {
+            let span = tick >> SPAN_BITS;
+            self.later.entry(span).or_default().push(entry);
+        }
+    }
+
+    /// Goes on to the next tick that has events, or to the next span; None: there are none.
+    fn advance(&mut self) -> Option<()> {
+        if self.soon_count > 0 {
+            self.tick += 1;
+            // There is a list that is not empty, so this ends within the span.
+            if let Some(list) = self.soon.get_mut(place_in_span(self.tick)) {
+                self.soon_count -= list.len();
+                self.now
+                    .extend(std::mem::take(list).into_iter().map(Reverse));
+            }
+            return Some(());
+        }
+        let (span, entries) = self.later.pop_first()?;
+        self.tick = span << SPAN_BITS;
+        for entry in entries {
+            self.file(entry);
+        }
+        Some(())
+    }
+}
+
+const fn place_in_span(tick: u64) -> usize {
+    (tick & ((1 << SPAN_BITS) - 1)) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number that looks like chance, the same every time.
+    fn mixed(number: u64) -> u64 {
+        (number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 24
+    }
+
+    #[test]
+    fn events_come_in_order_of_time_and_then_as_they_were_put_in() {
+        let mut events = Events::default();
+        let mut left = Vec::new();
+        let mut now = Time::ZERO;
+        for round in 0..5_000_u32 {
+            let number = u64::from(round);
+            // At once, soon, and much later; some at one and the same time.
+            let ahead = match round % 4 {
+                0 => 0,
+                1 => mixed(number) % 5_000_000,
+                2 => (mixed(number) % 50) * 1_000_000_000,
+                _ => mixed(number) % 90_000_000_000,
+            };
+            let at = Time::from_nanos(now.as_nanos() + ahead);
+            events.put(at, What::Client(round));
+            left.push((at, round));
+            if round % 3 == 0 {
+                let first = *left.iter().min().unwrap();
+                left.retain(|other| *other != first);
+                let expected = (first.0, What::Client(first.1));
+                assert_eq!(events.next(Time::from_secs(1_000_000)), Some(expected));
+                now = first.0;
+            }
+        }
+        left.sort_unstable();
+        for (at, round) in left {
+            let expected = Some((at, What::Client(round)));
+            assert_eq!(events.next(Time::from_secs(1_000_000)), expected);
+        }
+        assert_eq!(events.next(Time::from_secs(1_000_000)), None);
+    }
+
+    #[test]
+    fn nothing_comes_after_the_end() {
+        let mut events = Events::default();
+        events.put(Time::from_secs(7), What::Heal);
+        assert_eq!(events.next(Time::from_secs(6)), None);
+        assert_eq!(
+            events.next(Time::from_secs(7)),
+            Some((Time::from_secs(7), What::Heal))
+        );
+        assert_eq!(events.next(Time::from_secs(8)), None);
     }
 }

@@ -50,8 +50,8 @@ pub(crate) struct Server {
     pub(crate) inbox: Vec<Message>,
     /// When child servers are told what has changed.
     pub(crate) push_at: Option<Time>,
-    /// Clients whose calls wait for the parent, and until when.
-    pub(crate) waiting: Vec<(Time, u32, GetCapacity)>,
+    /// Clients whose calls wait for the parent, and until when: who has waited longest is first.
+    pub(crate) waiting: VecDeque<(Time, u32, GetCapacity)>,
 }
 
 /// The way to the parent.
@@ -94,7 +94,7 @@ impl Server {
             frozen_until: None,
             inbox: Vec::new(),
             push_at: None,
-            waiting: Vec::new(),
+            waiting: VecDeque::new(),
         }
     }
 
@@ -112,7 +112,7 @@ impl Server {
             && (self.way_up.unanswered.is_empty() || way_up == WayUp::Stream);
         let ask = self.node.poll_upstream_timeout().filter(|_| may_ask);
         let local = [timeout, ask].into_iter().flatten().min();
-        let waiting = self.waiting.iter().map(|(until, _, _)| *until).min();
+        let waiting = self.waiting.front().map(|(until, _, _)| *until);
         [
             local.map(|at| clock.when(at)),
             self.way_up.give_up_at(),

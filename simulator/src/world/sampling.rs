@@ -43,12 +43,12 @@ impl World<'_> {
             let shown = self.shown.get(resource).map_or(&[][..], Vec::as_slice);
             let of_clients = shown.iter().filter_map(|number| {
                 let account = self.clients.get(*number as usize)?.account as usize;
-                let (wants, granted, fallback) = watched.of_client(account);
+                let (wish, granted, fallback) = watched.of_client(account);
                 Some(ClientSample {
-                    wants,
+                    wants: wish.wants,
                     granted,
                     fallback,
-                    ideal: ideal.get(account).copied().unwrap_or_default(),
+                    ideal: ideal.share(wish),
                 })
             });
             let of_clients: Vec<ClientSample> = of_clients.collect();
@@ -113,7 +113,8 @@ impl World<'_> {
             }
         }
         let mut found = Vec::new();
-        for place in &self.places {
+        let parents = self.places.iter().filter(|it| !it.children.is_empty());
+        for place in parents {
             let master = place.master.as_ref().filter(|it| !it.is_frozen(self.now));
             let Some(master) = master else { continue };
             let local = place.clock.shows(self.now);

@@ -1,5 +1,6 @@
 //! What servers do: the shell around [`Node`](doorward_engine::node::Node), and elections.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use doorward_engine::node::mastership::{Mastership, Outcome};
@@ -174,7 +175,7 @@ impl World<'_> {
             // The call waits for the parent, for a while.
             server
                 .waiting
-                .push((now + WAITS_FOR_PARENT, client, request));
+                .push_back((now + WAITS_FOR_PARENT, client, request));
             // Whatever becomes of the server, the client waits no longer than this.
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
         } else {
@@ -220,27 +221,32 @@ impl World<'_> {
         let Some(server) = place.server(id.term) else {
             return;
         };
-        if server.waiting.is_empty() {
+        let count = if parent_answered {
+            server.waiting.len()
+        } else {
+            server
+                .waiting
+                .partition_point(|(until, _, _)| *until <= now)
+        };
+        if count == 0 {
             return;
         }
         let mut answers = Vec::new();
-        let mut still = Vec::new();
-        for (until, client, request) in std::mem::take(&mut server.waiting) {
-            if !parent_answered && until > now {
-                still.push((until, client, request));
-                continue;
-            }
+        let mut still = VecDeque::new();
+        for (until, client, request) in server.waiting.drain(..count) {
             let outcome = server.node.handle_get_capacity(&request, clock.shows(now));
             let waits = matches!(&outcome, Outcome::Served(reply) if reply
                 .refused
                 .iter()
                 .any(|refused| refused.reason == RefusalReason::NotReady));
             if waits && until > now {
-                still.push((until, client, request));
+                still.push_back((until, client, request));
             } else {
                 answers.push((client, request.sequence.unwrap_or_default(), outcome));
             }
         }
+        // Either all were tried, or those that are left have waited less long.
+        still.append(&mut server.waiting);
         server.waiting = still;
         for (client, sequence, outcome) in answers {
             self.answer(client, id.place, sequence, outcome);
