@@ -15,6 +15,7 @@ mod numbers;
 pub mod palette;
 #[cfg(test)]
 pub(crate) mod plausible;
+mod shortages;
 pub mod summary;
 mod table;
 mod verdicts;

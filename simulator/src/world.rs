@@ -15,6 +15,7 @@ mod message;
 mod place;
 mod sampling;
 mod servers;
+mod shortages;
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -404,6 +405,7 @@ impl<'a> World<'a> {
             watched.finish(self.end);
             recorded.figures = watched.figures();
         }
+        self.describe_shortages();
         let verdicts = self
             .watched
             .iter()

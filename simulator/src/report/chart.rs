@@ -81,6 +81,7 @@ pub(super) enum Look {
     Fallback,
     Unfair,
     Overshoot,
+    Short,
     Down,
     Learning,
 }
@@ -111,6 +112,7 @@ impl Look {
             Self::Fallback => "used without a lease",
             Self::Unfair => "away from the ideal",
             Self::Overshoot => "above the capacity",
+            Self::Short => "clients with less than they want",
             Self::Down => "down",
             Self::Learning => "learning",
         }
@@ -123,6 +125,7 @@ impl Look {
             Self::Demand | Self::Wants => "s-want",
             Self::Granted => "s-got",
             Self::Used | Self::Ideal => "s-used",
+            Self::Short => "s-short",
             Self::Reserved | Self::Learning => "s-held",
             Self::Fallback => "s-besides",
             Self::Unfair => "s-away",
@@ -133,7 +136,7 @@ impl Look {
     const fn join(self) -> Join {
         match self {
             Self::Capacity | Self::Has | Self::Wants | Self::Learning => Join::Step,
-            Self::Granted | Self::Unfair | Self::Overshoot | Self::Down => Join::Area,
+            Self::Granted | Self::Unfair | Self::Overshoot | Self::Short | Self::Down => Join::Area,
             _ => Join::Line,
         }
     }

@@ -185,6 +185,9 @@ fn parts(recording: &Recording) -> Vec<Part<'_>> {
         parts.push(Part::new(format!("{slug}.clients.csv"), |out| {
             csv::write_clients(out, resource).map_err(io::Error::other)
         }));
+        parts.push(Part::new(format!("{slug}.shortages.csv"), |out| {
+            csv::write_client_figures(out, resource).map_err(io::Error::other)
+        }));
         let section = Section::new(recording, resource, &slug);
         for (name, file) in section.files(&slug, &resource.resource) {
             parts.push(Part::text(name, file));
@@ -255,6 +258,8 @@ mod tests {
             "requests.nodes.csv",
             "requests.overshoot.svg",
             "requests.serving.svg",
+            "requests.short.svg",
+            "requests.shortages.csv",
             "summary.txt",
         ];
         assert_eq!(names(&folder.path().join("a/b")), expected);

@@ -6,8 +6,9 @@ use crate::report::chart::scale::{Heights, Tick, time_unit, times};
 use crate::report::chart::xml::{Markup, coordinate, escaped, exact};
 use crate::report::chart::{Chart, Join, Series, Size, legend, thin};
 
-/// More lines than this from top to bottom hide the chart: then they are short, at the top.
-const MOMENTS_MAX: usize = 80;
+/// More lines than this from top to bottom, to a picture's unit of width, hide the chart: then they
+/// are short, at the top.
+const MOMENTS_MAX: f64 = 0.05;
 
 /// Where the points of a chart are.
 #[derive(Clone, Copy, Debug)]
@@ -242,6 +243,11 @@ fn stepped(points: &[Point]) -> String {
 
 fn draw_bands(out: &mut Markup, bands: &Bands, frame: &Frame) {
     let (top, bottom) = (coordinate(frame.top), coordinate(frame.bottom));
+    if bands.settled_s > 0.0 && bands.settled_s < frame.end_s {
+        let (from, to) = (coordinate(frame.left), coordinate(frame.x(bands.settled_s)));
+        let path = format!("M{from} {top}H{to}V{bottom}H{from}Z");
+        draw_path(out, "early", &path);
+    }
     let spans = bands.wrong.iter();
     let spans = spans.map(|(from, to)| (frame.x(*from), frame.x(*to)));
     let mut path = String::new();
@@ -252,7 +258,9 @@ fn draw_bands(out: &mut Markup, bands: &Bands, frame: &Frame) {
     draw_path(out, "wrong", &path);
     for (class, moments) in [("moment", &bands.moments), ("change", &bands.changes)] {
         let columns = bands::columns(moments.iter().map(|at| frame.x(*at)));
-        let bottom = match columns.len() > MOMENTS_MAX {
+        #[expect(clippy::cast_precision_loss, reason = "at most one a column")]
+        let is_crowded = columns.len() as f64 > (frame.right - frame.left) * MOMENTS_MAX;
+        let bottom = match is_crowded {
             true => coordinate(frame.top + 8.0),
             false => bottom.clone(),
         };

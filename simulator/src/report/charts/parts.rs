@@ -9,7 +9,7 @@ use crate::report::numbers::several;
 /// Up to so many nodes of a level are named.
 const NAMED_MAX: usize = 4;
 /// If one client gets more than this many times what a usual one gets, they have no common scale.
-const SPREAD_MAX: f64 = 12.0;
+const SPREAD_MAX: f64 = 4.0;
 
 impl Common<'_> {
     /// How many nodes are down, and how many learn.
