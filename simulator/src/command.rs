@@ -6,6 +6,7 @@ pub(crate) mod list;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod shape;
+pub(crate) mod what_if;
 
 use std::io::{self, BufWriter, Write};
 use std::time::Duration;
@@ -19,6 +20,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
 use crate::flags::OutputFlags;
+
+/// The time after the first learning mode until averages are judged, as scenario files have it.
+const SETTLES_FOR: Duration = Duration::from_secs(30);
 
 /// Plays a scenario, and tells what came of it. `command` is what makes the same again.
 fn play(scenario: &Scenario, command: String, flags: &OutputFlags) -> Result<(), Failure> {

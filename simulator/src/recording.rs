@@ -62,6 +62,9 @@ pub struct ResourceRecording {
     pub resource: String,
     /// As templates spell it.
     pub algorithm: String,
+    /// How long its leases last by the templates at the start. Absent: not known.
+    #[serde(default)]
+    pub lease_length_s: Option<f64>,
     /// In order of time.
     pub samples: Vec<Sample>,
     /// Those that are shown one by one: up to 50, spread over all.

@@ -323,6 +323,7 @@ impl<'a> World<'a> {
                 .map(|watched| ResourceRecording {
                     resource: watched.resource.to_string(),
                     algorithm: watched.algorithm.kind.as_str().to_owned(),
+                    lease_length_s: Some(watched.algorithm.lease_length.as_secs_f64()),
                     ..ResourceRecording::default()
                 })
                 .collect(),

@@ -100,7 +100,7 @@ pub fn judge(watched: &Watched, limits: &Limits, end: Time) -> Vec<Verdict> {
             limits.overshoot_max,
             Some(watched.worst.1),
             format!(
-                "at most {} of what there was could be used, {} s above it",
+                "at most {} of what there was could be used, {:.1} s above it",
                 percent(figures.peak_of_capacity),
                 figures.overshoot_s
             ),

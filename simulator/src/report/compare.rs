@@ -7,7 +7,7 @@ mod terminal;
 
 use crate::recording::{Recording, ResourceRecording, Verdict};
 use crate::report::figures::{FIGURES, Figure, Unit};
-use crate::report::numbers::{amount, count, percent, several, span};
+use crate::report::numbers::{NONE, amount, count, percent, several, span};
 use crate::report::shortages::{Shift, shifts};
 use crate::report::table::printable;
 use crate::report::verdicts;
@@ -208,6 +208,17 @@ fn shape(a: &Recording, b: &Recording) -> Vec<String> {
                     shape.push(format!(
                         "algorithm of {name}: A {}, B {}",
                         resource.algorithm, other.algorithm
+                    ));
+                }
+                let length = |resource: &ResourceRecording| {
+                    let length = resource.lease_length_s.map(span);
+                    length.unwrap_or_else(|| NONE.to_owned())
+                };
+                if other.lease_length_s != resource.lease_length_s {
+                    shape.push(format!(
+                        "lease length of {name}: A {}, B {}",
+                        length(resource),
+                        length(other)
                     ));
                 }
                 let most = |resource: &ResourceRecording| {

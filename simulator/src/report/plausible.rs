@@ -111,6 +111,7 @@ fn small_resource() -> ResourceRecording {
     ResourceRecording {
         resource: "requests".to_owned(),
         algorithm: "FAIR_SHARE".to_owned(),
+        lease_length_s: Some(20.0),
         samples: samples.collect(),
         clients: vec![client("a", 0.5, 5.0), client("b'\"", 0.5, 7.0)],
         figures: Figures {
@@ -428,6 +429,7 @@ fn resource(
     ResourceRecording {
         resource: id.to_owned(),
         algorithm: algorithm.to_owned(),
+        lease_length_s: Some(60.0),
         samples,
         client_figures: client_figures(&shown),
         clients: shown,

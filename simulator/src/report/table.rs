@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use crate::report::palette::{Palette, Tone};
 
 /// What everything is readable at.
-pub(super) const WIDTH: usize = 80;
+pub const WIDTH: usize = 80;
 
 /// How a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use crate::recording::{CLIENT_FIGURES_MAX, Figures, Recording, ResourceRecording
 use crate::report::chart::{Chart, keys_in_page};
 use crate::report::charts::{NODES_MAX, Section};
 use crate::report::figures::FIGURES;
-use crate::report::numbers::{amount, count, several};
+use crate::report::numbers::{amount, count, several, span};
 use crate::report::shortages::{Row, rows};
 
 /// Charts of clients that are shown at once; the others are unfolded.
@@ -20,6 +20,8 @@ pub(super) struct SectionView<'a> {
     pub(super) algorithm: &'a str,
     /// The capacity at the start, and whether it changed.
     pub(super) capacity: String,
+    /// How long leases last; empty if that is not known.
+    pub(super) leases: String,
     pub(super) whole: String,
     pub(super) short: Option<String>,
     /// Who goes short: those to whom most is missing, and others that are unfolded.
@@ -65,6 +67,7 @@ impl<'a> SectionView<'a> {
             resource: &resource.resource,
             algorithm: &resource.algorithm,
             capacity: capacity(resource),
+            leases: resource.lease_length_s.map(span).unwrap_or_default(),
             whole: drawn(&section.whole),
             short: section.short.as_ref().map(drawn),
             shortages,
