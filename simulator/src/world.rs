@@ -43,6 +43,9 @@ use crate::world::place::Place;
 /// sequences start from it.
 const WALL_MICROS: u64 = 1_700_000_000_000_000;
 
+/// What the stream of faults is forked with: no client has that number.
+const MISHAPS: u64 = u64::MAX;
+
 /// Clients that are shown one by one, at most.
 const CLIENTS_SHOWN: usize = 50;
 
@@ -87,6 +90,9 @@ pub struct World<'a> {
     now: Time,
     end: Time,
     chance: Chance,
+    /// Decides about faults, and about nothing else: the same seed has the same ones, whatever the
+    /// templates and the network are, so that two runs can be compared.
+    mishaps: Chance,
     events: Events,
     mail: Mail,
     places: Vec<Place>,
@@ -135,6 +141,7 @@ impl<'a> World<'a> {
             shown: Vec::new(),
             hash: SipHasher13::new_with_keys(0, 0),
             work: Work::default(),
+            mishaps: chance.fork(MISHAPS),
             chance,
         };
         world.plant();

@@ -249,9 +249,9 @@ fn a_replay_is_printed_as_a_scenario_that_plays_the_same() {
 }
 
 #[test]
-fn leases_of_another_length_are_what_differs() {
+fn leases_of_another_length_are_all_that_differs() {
     let folder = folder();
-    let run = ["run", "lease-length", "--duration", "6m"];
+    let run = ["run", "lease-length", "--duration", "8m"];
     check(folder.path(), &[&run[..], &["--out", "a"]].concat(), 0);
     let short = ["--lease-length", "20s", "--out", "b"];
     check(folder.path(), &[&run[..], &short].concat(), 0);
@@ -260,8 +260,15 @@ fn leases_of_another_length_are_what_differs() {
         out.contains("lease length of shared: A 1 min, B 20 s"),
         "{out}"
     );
+    // What goes wrong is the same, also what is by chance: who crashes, for instance.
+    let happened = |run: &str| {
+        let happened = fs::read_to_string(folder.path().join(run).join("happened.csv"));
+        happened.unwrap()
+    };
+    assert!(happened("a").contains("crash"), "{}", happened("a"));
+    assert_eq!(happened("a"), happened("b"));
     let page = fs::read_to_string(folder.path().join("b/index.html")).unwrap();
-    let command = "doorward-sim run lease-length --seed 1 --duration 6m --lease-length 20s";
+    let command = "doorward-sim run lease-length --seed 1 --duration 8m --lease-length 20s";
     assert!(page.contains(command));
     let err = check(
         folder.path(),
