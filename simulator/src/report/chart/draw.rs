@@ -9,6 +9,8 @@ use crate::report::chart::{Chart, Join, Series, Size, legend, thin};
 /// More lines than this from top to bottom, to a picture's unit of width, hide the chart: then they
 /// are short, at the top.
 const MOMENTS_MAX: f64 = 0.05;
+/// If more than this part of a chart would be shaded, shades are short, too.
+const SHADED_MAX: f64 = 0.6;
 
 /// Where the points of a chart are.
 #[derive(Clone, Copy, Debug)]
@@ -250,10 +252,17 @@ fn draw_bands(out: &mut Markup, bands: &Bands, frame: &Frame) {
     }
     let spans = bands.wrong.iter();
     let spans = spans.map(|(from, to)| (frame.x(*from), frame.x(*to)));
+    let spans = bands::joined(spans.collect());
+    let shaded: f64 = spans.iter().map(|(from, to)| to - from).sum();
+    // Where nearly all is shaded, shades tell nothing from another.
+    let wrong_bottom = match shaded > (frame.right - frame.left) * SHADED_MAX {
+        true => coordinate(frame.top + 8.0),
+        false => bottom.clone(),
+    };
     let mut path = String::new();
-    for (from, to) in bands::joined(spans.collect()) {
+    for (from, to) in spans {
         let (from, to) = (coordinate(from), coordinate(to.min(frame.right)));
-        path += &format!("M{from} {top}H{to}V{bottom}H{from}Z");
+        path += &format!("M{from} {top}H{to}V{wrong_bottom}H{from}Z");
     }
     draw_path(out, "wrong", &path);
     for (class, moments) in [("moment", &bands.moments), ("change", &bands.changes)] {
