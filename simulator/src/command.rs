@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use doorward_simulator::recording::Recording;
 use doorward_simulator::report::palette::Palette;
-use doorward_simulator::report::{json, summary, write_all};
+use doorward_simulator::report::{claim, json, summary, write_all};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -26,6 +26,10 @@ const SETTLES_FOR: Duration = Duration::from_secs(30);
 
 /// Plays a scenario, and tells what came of it. `command` is what makes the same again.
 fn play(scenario: &Scenario, command: String, flags: &OutputFlags) -> Result<(), Failure> {
+    // What is wrong with the folder is told before somebody has waited for the run.
+    if let Some(folder) = &flags.out {
+        claim(folder).map_err(|error| Failure::usage(&error))?;
+    }
     let bar = bar(
         millis(scenario.duration),
         "{percent:>3} % of the time played",

@@ -22,7 +22,7 @@ mod verdicts;
 
 use crate::recording::Recording;
 
-pub use folder::{ReportError, Written, write_all};
+pub use folder::{ReportError, Written, claim, write_all};
 pub use table::{WIDTH, wrapped};
 
 /// The command that makes the recording again.

@@ -27,7 +27,9 @@ pub(crate) fn list() -> Result<(), Failure> {
 /// The file of one.
 pub(crate) fn show(name: &str) -> Result<(), Failure> {
     let Some(entry) = Entry::find(name) else {
-        let message = format!("{name:?} is not in the library; `doorward-sim list` names what is");
+        let hint = Entry::hint(name);
+        let message =
+            format!("{name:?} is not in the library; `doorward-sim list` names what is{hint}");
         return Err(Failure::Usage(message));
     };
     Ok(io::stdout().write_all(entry.text.as_bytes())?)

@@ -68,7 +68,8 @@ fn find(name: &str) -> Result<Scenario, Failure> {
         None if !path.exists() && path.extension().is_none() => {
             let message = format!(
                 "{name:?} is neither a file nor a scenario of the library; \
-                 `doorward-sim list` names those"
+                 `doorward-sim list` names those{}",
+                Entry::hint(name)
             );
             return Err(Failure::Usage(message));
         }

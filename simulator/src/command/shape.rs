@@ -50,6 +50,10 @@ impl TreeFlag {
     pub(crate) fn nodes(&self) -> Result<Vec<Node>, Failure> {
         match self {
             Self::Shape(levels) => Ok(planted(levels)),
+            Self::File(path) if !path.exists() => Err(Failure::Usage(format!(
+                "--tree {} is neither a shape, as 3x3 is, nor a file that is there",
+                path.display()
+            ))),
             Self::File(path) => Scenario::read_tree(path)
                 .map_err(|error| Failure::Usage(format!("the tree is not in order\n{error}"))),
         }

@@ -305,8 +305,29 @@ fn a_replay_that_makes_no_sense_says_what_to_give() {
     assert!(err.contains("wrong.csv:2:"), "{err}");
     let err = replay("demand.csv", "templates.yaml", &["--tree", "tree.yaml"]);
     assert!(err.contains("tree.yaml:1:"), "{err}");
+    let err = replay("demand.csv", "templates.yaml", &["--tree", "3by3"]);
+    assert!(err.contains("--tree 3by3 is neither a shape"), "{err}");
     let err = replay("demand.csv", "templates.yaml", &["--speed", "1000"]);
     assert!(err.contains("--speed"), "{err}");
+}
+
+#[test]
+fn a_folder_that_cannot_hold_a_report_is_told_of_before_anything_is_played() {
+    let folder = folder();
+    fs::write(folder.path().join("notes.txt"), "mine").unwrap();
+    for (out, expected) in [
+        (".", "there is notes.txt"),
+        ("notes.txt", "notes.txt is a file"),
+        ("notes.txt/report", "cannot write notes.txt/report"),
+    ] {
+        let output = run_in(folder.path(), &["run", "minimal", "--out", out]);
+        assert_eq!(output.status.code(), Some(2), "{out}");
+        assert_eq!(text(&output.stdout), "");
+        let err = text(&output.stderr);
+        assert!(err.contains(expected), "{err}");
+    }
+    let err = check(folder.path(), &["show", "lease"], 2);
+    assert!(err.contains("did you mean lease-length?"), "{err}");
 }
 
 #[test]
