@@ -26,6 +26,8 @@ impl Bands {
         for mark in marks.iter().filter(|mark| mark.at_s.is_finite()) {
             match mark.until_s.filter(|until| *until > mark.at_s) {
                 _ if !faults::is_fault(&mark.kind) => bands.changes.push(mark.at_s),
+                // Some clients are gone for a while: what matters is when, and it would shade much.
+                _ if mark.kind == "crash" => bands.moments.push(mark.at_s),
                 Some(until) => bands.wrong.push((mark.at_s, until)),
                 None => bands.moments.push(mark.at_s),
             }
@@ -73,13 +75,14 @@ mod tests {
             &[
                 mark(1.0, Some(3.0), "kill"),
                 mark(2.0, None, "clock"),
+                mark(3.0, Some(9.0), "crash"),
                 mark(4.0, None, "demand"),
                 mark(f64::NAN, None, "kill"),
             ],
             0.0,
         );
         assert_eq!(bands.wrong, [(1.0, 3.0)]);
-        assert_eq!(bands.moments, [2.0]);
+        assert_eq!(bands.moments, [2.0, 3.0]);
         assert_eq!(bands.changes, [4.0]);
     }
 
