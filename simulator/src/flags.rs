@@ -24,6 +24,10 @@ Examples:
       --capacity-factor 0.5 --out half
   doorward-sim compare now half --out compared.html
       Would half of the capacity do?
+  doorward-sim replay --trace demand.csv --templates templates.yaml --print-scenario > bad.yaml
+      The replay as a scenario, to add faults to. Then:
+  doorward-sim run bad.yaml --lease-length 20s --out short
+      What would be if leases were shorter?
   doorward-sim fuzz --seeds 1000
       Everything by chance, on all cores: is there a seed for which a promise does not hold?
 
