@@ -46,6 +46,8 @@ pub(super) struct Chart {
     pub(super) bands: Rc<Bands>,
     /// The axis goes up to here at least: so that charts have the same.
     pub(super) at_least: f64,
+    /// No value needs the axis to go up further than here; what is above is drawn at the top.
+    pub(super) cap: Option<f64>,
 }
 
 /// How large.
@@ -143,8 +145,13 @@ impl Look {
 }
 
 impl Chart {
-    /// The largest value.
+    /// The largest value that has to be seen.
     pub(super) fn most(&self) -> f64 {
+        self.largest().min(self.cap.unwrap_or(f64::INFINITY))
+    }
+
+    /// The largest value.
+    fn largest(&self) -> f64 {
         let values = self.series.iter().flat_map(|series| series.values.iter());
         let limit = self.limit.iter().map(|(limit, _)| limit);
         values

@@ -144,6 +144,7 @@ impl Common<'_> {
             limit: None,
             bands: Rc::clone(&self.bands),
             at_least: 0.0,
+            cap: None,
         }
     }
 
@@ -245,6 +246,21 @@ mod tests {
         assert!((section.levels[1].series[2].values[100] - expected).abs() < 1e-9);
         assert_eq!(section.levels[1].title, "Level 1: eu, us, asia");
         assert_eq!(section.levels[2].title, "Level 2: 9 nodes");
+    }
+
+    #[test]
+    fn whoever_lacks_most_is_shown_first_and_wants_do_not_flatten_grants() {
+        let mut recording = plausible::small();
+        for sample in &mut recording.resources[0].clients[1].samples {
+            sample.wants = 1_000.0;
+        }
+        let section = Section::new(&recording, &recording.resources[0], "x");
+        let titles: Vec<&str> = section.clients.iter().map(|c| c.title.as_str()).collect();
+        assert_eq!(titles, ["b'\" at <one>", "a at <one>"]);
+        // At best each gets 5.
+        assert!(section.clients.iter().all(|chart| chart.at_least <= 12.5));
+        assert!(section.clients[0].in_page().contains("data-capped"));
+        assert!(!section.clients[1].in_page().contains("data-capped"));
     }
 
     #[test]

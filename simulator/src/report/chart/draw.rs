@@ -127,14 +127,18 @@ impl Chart {
             width: measures.width,
             height: frame.bottom + AXIS,
             data: format!(
-                r#" data-left="{}" data-right="{}" data-top="{}" data-bottom="{}" data-most="{}" data-end="{}" data-unit="{:?}""#,
+                r#" data-left="{}" data-right="{}" data-top="{}" data-bottom="{}" data-most="{}" data-end="{}" data-unit="{:?}"{}"#,
                 frame.left,
                 frame.right,
                 frame.top,
                 frame.bottom,
                 frame.most,
                 frame.end_s,
-                self.unit
+                self.unit,
+                match self.largest() > heights.top {
+                    true => r#" data-capped="""#,
+                    false => "",
+                }
             ),
             body: body.0,
             is_small: self.size == Size::Small,
