@@ -42,7 +42,7 @@ struct Page<'a> {
     facts: Vec<String>,
     work: Vec<String>,
     command: String,
-    /// What is judged; if nothing is, all of it.
+    /// What is judged.
     verdicts: Vec<VerdictView>,
     /// What is only measured.
     unjudged: Vec<VerdictView>,
@@ -123,10 +123,7 @@ pub(super) fn page(recording: &Recording, slugs: &[String]) -> Result<String, as
     sorted.sort_by_key(|verdict| (!verdicts::is_violated(verdict), verdict.limit.is_none()));
     let is_judged = |verdict: &&&Verdict| verdict.limit.is_some();
     let judged = sorted.iter().take_while(is_judged).count();
-    let (judged, unjudged) = match judged {
-        0 => (sorted.as_slice(), &[][..]),
-        judged => sorted.split_at(judged),
-    };
+    let (judged, unjudged) = sorted.split_at(judged);
     let page = Page {
         recording,
         colours: colours(),

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use crate::recording::{Recording, ResourceRecording};
+use crate::recording::{CLIENT_FIGURES_MAX, Recording, ResourceRecording};
 use crate::report::faults;
 use crate::report::figures::FIGURES;
 use crate::report::numbers::{count, large, percent, several, span};
@@ -199,12 +199,15 @@ fn write_shortages(
     table.write(out, palette)?;
     match rows.len().saturating_sub(CLIENTS_MAX) {
         0 => Ok(()),
-        more => write_wrapped(
-            out,
-            Tone::Quiet,
-            &format!("and to {} less", several(more, "client", "clients")),
-            palette,
-        ),
+        more => {
+            // Of more than these it was not recorded.
+            let least = match rows.len() == CLIENT_FIGURES_MAX {
+                true => "at least ",
+                false => "",
+            };
+            let more = several(more, "more client", "more clients");
+            write_wrapped(out, Tone::Quiet, &format!("and {least}{more}"), palette)
+        }
     }
 }
 

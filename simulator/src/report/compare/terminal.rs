@@ -76,7 +76,7 @@ fn write_shifts(out: &mut impl Write, shifts: &[Shift], palette: Palette) -> io:
     match shifts.len().saturating_sub(SHIFTS_MAX) {
         0 => Ok(()),
         more => {
-            let more = format!("  and {} less", several(more, "client", "clients"));
+            let more = format!("  and {}", several(more, "more client", "more clients"));
             writeln!(out, "{}", palette.paint(Tone::Quiet, &more))
         }
     }
