@@ -11,6 +11,7 @@
 mod convergence;
 pub mod ideal;
 mod judge;
+mod shortage;
 
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ use doorward_engine::time::Time;
 
 use crate::checker::convergence::Convergence;
 use crate::checker::ideal::{Ideal, Wish};
-use crate::recording::Sample;
+use crate::checker::shortage::{At, Shortage};
+use crate::recording::{ClientFigures, Sample};
 
 pub use judge::judge;
 
@@ -82,6 +84,7 @@ pub struct Watched {
     convergence: Convergence,
     settled_after: Time,
     sums: Sums,
+    shortage: Shortage,
     /// The largest part by which a subtree used more than its node had, and when.
     nesting: (f64, Time),
 }
@@ -120,6 +123,7 @@ impl Watched {
             convergence: Convergence::default(),
             settled_after,
             sums: Sums::default(),
+            shortage: Shortage::default(),
             nesting: (0.0, Time::ZERO),
         };
         watched.note_algorithm(template);
@@ -336,6 +340,13 @@ impl Watched {
             self.sums.unfair += unfair / usable;
         }
         self.convergence.note_unfairness(unfair, usable);
+        let clients = self.standings.iter().map(|standing| At {
+            wants: standing.wish.wants,
+            lease: standing.lease.get(),
+            ideal: ideal.share(standing.wish),
+        });
+        let counts = now >= self.settled_after;
+        let (wanting, short) = self.shortage.note(clients, self.capacity, counts);
         let peak = std::mem::replace(&mut self.peak, granted);
         let sample = Sample {
             at_s: now.since(Time::ZERO).as_secs_f64(),
@@ -348,9 +359,16 @@ impl Watched {
             peak,
             unfair,
             holders: self.holders,
+            wanting,
+            short,
             nodes: Vec::new(),
         };
         (sample, ideal)
+    }
+
+    /// How a client did, all in all; without its name.
+    pub(crate) fn figures_of(&self, client: usize) -> ClientFigures {
+        self.shortage.of_client(client)
     }
 
     /// What a client wants, may use by a lease, and may use besides.

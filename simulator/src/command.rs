@@ -6,13 +6,14 @@ pub(crate) mod list;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod shape;
+pub(crate) mod what_if;
 
 use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
 use doorward_simulator::recording::Recording;
 use doorward_simulator::report::palette::Palette;
-use doorward_simulator::report::{json, summary, write_all};
+use doorward_simulator::report::{claim, json, summary, write_all};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -20,8 +21,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::failure::Failure;
 use crate::flags::OutputFlags;
 
+/// The time after the first learning mode until averages are judged, as scenario files have it.
+const SETTLES_FOR: Duration = Duration::from_secs(30);
+
 /// Plays a scenario, and tells what came of it. `command` is what makes the same again.
 fn play(scenario: &Scenario, command: String, flags: &OutputFlags) -> Result<(), Failure> {
+    // What is wrong with the folder is told before somebody has waited for the run.
+    if let Some(folder) = &flags.out {
+        claim(folder).map_err(|error| Failure::usage(&error))?;
+    }
     let bar = bar(
         millis(scenario.duration),
         "{percent:>3} % of the time played",

@@ -24,6 +24,10 @@ Examples:
       --capacity-factor 0.5 --out half
   doorward-sim compare now half --out compared.html
       Would half of the capacity do?
+  doorward-sim replay --trace demand.csv --templates templates.yaml --print-scenario > bad.yaml
+      The replay as a scenario, to add faults to. Then:
+  doorward-sim run bad.yaml --lease-length 20s --out short
+      What would be if leases were shorter?
   doorward-sim fuzz --seeds 1000
       Everything by chance, on all cores: is there a seed for which a promise does not hold?
 
@@ -87,6 +91,18 @@ pub(crate) struct OutputFlags {
     pub(crate) json: bool,
 }
 
+/// What would be if the templates were others.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WhatIfFlags {
+    /// Multiply the capacity that templates give.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
+    pub(crate) capacity_factor: f64,
+
+    /// Lease for so long [default: what templates say]. Learning mode follows if it is as long.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) lease_length: Option<Duration>,
+}
+
 /// What to play.
 #[derive(Debug, Args)]
 pub(crate) struct RunFlags {
@@ -100,6 +116,9 @@ pub(crate) struct RunFlags {
     /// How long to play [default: the scenario's].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) what_if: WhatIfFlags,
 
     #[command(flatten)]
     pub(crate) output: OutputFlags,
@@ -137,9 +156,12 @@ pub(crate) struct ReplayFlags {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
 
-    /// Multiply the capacity of the template.
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
-    pub(crate) capacity_factor: f64,
+    #[command(flatten)]
+    pub(crate) what_if: WhatIfFlags,
+
+    /// Do not play it: print the scenario file that would, to be added to and run.
+    #[arg(long, conflicts_with_all = ["out", "json"])]
+    pub(crate) print_scenario: bool,
 
     /// All chance comes from it.
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -52,6 +52,16 @@ impl Entry {
         LIBRARY.iter().find(|entry| entry.name == name)
     }
 
+    /// What somebody who gives a name that there is not may have meant, as the end of a message.
+    pub fn hint(name: &str) -> String {
+        let like = LIBRARY.iter().find(|entry| {
+            name.len() > 2 && (entry.name.contains(name) || name.contains(entry.name))
+        });
+        like.map_or_else(String::new, |entry| {
+            format!("; did you mean {}?", entry.name)
+        })
+    }
+
     /// Reads it.
     ///
     /// # Errors

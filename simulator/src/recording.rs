@@ -5,6 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Of so many clients of each resource it is recorded how they did.
+pub const CLIENT_FIGURES_MAX: usize = 1_000;
+
 /// Everything that is known of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
@@ -59,12 +62,19 @@ pub struct ResourceRecording {
     pub resource: String,
     /// As templates spell it.
     pub algorithm: String,
+    /// How long its leases last by the templates at the start. Absent: not known.
+    #[serde(default)]
+    pub lease_length_s: Option<f64>,
     /// In order of time.
     pub samples: Vec<Sample>,
     /// Those that are shown one by one: up to 50, spread over all.
     pub clients: Vec<ClientSeries>,
     /// Averages and extremes, from `settled_after_s` on.
     pub figures: Figures,
+    /// How clients did from then on: the thousand to whom most was missing, worst first. Those that
+    /// never wanted anything are left out.
+    #[serde(default)]
+    pub client_figures: Vec<ClientFigures>,
 }
 
 /// All clients of a resource at one time.
@@ -90,6 +100,12 @@ pub struct Sample {
     pub unfair: f64,
     /// Clients with a valid lease.
     pub holders: usize,
+    /// Clients that want something.
+    #[serde(default)]
+    pub wanting: usize,
+    /// Those of them whose lease is for less than they want, by more than a hundredth.
+    #[serde(default)]
+    pub short: usize,
     /// What each node has and hands out, in the order of the nodes.
     pub nodes: Vec<NodeSample>,
 }
@@ -140,6 +156,15 @@ pub struct ClientSample {
 pub struct Figures {
     /// The mean part of what could be used that was granted to those who could use it.
     pub utilisation: f64,
+    /// Of all that clients wanted, the part that was granted to them.
+    #[serde(default = "unknown")]
+    pub demand_met: f64,
+    /// Of all the time in which clients wanted something, the part in which they had less.
+    #[serde(default = "unknown")]
+    pub clients_short: f64,
+    /// The part of the time in which more was wanted than there was.
+    #[serde(default = "unknown")]
+    pub scarce: f64,
     /// The mean part of the capacity that was granted.
     pub granted_of_capacity: f64,
     /// The most that was granted at any instant, as a part of the capacity then.
@@ -158,6 +183,28 @@ pub struct Figures {
     pub starvation_max_s: f64,
     /// Turns per client and minute while nobody's demand changed.
     pub oscillation_per_minute: f64,
+}
+
+/// What a recording from before the figure was measured has for it: no number.
+const fn unknown() -> f64 {
+    f64::NAN
+}
+
+/// How one client did: means over the time from which averages are taken.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClientFigures {
+    /// Its name.
+    pub client: String,
+    /// The name of its node.
+    pub node: String,
+    /// What it wanted.
+    pub wanted: f64,
+    /// What it got of that by valid leases.
+    pub got: f64,
+    /// What the ideal would have given it.
+    pub ideal: f64,
+    /// Of the time in which it wanted something, the part in which it had less.
+    pub short: f64,
 }
 
 /// Something that happened from outside.

@@ -15,13 +15,15 @@ mod numbers;
 pub mod palette;
 #[cfg(test)]
 pub(crate) mod plausible;
+mod shortages;
 pub mod summary;
 mod table;
 mod verdicts;
 
 use crate::recording::Recording;
 
-pub use folder::{ReportError, Written, write_all};
+pub use folder::{ReportError, Written, claim, write_all};
+pub use table::{WIDTH, wrapped};
 
 /// The command that makes the recording again.
 pub fn command(recording: &Recording) -> String {

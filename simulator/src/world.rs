@@ -15,6 +15,7 @@ mod message;
 mod place;
 mod sampling;
 mod servers;
+mod shortages;
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -41,6 +42,9 @@ use crate::world::place::Place;
 /// What clocks on walls show when a simulation begins, in microseconds since the Unix epoch:
 /// sequences start from it.
 const WALL_MICROS: u64 = 1_700_000_000_000_000;
+
+/// What the stream of faults is forked with: no client has that number.
+const MISHAPS: u64 = u64::MAX;
 
 /// Clients that are shown one by one, at most.
 const CLIENTS_SHOWN: usize = 50;
@@ -85,6 +89,9 @@ pub struct World<'a> {
     now: Time,
     end: Time,
     chance: Chance,
+    /// Decides about faults, and about nothing else: the same seed has the same ones, whatever the
+    /// templates and the network are, so that two runs can be compared.
+    mishaps: Chance,
     events: Events,
     mail: Mail,
     places: Vec<Place>,
@@ -136,6 +143,7 @@ impl<'a> World<'a> {
             shown: Vec::new(),
             hash: SipHasher13::new_with_keys(0, 0),
             work: Work::default(),
+            mishaps: chance.fork(MISHAPS),
             chance,
         };
         world.plant();
@@ -324,6 +332,7 @@ impl<'a> World<'a> {
                 .map(|watched| ResourceRecording {
                     resource: watched.resource.to_string(),
                     algorithm: watched.algorithm.kind.as_str().to_owned(),
+                    lease_length_s: Some(watched.algorithm.lease_length.as_secs_f64()),
                     ..ResourceRecording::default()
                 })
                 .collect(),
@@ -406,6 +415,7 @@ impl<'a> World<'a> {
             watched.finish(self.end);
             recorded.figures = watched.figures();
         }
+        self.describe_shortages();
         let verdicts = self
             .watched
             .iter()

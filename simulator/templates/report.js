@@ -23,7 +23,7 @@
     return {
       svg, unit: svg.dataset.unit, left: number("left"), right: number("right"), top: number("top"),
       bottom: number("bottom"), most: number("most"), end: number("end"),
-      readout: figure && figure.querySelector(".readout"), lines: null, cursor: null,
+      capped: "capped" in svg.dataset, readout: figure && figure.querySelector(".readout"), lines: null, cursor: null,
     };
   });
 
@@ -66,6 +66,8 @@
   };
 
   const show = (chart, value) => {
+    // What is above the axis is drawn at its top.
+    if (chart.capped && value >= chart.most * 0.999) return `≥ ${show({ ...chart, capped: false }, chart.most)}`;
     // A line is drawn no more exactly than this.
     const step = 10 ** Math.ceil(Math.log10(chart.most / 5000));
     value = Math.round(value / step) * step;
@@ -182,6 +184,39 @@
       for (const series of scope.querySelectorAll(".series"))
         if (series.dataset.name === key.dataset.name) series.classList.toggle("off", !on);
     });
+  }
+  // The clients of a section, in a table and one that is unfolded, are sorted by a column that is
+  // pressed: numbers largest first, then the other way round.
+  for (const section of document.querySelectorAll("main section")) {
+    const tables = [...section.querySelectorAll("table.sorts")];
+    const heads = tables.map((table) => [...table.tHead.rows[0].cells]);
+    const value = (row, column, isNumber) => {
+      const text = row.cells[column].textContent;
+      return isNumber ? parseFloat(text.replaceAll(",", "")) : text;
+    };
+    const sort = (column, falls) => {
+      const isNumber = heads[0][column].className === "n";
+      const rows = tables.flatMap((table) => [...table.tBodies[0].rows]);
+      rows.sort((a, b) => {
+        const [x, y] = [value(a, column, isNumber), value(b, column, isNumber)];
+        const order = isNumber ? x - y : x.localeCompare(y);
+        return falls ? -order : order;
+      });
+      // Each table keeps as many as it has; counted before rows move from one to another.
+      const counts = tables.map((table) => table.tBodies[0].rows.length);
+      tables.forEach((table, index) => table.tBodies[0].replaceChildren(...rows.splice(0, counts[index])));
+      for (const cells of heads) {
+        for (const cell of cells) cell.removeAttribute("aria-sort");
+        cells[column].setAttribute("aria-sort", falls ? "descending" : "ascending");
+      }
+    };
+    for (const head of heads.flat()) {
+      if (!head.textContent) continue;
+      head.title ||= "sort by this";
+      press(head, () => sort(head.cellIndex, head.getAttribute("aria-sort") !== "descending"));
+      // It stays the header of its column.
+      head.removeAttribute("role");
+    }
   }
   // A time in a table leads to it in the charts.
   for (const element of document.querySelectorAll(".at[data-at]")) {

@@ -35,6 +35,9 @@ impl Watched {
             } else {
                 mean(self.sums.used)
             },
+            demand_met: self.shortage.demand_met(),
+            clients_short: self.shortage.clients_short(),
+            scarce: self.shortage.scarce(),
             granted_of_capacity: mean(self.sums.granted),
             peak_of_capacity: self.worst.0,
             overshoot_s: self.over_for.as_secs_f64(),
@@ -84,7 +87,8 @@ pub fn judge(watched: &Watched, limits: &Limits, end: Time) -> Vec<Verdict> {
     let unfinished = watched
         .convergence
         .unfinished()
-        .map(|since| end.since(since).as_secs_f64());
+        .map(|since| end.since(since).as_secs_f64())
+        .filter(|had| *had > 0.0);
     let (longest, began) = watched.convergence.longest;
     // One that has not come to an end counts with the time it has had.
     let convergence = longest.as_secs_f64().max(unfinished.unwrap_or(0.0));
@@ -96,7 +100,7 @@ pub fn judge(watched: &Watched, limits: &Limits, end: Time) -> Vec<Verdict> {
             limits.overshoot_max,
             Some(watched.worst.1),
             format!(
-                "at most {} of what there was could be used, {} s above it",
+                "at most {} of what there was could be used, {:.1} s above it",
                 percent(figures.peak_of_capacity),
                 figures.overshoot_s
             ),

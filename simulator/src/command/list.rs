@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use doorward_simulator::library::{Entry, LIBRARY};
+use doorward_simulator::report::{WIDTH, wrapped};
 
 use crate::failure::Failure;
 
@@ -14,7 +15,11 @@ pub(crate) fn list() -> Result<(), Failure> {
     for entry in LIBRARY {
         let scenario = entry.read().map_err(|error| Failure::usage(&error))?;
         let sentence = first_sentence(&scenario.description);
-        writeln!(out, "{:width$}  {sentence}", entry.name)?;
+        let room = WIDTH.saturating_sub(width + 2);
+        for (number, line) in wrapped(sentence, room).iter().enumerate() {
+            let name = if number == 0 { entry.name } else { "" };
+            writeln!(out, "{name:width$}  {line}")?;
+        }
     }
     Ok(())
 }
@@ -22,7 +27,9 @@ pub(crate) fn list() -> Result<(), Failure> {
 /// The file of one.
 pub(crate) fn show(name: &str) -> Result<(), Failure> {
     let Some(entry) = Entry::find(name) else {
-        let message = format!("{name:?} is not in the library; `doorward-sim list` names what is");
+        let hint = Entry::hint(name);
+        let message =
+            format!("{name:?} is not in the library; `doorward-sim list` names what is{hint}");
         return Err(Failure::Usage(message));
     };
     Ok(io::stdout().write_all(entry.text.as_bytes())?)

@@ -3,22 +3,27 @@
 //! The scenario is made of the flags: the clients of the trace are spread over the leaves, and it
 //! takes as long as the trace does. The least that must hold is that nobody ever has too much.
 
+mod file;
+
 use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use doorward_client::state::Mode;
 use doorward_documents::parse_bytes;
 use doorward_engine::id::ResourceId;
-use doorward_engine::template::{SafeCapacity, Shrink, Template, TemplateSpec, Templates};
+use doorward_engine::template::{Template, Templates};
 use doorward_simulator::report::command_line;
 use doorward_simulator::scenario::demand::{Demand, Trace};
 use doorward_simulator::scenario::{ClientGroup, Limits, Network, Scenario, Servers};
 use doorward_simulator::trace::{Source, scan};
 
+use crate::command::SETTLES_FOR;
 use crate::command::shape::{TreeFlag, leaves};
+use crate::command::what_if::typed;
 use crate::failure::Failure;
-use crate::flags::ReplayFlags;
+use crate::flags::{ReplayFlags, WhatIfFlags};
 
 /// A replay is sampled no more often than this, and long ones about this many times.
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
@@ -27,12 +32,13 @@ const SAMPLES: u32 = 1_440;
 /// As scenario files have it.
 const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The time after the first learning mode until averages are judged.
-const SETTLES_FOR: Duration = Duration::from_secs(30);
-
 /// Plays it.
 pub(crate) fn run(flags: &ReplayFlags) -> Result<(), Failure> {
     let scenario = scenario(flags)?;
+    if flags.print_scenario {
+        let text = file::text(&scenario, &command(flags));
+        return Ok(io::stdout().write_all(text.as_bytes())?);
+    }
     super::play(&scenario, command(flags), &flags.output)
 }
 
@@ -120,15 +126,17 @@ fn templates(flags: &ReplayFlags) -> Result<(Templates, ResourceId), Failure> {
         let message = format!("no template in {file} matches {resource}; give another --resource");
         return Err(Failure::Usage(message));
     };
-    let spec = spec_of(template, &resource, flags.capacity_factor);
-    let templates = Templates::parse(&[spec]).map_err(|problems| {
+    // As somebody would have written it for that resource alone.
+    let alone = Template {
+        identifier_glob: resource.as_str().to_owned(),
+        ..Template::clone(template)
+    };
+    let specs = [WhatIfFlags::NOTHING.spec_of(&alone)];
+    let alone = Templates::parse(&specs).map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Failure::Usage(format!(
-            "with that --capacity-factor, {}",
-            problems.join("; ")
-        ))
+        Failure::Usage(format!("for {resource} alone, {}", problems.join("; ")))
     })?;
-    Ok((templates, resource))
+    Ok((flags.what_if.changed(&alone)?, resource))
 }
 
 /// The id of the only template that is for one resource.
@@ -155,35 +163,6 @@ fn only_id(templates: &Templates, file: &str) -> Result<ResourceId, Failure> {
     }
 }
 
-/// The template as somebody would have written it for that resource alone.
-fn spec_of(template: &Template, resource: &ResourceId, factor: f64) -> TemplateSpec {
-    let algorithm = &template.algorithm;
-    let mut parameters = vec![(
-        "decay_factor".to_owned(),
-        Some(algorithm.decay_factor.to_string()),
-    )];
-    if algorithm.shrink == Shrink::Immediate {
-        parameters.push(("shrink".to_owned(), Some("immediate".to_owned())));
-    }
-    for (priority, share) in &algorithm.min_shares {
-        parameters.push((format!("min_share.{priority}"), Some(share.to_string())));
-    }
-    TemplateSpec {
-        identifier_glob: Some(resource.as_str().to_owned()),
-        capacity: Some(template.capacity.get() * factor),
-        safe_capacity: template.safe_capacity.map(|safe| match safe {
-            SafeCapacity::Unlimited => -1.0,
-            SafeCapacity::Limited(amount) => amount.get(),
-        }),
-        description: Some(template.description.clone()),
-        kind: Some(algorithm.kind),
-        lease_length: Some(algorithm.lease_length),
-        refresh_interval: Some(algorithm.refresh_interval),
-        learning_mode_duration: Some(algorithm.learning_mode_duration),
-        parameters,
-    }
-}
-
 fn description(flags: &ReplayFlags, templates: &Templates, nodes: usize) -> String {
     let capacity = templates
         .iter()
@@ -197,14 +176,18 @@ fn description(flags: &ReplayFlags, templates: &Templates, nodes: usize) -> Stri
         }
     };
     format!(
-        "The demand of {}{}{}, against a capacity of {}{}, {}.",
+        "The demand of {}{}{}, against a capacity of {}{}{}, {}.",
         file_name(&flags.trace),
         times("clock", flags.speed),
         times("amounts", flags.scale),
         capacity.unwrap_or_default(),
-        match flags.capacity_factor {
+        match flags.what_if.capacity_factor {
             1.0 => String::new(),
             factor => format!(" (× {factor})"),
+        },
+        match flags.what_if.lease_length {
+            None => String::new(),
+            Some(length) => format!(", with leases of {}", typed(length)),
         },
         if nodes == 1 {
             "at one server".to_owned()
@@ -243,13 +226,13 @@ fn command(flags: &ReplayFlags) -> String {
     for (flag, value) in [
         ("--speed", flags.speed),
         ("--scale", flags.scale),
-        ("--capacity-factor", flags.capacity_factor),
         ("--repeat", f64::from(flags.repeat)),
     ] {
         if value != 1.0 {
             add(flag, value.to_string());
         }
     }
-    add("--seed", flags.seed.to_string());
+    words.extend(flags.what_if.words());
+    words.extend(["--seed".to_owned(), flags.seed.to_string()]);
     command_line(words.iter().map(String::as_str))
 }

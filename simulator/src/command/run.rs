@@ -5,7 +5,10 @@ use std::path::Path;
 use doorward_simulator::library::Entry;
 use doorward_simulator::report::command_line;
 use doorward_simulator::scenario::Scenario;
+use doorward_simulator::scenario::fault::Event;
 
+use crate::command::SETTLES_FOR;
+use crate::command::what_if::typed;
 use crate::failure::Failure;
 use crate::flags::RunFlags;
 
@@ -17,8 +20,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
     }
     let seed = scenario.seed.to_string();
     let mut words = vec!["run", &flags.scenario, "--seed", &seed];
-    let duration = flags.duration.map(humantime::format_duration);
-    let duration = duration.map(|duration| duration.to_string().replace(' ', ""));
+    let duration = flags.duration.map(typed);
     if let (Some(asked), Some(text)) = (flags.duration, &duration) {
         words.extend(["--duration", text]);
         scenario.duration = asked;
@@ -28,7 +30,34 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
             scenario.settled_after = asked / 2;
         }
     }
+    change(&mut scenario, flags)?;
+    let what_if: Vec<String> = flags.what_if.words().collect();
+    words.extend(what_if.iter().map(String::as_str));
     super::play(&scenario, command_line(words), &flags.output)
+}
+
+/// What would be if the templates were others: those at the start, and those that are written later.
+fn change(scenario: &mut Scenario, flags: &RunFlags) -> Result<(), Failure> {
+    if flags.what_if.is_empty() {
+        return Ok(());
+    }
+    scenario.templates = flags.what_if.changed(&scenario.templates)?;
+    let faults = scenario.faults.iter_mut();
+    for (_, event) in faults.flat_map(|fault| &mut fault.choices) {
+        if let Event::Edit { templates } = event {
+            *templates = flags.what_if.changed(templates)?;
+        }
+    }
+    // The first learning mode may be longer now.
+    let learning = scenario.templates.iter();
+    let learning = learning.map(|template| template.algorithm.learning_mode_duration);
+    let settled = learning.max().unwrap_or_default() + SETTLES_FOR;
+    if settled > scenario.settled_after {
+        scenario.settled_after = settled
+            .min(scenario.duration / 2)
+            .max(scenario.settled_after);
+    }
+    Ok(())
 }
 
 /// A file of that name, or what is called so in the library.
@@ -39,7 +68,8 @@ fn find(name: &str) -> Result<Scenario, Failure> {
         None if !path.exists() && path.extension().is_none() => {
             let message = format!(
                 "{name:?} is neither a file nor a scenario of the library; \
-                 `doorward-sim list` names those"
+                 `doorward-sim list` names those{}",
+                Entry::hint(name)
             );
             return Err(Failure::Usage(message));
         }

@@ -50,6 +50,10 @@ impl TreeFlag {
     pub(crate) fn nodes(&self) -> Result<Vec<Node>, Failure> {
         match self {
             Self::Shape(levels) => Ok(planted(levels)),
+            Self::File(path) if !path.exists() => Err(Failure::Usage(format!(
+                "--tree {} is neither a shape, as 3x3 is, nor a file that is there",
+                path.display()
+            ))),
             Self::File(path) => Scenario::read_tree(path)
                 .map_err(|error| Failure::Usage(format!("the tree is not in order\n{error}"))),
         }
@@ -62,28 +66,31 @@ fn planted(levels: &[usize]) -> Vec<Node> {
         parent: None,
         candidates: 1,
     }];
-    let mut above = vec![(0, String::new())];
-    for (depth, children) in levels.iter().enumerate() {
-        let kind = match depth {
-            _ if depth + 1 == levels.len() => "leaf",
-            0 => "region",
-            _ => "site",
-        };
-        let mut below = Vec::new();
-        for (parent, prefix) in above {
-            for number in 1..=*children {
-                let name = format!("{prefix}{kind}-{number}");
-                below.push((nodes.len(), format!("{name}.")));
-                nodes.push(Node {
-                    name,
-                    parent: Some(parent),
-                    candidates: 1,
-                });
-            }
-        }
-        above = below;
-    }
+    plant(&mut nodes, levels, 0, "", true);
     nodes
+}
+
+/// Plants what is below a node, in the order in which scenario files have it.
+fn plant(nodes: &mut Vec<Node>, levels: &[usize], parent: usize, prefix: &str, is_first: bool) {
+    let Some((children, below)) = levels.split_first() else {
+        return;
+    };
+    let kind = match is_first {
+        _ if below.is_empty() => "leaf",
+        true => "region",
+        false => "site",
+    };
+    for number in 1..=*children {
+        let name = format!("{prefix}{kind}-{number}");
+        let prefix = format!("{name}.");
+        let index = nodes.len();
+        nodes.push(Node {
+            name,
+            parent: Some(parent),
+            candidates: 1,
+        });
+        plant(nodes, below, index, &prefix, false);
+    }
 }
 
 /// The nodes that have no children.
@@ -110,15 +117,15 @@ mod tests {
         let expected = [
             "root",
             "region-1",
-            "region-2",
             "region-1.leaf-1",
             "region-1.leaf-2",
+            "region-2",
             "region-2.leaf-1",
             "region-2.leaf-2",
         ];
         assert_eq!(names, expected);
-        assert_eq!(nodes[6].parent, Some(2));
-        assert_eq!(leaves(&nodes), [3, 4, 5, 6]);
+        assert_eq!(nodes[6].parent, Some(4));
+        assert_eq!(leaves(&nodes), [2, 3, 5, 6]);
         assert_eq!(leaves(&nodes[..1]), [0]);
     }
 

@@ -46,6 +46,8 @@ pub(super) struct Chart {
     pub(super) bands: Rc<Bands>,
     /// The axis goes up to here at least: so that charts have the same.
     pub(super) at_least: f64,
+    /// No value needs the axis to go up further than here; what is above is drawn at the top.
+    pub(super) cap: Option<f64>,
 }
 
 /// How large.
@@ -81,6 +83,7 @@ pub(super) enum Look {
     Fallback,
     Unfair,
     Overshoot,
+    Short,
     Down,
     Learning,
 }
@@ -111,6 +114,7 @@ impl Look {
             Self::Fallback => "used without a lease",
             Self::Unfair => "away from the ideal",
             Self::Overshoot => "above the capacity",
+            Self::Short => "clients with less than they want",
             Self::Down => "down",
             Self::Learning => "learning",
         }
@@ -123,6 +127,7 @@ impl Look {
             Self::Demand | Self::Wants => "s-want",
             Self::Granted => "s-got",
             Self::Used | Self::Ideal => "s-used",
+            Self::Short => "s-short",
             Self::Reserved | Self::Learning => "s-held",
             Self::Fallback => "s-besides",
             Self::Unfair => "s-away",
@@ -133,15 +138,20 @@ impl Look {
     const fn join(self) -> Join {
         match self {
             Self::Capacity | Self::Has | Self::Wants | Self::Learning => Join::Step,
-            Self::Granted | Self::Unfair | Self::Overshoot | Self::Down => Join::Area,
+            Self::Granted | Self::Unfair | Self::Overshoot | Self::Short | Self::Down => Join::Area,
             _ => Join::Line,
         }
     }
 }
 
 impl Chart {
-    /// The largest value.
+    /// The largest value that has to be seen.
     pub(super) fn most(&self) -> f64 {
+        self.largest().min(self.cap.unwrap_or(f64::INFINITY))
+    }
+
+    /// The largest value.
+    fn largest(&self) -> f64 {
         let values = self.series.iter().flat_map(|series| series.values.iter());
         let limit = self.limit.iter().map(|(limit, _)| limit);
         values

@@ -17,6 +17,8 @@ pub(super) const NODES_MAX: usize = 24;
 pub(super) struct Section {
     /// Capacity, demand, granted, used.
     pub(super) whole: Chart,
+    /// How many clients have less than they want; none if nobody ever had.
+    pub(super) short: Option<Chart>,
     /// How much more was granted than there is.
     pub(super) overshoot: Chart,
     /// How far clients were from the ideal.
@@ -50,11 +52,12 @@ impl Section {
             resource,
             end_s: end(recording),
             times: resource.samples.iter().map(|sample| sample.at_s).collect(),
-            bands: Rc::new(Bands::new(&recording.marks)),
+            bands: Rc::new(Bands::new(&recording.marks, recording.settled_after_s)),
         };
         let (clients, clients_share_scale) = common.clients();
         Self {
             whole: common.whole(),
+            short: common.short(),
             overshoot: common.overshoot(limit_of(recording, resource, "overshoot")),
             fairness: common.fairness(limit_of(recording, resource, "fairness")),
             serving: common.serving(),
@@ -67,8 +70,9 @@ impl Section {
 
     /// Charts across the page, in the order in which they are read.
     pub(super) fn across(&self) -> impl Iterator<Item = &Chart> {
-        [&self.whole, &self.overshoot, &self.fairness]
-            .into_iter()
+        std::iter::once(&self.whole)
+            .chain(&self.short)
+            .chain([&self.overshoot, &self.fairness])
             .chain(&self.serving)
     }
 
@@ -140,6 +144,7 @@ impl Common<'_> {
             limit: None,
             bands: Rc::clone(&self.bands),
             at_least: 0.0,
+            cap: None,
         }
     }
 
@@ -168,6 +173,23 @@ impl Common<'_> {
             self.resource.resource
         );
         chart
+    }
+
+    fn short(&self) -> Option<Chart> {
+        let samples = &self.resource.samples;
+        if samples.iter().all(|sample| sample.short == 0) {
+            return None;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "counts of clients")]
+        let part = |sample: &Sample| match sample.wanting {
+            0 => f64::NAN,
+            wanting => sample.short as f64 / wanting as f64,
+        };
+        let series = vec![self.series(Look::Short, part)];
+        let title = "Clients with less than they want".to_owned();
+        let mut chart = self.chart("short", title, Size::Low, series);
+        chart.unit = Unit::Part;
+        Some(chart)
     }
 
     fn overshoot(&self, limit: Option<f64>) -> Chart {
@@ -224,6 +246,21 @@ mod tests {
         assert!((section.levels[1].series[2].values[100] - expected).abs() < 1e-9);
         assert_eq!(section.levels[1].title, "Level 1: eu, us, asia");
         assert_eq!(section.levels[2].title, "Level 2: 9 nodes");
+    }
+
+    #[test]
+    fn whoever_lacks_most_is_shown_first_and_wants_do_not_flatten_grants() {
+        let mut recording = plausible::small();
+        for sample in &mut recording.resources[0].clients[1].samples {
+            sample.wants = 1_000.0;
+        }
+        let section = Section::new(&recording, &recording.resources[0], "x");
+        let titles: Vec<&str> = section.clients.iter().map(|c| c.title.as_str()).collect();
+        assert_eq!(titles, ["b'\" at <one>", "a at <one>"]);
+        // At best each gets 5.
+        assert!(section.clients.iter().all(|chart| chart.at_least <= 12.5));
+        assert!(section.clients[0].in_page().contains("data-capped"));
+        assert!(!section.clients[1].in_page().contains("data-capped"));
     }
 
     #[test]

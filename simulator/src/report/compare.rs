@@ -7,7 +7,8 @@ mod terminal;
 
 use crate::recording::{Recording, ResourceRecording, Verdict};
 use crate::report::figures::{FIGURES, Figure, Unit};
-use crate::report::numbers::{amount, count, percent, several, span};
+use crate::report::numbers::{NONE, amount, count, percent, several, span};
+use crate::report::shortages::{Shift, shifts};
 use crate::report::table::printable;
 use crate::report::verdicts;
 
@@ -25,6 +26,9 @@ pub struct Side<'a> {
 
 /// Below this part of a value two are the same.
 const SAME: f64 = 1e-3;
+
+/// What makes a difference to clients, as a part of what they want.
+const MET_DIFFERS: f64 = 0.005;
 
 /// Which of two is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +78,8 @@ struct Resource<'a> {
     b: &'a ResourceRecording,
     figures: Vec<Row>,
     limits: Vec<Row>,
+    /// Clients to whom it makes a difference.
+    shifts: Vec<Shift>,
 }
 
 /// All that can be compared.
@@ -99,6 +105,7 @@ impl<'a> Comparison<'a> {
                     b: other,
                     figures: FIGURES.iter().map(|f| figure(f, resource, other)).collect(),
                     limits: limits(a, b, &resource.resource),
+                    shifts: shifts(resource, other),
                 })
             })
             .collect();
@@ -113,7 +120,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// In a sentence, or two if a limit holds in one only: that matters more than any figure.
+    /// In a sentence, and others before it for what matters more than the count of figures: a limit
+    /// that holds in one only, and what clients get.
     fn title(&self) -> String {
         let turned = |winner| {
             let rows = self.resources.iter().flat_map(|resource| &resource.limits);
@@ -127,6 +135,14 @@ impl<'a> Comparison<'a> {
                 count => {
                     title += &format!("{better} holds {} that {worse} violates. ", limits(count));
                 }
+            }
+        }
+        if let [resource] = self.resources.as_slice() {
+            let met = |resource: &ResourceRecording| resource.figures.demand_met;
+            let (a, b) = (met(resource.a), met(resource.b));
+            if (a - b).abs() >= MET_DIFFERS {
+                let (a, b) = (percent(a), percent(b));
+                title += &format!("Clients get {a} of what they want in A, {b} in B. ");
             }
         }
         title + &self.figures_title()
@@ -192,6 +208,17 @@ fn shape(a: &Recording, b: &Recording) -> Vec<String> {
                     shape.push(format!(
                         "algorithm of {name}: A {}, B {}",
                         resource.algorithm, other.algorithm
+                    ));
+                }
+                let length = |resource: &ResourceRecording| {
+                    let length = resource.lease_length_s.map(span);
+                    length.unwrap_or_else(|| NONE.to_owned())
+                };
+                if other.lease_length_s != resource.lease_length_s {
+                    shape.push(format!(
+                        "lease length of {name}: A {}, B {}",
+                        length(resource),
+                        length(other)
                     ));
                 }
                 let most = |resource: &ResourceRecording| {

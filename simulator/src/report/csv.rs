@@ -15,7 +15,7 @@ pub fn write_samples(out: impl Write, resource: &ResourceRecording) -> Result<()
     let mut csv = Writer::from_writer(out);
     csv.write_record([
         "at_s", "capacity", "demand", "granted", "fallback", "used", "usable", "peak", "unfair",
-        "holders",
+        "holders", "wanting", "short",
     ])?;
     for sample in &resource.samples {
         let amounts = [
@@ -30,7 +30,8 @@ pub fn write_samples(out: impl Write, resource: &ResourceRecording) -> Result<()
             sample.unfair,
         ];
         let cells = amounts.iter().map(f64::to_string);
-        csv.write_record(cells.chain([sample.holders.to_string()]))?;
+        let counts = [sample.holders, sample.wanting, sample.short];
+        csv.write_record(cells.chain(counts.map(|count| count.to_string())))?;
     }
     Ok(csv.flush()?)
 }
@@ -94,6 +95,23 @@ pub fn write_clients(out: impl Write, resource: &ResourceRecording) -> Result<()
     Ok(csv.flush()?)
 }
 
+/// How clients did, the one to whom most was missing first.
+pub fn write_client_figures(out: impl Write, resource: &ResourceRecording) -> Result<(), Error> {
+    let mut csv = Writer::from_writer(out);
+    csv.write_record(["client", "node", "wanted", "got", "ideal", "short"])?;
+    for client in &resource.client_figures {
+        csv.write_record([
+            &client.client,
+            &client.node,
+            &client.wanted.to_string(),
+            &client.got.to_string(),
+            &client.ideal.to_string(),
+            &client.short.to_string(),
+        ])?;
+    }
+    Ok(csv.flush()?)
+}
+
 /// What happened from outside. An empty `until_s`: it did not last.
 pub fn write_marks(out: impl Write, marks: &[Mark]) -> Result<(), Error> {
     let mut csv = Writer::from_writer(out);
@@ -132,9 +150,10 @@ mod tests {
         resource.samples.truncate(2);
         check(
             |out| write_samples(out, &resource),
-            "at_s,capacity,demand,granted,fallback,used,usable,peak,unfair,holders\n\
-             0,10,12,0,0,0,10,0,5,2\n\
-             10,10,12,8,0,8,10,8,1,2\n",
+            "at_s,capacity,demand,granted,fallback,used,usable,peak,unfair,holders,wanting,\
+             short\n\
+             0,10,12,0,0,0,10,0,5,2,2,2\n\
+             10,10,12,8,0,8,10,8,1,2,2,2\n",
         );
     }
 
@@ -156,6 +175,12 @@ mod tests {
              10,a,<one>,5,4,0,5\n\
              0,\"b'\"\"\",<one>,7,0,0,5\n\
              10,\"b'\"\"\",<one>,7,4,0,5\n",
+        );
+        check(
+            |out| write_client_figures(out, &resource),
+            "client,node,wanted,got,ideal,short\n\
+             \"b'\"\"\",<one>,7,4.55,5,1\n\
+             a,<one>,5,4.55,5,0.5\n",
         );
         check(
             |out| write_marks(out, &recording.marks),

@@ -74,7 +74,7 @@ impl Figure {
 }
 
 /// All of them, the most important first.
-pub(super) const FIGURES: [Figure; 10] = [
+pub(super) const FIGURES: [Figure; 13] = [
     Figure {
         name: "utilisation",
         about: "Of what could be used (the smaller of demand and capacity), the mean part that was \
@@ -82,6 +82,30 @@ pub(super) const FIGURES: [Figure; 10] = [
         unit: Unit::Part,
         better: Better::Higher,
         get: |figures| figures.utilisation,
+    },
+    Figure {
+        name: "demand met",
+        about: "Of all that clients wanted, the part that was granted to them. What is missing was \
+                not there, or had not arrived yet.",
+        unit: Unit::Part,
+        better: Better::Higher,
+        get: |figures| figures.demand_met,
+    },
+    Figure {
+        name: "clients short",
+        about: "Of all the time in which clients wanted something, the part in which they had less \
+                than they wanted. 0 % if there is enough for all.",
+        unit: Unit::Part,
+        better: Better::Lower,
+        get: |figures| figures.clients_short,
+    },
+    Figure {
+        name: "demand above capacity",
+        about: "The part of the time in which more was wanted than there was: then somebody goes \
+                short whatever Doorward does.",
+        unit: Unit::Part,
+        better: Better::Neither,
+        get: |figures| figures.scarce,
     },
     Figure {
         name: "granted of capacity",

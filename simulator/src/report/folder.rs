@@ -38,8 +38,14 @@ pub enum ReportError {
         /// Something in it.
         found: String,
     },
+    /// It is no folder.
+    #[error("{path} is a file, and a report is a folder; name another one")]
+    NotAFolder {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file could not be written.
-    #[error("cannot write {path}; is there room, and may you write there?")]
+    #[error("cannot write {path} (is there room, and may you write there?)")]
     Write {
         /// Which.
         path: PathBuf,
@@ -81,12 +87,31 @@ impl<'a> Part<'a> {
     }
 }
 
+/// Makes a folder ready for a report, so that what is wrong with it is known before anything is
+/// played. It is made if it is not there, and from then on known as one of a report; a former report
+/// in it stays until [`write_all`] replaces it.
+pub fn claim(folder: &Path) -> Result<(), ReportError> {
+    if folder.is_file() {
+        let path = folder.to_owned();
+        return Err(ReportError::NotAFolder { path });
+    }
+    let write = |path: &Path| {
+        let path = path.to_owned();
+        move |source| ReportError::Write { path, source }
+    };
+    fs::create_dir_all(folder).map_err(write(folder))?;
+    let list = folder.join(LIST);
+    if !list.exists() {
+        check_empty(folder)?;
+    }
+    let mut options = File::options();
+    let opened = options.append(true).create(true).open(&list);
+    opened.map(drop).map_err(write(&list))
+}
+
 /// Writes everything about a recording into a folder, which is made if it is not there.
 pub fn write_all(recording: &Recording, folder: &Path) -> Result<Written, ReportError> {
-    fs::create_dir_all(folder).map_err(|source| ReportError::Write {
-        path: folder.to_owned(),
-        source,
-    })?;
+    claim(folder)?;
     clear(folder)?;
     let parts = parts(recording);
     // The list first: if anything fails later, the next report knows what it may replace.
@@ -119,28 +144,33 @@ fn write_part(path: &Path, part: Part<'_>) -> io::Result<()> {
     out.flush()
 }
 
+/// Refuses a folder that holds anything.
+fn check_empty(folder: &Path) -> Result<(), ReportError> {
+    let read = |source| ReportError::Read {
+        path: folder.to_owned(),
+        source,
+    };
+    let mut entries = fs::read_dir(folder).map_err(read)?;
+    match entries.next() {
+        None => Ok(()),
+        Some(entry) => Err(ReportError::Occupied {
+            folder: folder.to_owned(),
+            found: entry
+                .map_err(read)?
+                .file_name()
+                .to_string_lossy()
+                .into_owned(),
+        }),
+    }
+}
+
 /// Removes a former report.
 fn clear(folder: &Path) -> Result<(), ReportError> {
-    let read = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ReportError::Read { path, source }
-    };
     let list = folder.join(LIST);
-    if !list.exists() {
-        let mut entries = fs::read_dir(folder).map_err(read(folder))?;
-        return match entries.next() {
-            None => Ok(()),
-            Some(entry) => Err(ReportError::Occupied {
-                folder: folder.to_owned(),
-                found: entry
-                    .map_err(read(folder))?
-                    .file_name()
-                    .to_string_lossy()
-                    .into_owned(),
-            }),
-        };
-    }
-    let names = fs::read_to_string(&list).map_err(read(&list))?;
+    let names = fs::read_to_string(&list).map_err(|source| ReportError::Read {
+        path: list.clone(),
+        source,
+    })?;
     // A name that leads elsewhere was not written here.
     let plain =
         |name: &&str| !name.is_empty() && Path::new(name).file_name() == Some(name.as_ref());
@@ -184,6 +214,9 @@ fn parts(recording: &Recording) -> Vec<Part<'_>> {
         }));
         parts.push(Part::new(format!("{slug}.clients.csv"), |out| {
             csv::write_clients(out, resource).map_err(io::Error::other)
+        }));
+        parts.push(Part::new(format!("{slug}.shortages.csv"), |out| {
+            csv::write_client_figures(out, resource).map_err(io::Error::other)
         }));
         let section = Section::new(recording, resource, &slug);
         for (name, file) in section.files(&slug, &resource.resource) {
@@ -255,6 +288,8 @@ mod tests {
             "requests.nodes.csv",
             "requests.overshoot.svg",
             "requests.serving.svg",
+            "requests.short.svg",
+            "requests.shortages.csv",
             "summary.txt",
         ];
         assert_eq!(names(&folder.path().join("a/b")), expected);
@@ -282,6 +317,21 @@ mod tests {
         let error = write_all(&plausible::small(), folder.path()).unwrap_err();
         assert!(error.to_string().contains("there is thesis.tex"), "{error}");
         assert_eq!(names(folder.path()), ["thesis.tex"]);
+    }
+
+    #[test]
+    fn a_folder_is_claimed_before_anything_is_written_and_a_former_report_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = folder.path().join("new");
+        claim(&report).unwrap();
+        claim(&report).unwrap();
+        assert_eq!(names(&report), [LIST]);
+        let before = write_all(&plausible::small(), &report).unwrap();
+        claim(&report).unwrap();
+        assert!(before.files.iter().all(|file| file.exists()));
+        let file = before.files.first().unwrap();
+        let error = claim(file).unwrap_err().to_string();
+        assert!(error.contains("is a file"), "{error}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod section;
 
 use askama::Template;
 
-use crate::recording::{Mark, Recording, Verdict};
+use crate::recording::{Mark, Recording, ResourceRecording, Verdict};
 use crate::report::chart::{colours, css};
 use crate::report::charts::happenings;
 use crate::report::faults::is_fault;
@@ -19,6 +19,16 @@ use crate::report::verdicts::{self, Headline, Outcome};
 const RESOURCES_MAX: usize = 12;
 /// What happened is listed up to here.
 const MARKS_MAX: usize = 300;
+/// So many resources have their figures beside each other; more have a row each.
+const COLUMNS_MAX: usize = 3;
+/// What is told in large, if there is one resource.
+const TILES: [&str; 5] = [
+    "demand met",
+    "clients short",
+    "utilisation",
+    "peak of capacity",
+    "starvation, longest",
+];
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -32,9 +42,17 @@ struct Page<'a> {
     facts: Vec<String>,
     work: Vec<String>,
     command: String,
+    /// What is judged.
     verdicts: Vec<VerdictView>,
+    /// What is only measured.
+    unjudged: Vec<VerdictView>,
     figures: &'static [Figure],
     rows: Vec<FiguresView<'a>>,
+    /// The same, a row a figure: where there are few resources.
+    columns: Vec<FigureView>,
+    tiles: Vec<Tile>,
+    /// Whether the resource of each row has to be named.
+    names_resources: bool,
     happenings: Option<String>,
     happened: String,
     sections: Vec<SectionView<'a>>,
@@ -58,6 +76,22 @@ struct VerdictView {
     at_s: Option<f64>,
     at: String,
     detail: String,
+}
+
+/// A figure of a few resources as a row.
+struct FigureView {
+    name: &'static str,
+    about: &'static str,
+    /// Each, and whether it should be looked at.
+    values: Vec<(String, bool)>,
+}
+
+/// What is told in large.
+struct Tile {
+    name: &'static str,
+    about: &'static str,
+    value: String,
+    is_alarming: bool,
 }
 
 /// The figures of a resource as a row.
@@ -87,6 +121,9 @@ pub(super) fn page(recording: &Recording, slugs: &[String]) -> Result<String, as
     let sections = resources.clone().take(RESOURCES_MAX);
     let mut sorted: Vec<&Verdict> = recording.verdicts.iter().collect();
     sorted.sort_by_key(|verdict| (!verdicts::is_violated(verdict), verdict.limit.is_none()));
+    let is_judged = |verdict: &&&Verdict| verdict.limit.is_some();
+    let judged = sorted.iter().take_while(is_judged).count();
+    let (judged, unjudged) = sorted.split_at(judged);
     let page = Page {
         recording,
         colours: colours(),
@@ -100,8 +137,12 @@ pub(super) fn page(recording: &Recording, slugs: &[String]) -> Result<String, as
         facts: what(recording),
         work: work(recording),
         command: crate::report::command(recording),
-        verdicts: verdict_views(&sorted),
+        verdicts: verdict_views(judged),
+        unjudged: verdict_views(unjudged),
         figures: &FIGURES,
+        columns: columns(&recording.resources),
+        tiles: tiles(&recording.resources),
+        names_resources: recording.resources.len() > 1,
         rows: resources
             .enumerate()
             .map(|(index, (resource, slug))| FiguresView {
@@ -136,6 +177,42 @@ pub(super) fn page(recording: &Recording, slugs: &[String]) -> Result<String, as
     page.render()
 }
 
+/// Empty if there are too many resources, or none.
+fn columns(resources: &[ResourceRecording]) -> Vec<FigureView> {
+    if resources.is_empty() || resources.len() > COLUMNS_MAX {
+        return Vec::new();
+    }
+    let view = |figure: &Figure| FigureView {
+        name: figure.name,
+        about: figure.about,
+        values: resources
+            .iter()
+            .map(|resource| {
+                let value = (figure.get)(&resource.figures);
+                (figure.unit.show(value), figure.is_alarming(value))
+            })
+            .collect(),
+    };
+    FIGURES.iter().map(view).collect()
+}
+
+fn tiles(resources: &[ResourceRecording]) -> Vec<Tile> {
+    let [resource] = resources else {
+        return Vec::new();
+    };
+    let named = |name: &&str| FIGURES.iter().find(|figure| figure.name == *name);
+    let tile = |figure: &Figure| {
+        let value = (figure.get)(&resource.figures);
+        Tile {
+            name: figure.name,
+            about: figure.about,
+            value: figure.unit.show(value),
+            is_alarming: figure.is_alarming(value),
+        }
+    };
+    TILES.iter().filter_map(named).map(tile).collect()
+}
+
 fn verdict_views(sorted: &[&Verdict]) -> Vec<VerdictView> {
     let mut told: Vec<&str> = Vec::new();
     let mut views = Vec::new();
@@ -168,7 +245,7 @@ impl VerdictView {
                 Some(_) if verdict.holds => "good",
                 Some(_) => "bad",
             },
-            at_s: verdict.at_s,
+            at_s: verdicts::worst_at(verdict),
             at: verdicts::when(verdict),
             detail: verdict.detail.clone(),
         }

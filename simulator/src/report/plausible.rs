@@ -3,8 +3,8 @@
 //! more.
 
 use crate::recording::{
-    ClientSample, ClientSeries, Figures, Mark, NodeInfo, NodeSample, Recording, ResourceRecording,
-    Sample, Verdict, Work,
+    ClientFigures, ClientSample, ClientSeries, Figures, Mark, NodeInfo, NodeSample, Recording,
+    ResourceRecording, Sample, Verdict, Work,
 };
 
 /// A few samples of one resource at one node, with a name that needs escaping.
@@ -76,6 +76,8 @@ fn small_resource() -> ResourceRecording {
             peak: granted,
             unfair: (10.0 - granted) / 2.0,
             holders: 2,
+            wanting: 2,
+            short: usize::from(granted < 10.0) + 1,
             nodes: vec![NodeSample {
                 has: 10.0,
                 wants: 12.0,
@@ -98,13 +100,25 @@ fn small_resource() -> ResourceRecording {
             })
             .collect(),
     };
+    let figures = |name: &str, wanted, got, short| ClientFigures {
+        client: name.to_owned(),
+        node: "<one>".to_owned(),
+        wanted,
+        got,
+        ideal: 5.0,
+        short,
+    };
     ResourceRecording {
         resource: "requests".to_owned(),
         algorithm: "FAIR_SHARE".to_owned(),
+        lease_length_s: Some(20.0),
         samples: samples.collect(),
         clients: vec![client("a", 0.5, 5.0), client("b'\"", 0.5, 7.0)],
         figures: Figures {
             utilisation: 0.955,
+            demand_met: 0.7917,
+            clients_short: 0.75,
+            scarce: 1.0,
             granted_of_capacity: 0.955,
             peak_of_capacity: 1.0,
             overshoot_s: 0.0,
@@ -115,6 +129,10 @@ fn small_resource() -> ResourceRecording {
             starvation_max_s: 1.5,
             oscillation_per_minute: 0.25,
         },
+        client_figures: vec![
+            figures("b'\"", 7.0, 4.55, 1.0),
+            figures("a", 5.0, 4.55, 0.5),
+        ],
     }
 }
 
@@ -356,6 +374,8 @@ fn resource(
             peak: peak * (1.0 + 0.002 * noise(step + 7)),
             unfair: (ideal - granted).abs() / 2.0 + ideal * 0.004 * noise(step + 99),
             holders: clients,
+            wanting: clients,
+            short: if hurt { clients } else { clients / 5 },
             nodes: nodes
                 .iter()
                 .zip(&shares)
@@ -409,10 +429,15 @@ fn resource(
     ResourceRecording {
         resource: id.to_owned(),
         algorithm: algorithm.to_owned(),
+        lease_length_s: Some(60.0),
         samples,
+        client_figures: client_figures(&shown),
         clients: shown,
         figures: Figures {
             utilisation: 0.9713,
+            demand_met: 0.8125,
+            clients_short: 0.4375,
+            scarce: 0.5,
             granted_of_capacity: 0.8641,
             peak_of_capacity: if id == "exports" { 1.0 } else { 1.0617 },
             overshoot_s: if id == "exports" { 0.0 } else { 48.0 },
@@ -424,6 +449,28 @@ fn resource(
             oscillation_per_minute: 0.018,
         },
     }
+}
+
+/// Those that are shown, worst first.
+fn client_figures(shown: &[ClientSeries]) -> Vec<ClientFigures> {
+    let mut figures: Vec<ClientFigures> = shown
+        .iter()
+        .map(|series| {
+            let mean = |of: fn(&ClientSample) -> f64| {
+                series.samples.iter().map(of).sum::<f64>() / series.samples.len().max(1) as f64
+            };
+            ClientFigures {
+                client: series.client.clone(),
+                node: series.node.clone(),
+                wanted: mean(|sample| sample.wants),
+                got: mean(|sample| sample.wants.min(sample.granted)),
+                ideal: mean(|sample| sample.ideal),
+                short: mean(|sample| f64::from(u8::from(sample.granted < sample.wants))),
+            }
+        })
+        .collect();
+    figures.sort_by(|a, b| (b.wanted - b.got).total_cmp(&(a.wanted - a.got)));
+    figures
 }
 
 fn verdicts(resource: &ResourceRecording) -> Vec<Verdict> {

@@ -3,11 +3,12 @@
 
 use std::io::{self, Write};
 
-use crate::recording::{Recording, ResourceRecording};
+use crate::recording::{CLIENT_FIGURES_MAX, Recording, ResourceRecording};
 use crate::report::faults;
 use crate::report::figures::FIGURES;
 use crate::report::numbers::{count, large, percent, several, span};
 use crate::report::palette::{Palette, Tone};
+use crate::report::shortages;
 use crate::report::table::{Align, Table, WIDTH, printable, shortened, width, wrapped};
 use crate::report::verdicts::{self, Headline, Outcome};
 
@@ -15,6 +16,9 @@ use crate::report::verdicts::{self, Headline, Outcome};
 const RESOURCES_MAX: usize = 12;
 /// How many verdicts stand here. What is violated comes first.
 const VERDICTS_MAX: usize = 40;
+/// How many resources tell who goes short, and how many clients of each.
+const SHORTAGES_MAX: usize = 3;
+const CLIENTS_MAX: usize = 5;
 /// How wide a name of a resource may be.
 const NAME_MAX: usize = 22;
 
@@ -24,6 +28,9 @@ pub fn write(out: &mut impl Write, recording: &Recording, palette: Palette) -> i
     write_headline(out, recording, palette)?;
     write_verdicts(out, recording, palette)?;
     write_figures(out, &recording.resources, palette)?;
+    for resource in recording.resources.iter().take(SHORTAGES_MAX) {
+        write_shortages(out, resource, palette)?;
+    }
     write_rest(out, recording)
 }
 
@@ -168,6 +175,42 @@ fn write_figures(
     Ok(())
 }
 
+/// Those to whom most is missing.
+fn write_shortages(
+    out: &mut impl Write,
+    resource: &ResourceRecording,
+    palette: Palette,
+) -> io::Result<()> {
+    let rows = shortages::rows(resource);
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let numbers = std::iter::repeat_n(Align::Right, 5);
+    let mut table = Table::new(std::iter::once(Align::Left).chain(numbers));
+    let title = format!("most missing, {}", name(&resource.resource));
+    let header = ["wanted", "got", "of it", "ideally", "short for"];
+    table.add_all(Tone::Quiet, std::iter::once(title.as_str()).chain(header));
+    for row in rows.iter().take(CLIENTS_MAX) {
+        let cells = [&row.wanted, &row.got, &row.met, &row.ideal, &row.short];
+        let cells = cells.map(|cell| (Tone::Plain, cell.clone()));
+        table.add(std::iter::once((Tone::Plain, name(row.client))).chain(cells));
+    }
+    writeln!(out)?;
+    table.write(out, palette)?;
+    match rows.len().saturating_sub(CLIENTS_MAX) {
+        0 => Ok(()),
+        more => {
+            // Of more than these it was not recorded.
+            let least = match rows.len() == CLIENT_FIGURES_MAX {
+                true => "at least ",
+                false => "",
+            };
+            let more = several(more, "more client", "more clients");
+            write_wrapped(out, Tone::Quiet, &format!("and {least}{more}"), palette)
+        }
+    }
+}
+
 fn write_rest(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
     let palette = Palette { on: false };
     let kinds = faults::by_kind(&recording.marks);
@@ -237,6 +280,8 @@ mod tests {
 
 1 of 3 limits is violated.
   At no instant was more granted than there is.
+  Clients got 79.2 % of what they wanted; together they wanted more than there
+  is for 100 % of the time.
   Averages are taken from 0:20 on, when the first learning mode is over.
 
   checked      resource   found  limit
@@ -248,17 +293,24 @@ mod tests {
   fairness of requests: client "a" had 2 of 5 for most of a minute after node
   <one> was killed
 
-  figures                requests
-  utilisation              95.5 %
-  granted of capacity      95.5 %
-  peak of capacity          100 %
-  overshoot for               0 s
-  unfairness               12.5 %
-  convergence, longest        8 s
-  convergence, mean           8 s
-  demand changes                1
-  starvation, longest       1.5 s
-  oscillation           0.25 /min
+  figures                 requests
+  utilisation               95.5 %
+  demand met                79.2 %
+  clients short               75 %
+  demand above capacity      100 %
+  granted of capacity       95.5 %
+  peak of capacity           100 %
+  overshoot for                0 s
+  unfairness                12.5 %
+  convergence, longest         8 s
+  convergence, mean            8 s
+  demand changes                 1
+  starvation, longest        1.5 s
+  oscillation            0.25 /min
+
+  most missing, requests  wanted   got  of it  ideally  short for
+  b'"                          7  4.55   65 %   71.4 %      100 %
+  a                            5  4.55   91 %    100 %       50 %
 
   happened: 1 kill
   done: 1,234 refreshes answered, 2,500 messages (25 lost, 1 %), 5,000 events

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use crate::report::palette::{Palette, Tone};
 
 /// What everything is readable at.
-pub(super) const WIDTH: usize = 80;
+pub const WIDTH: usize = 80;
 
 /// How a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,16 +80,27 @@ pub(super) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A text in lines of at most so many characters. A word that is longer has a line of its own.
-pub(super) fn wrapped(text: &str, width_max: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
+/// A text in lines of at most so many characters. A word that is longer has a line of its own; a
+/// number and its percent sign stay together.
+pub fn wrapped(text: &str, width_max: usize) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
+        match words.last_mut() {
+            Some(number) if word.starts_with('%') => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for word in &words {
         match lines.last_mut() {
             Some(line) if width(line) + 1 + width(word) <= width_max => {
                 line.push(' ');
                 line.push_str(word);
             }
-            _ => lines.push(word.to_owned()),
+            _ => lines.push(word.clone()),
         }
     }
     lines
@@ -151,6 +162,7 @@ mod tests {
             wrapped("one two  three four", 9),
             ["one two", "three", "four"]
         );
+        assert_eq!(wrapped("nearly 100 %, yes", 11), ["nearly", "100 %, yes"]);
         assert_eq!(wrapped("", 9), Vec::<String>::new());
         assert_eq!(shortened("a long name", 7), "a long…");
         assert_eq!(shortened("short", 5), "short");

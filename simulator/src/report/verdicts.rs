@@ -1,7 +1,7 @@
 //! What the checkers found, in words: each verdict, and all of them in a sentence or two, which is
 //! what an operator reads first.
 
-use crate::recording::{Recording, Verdict};
+use crate::recording::{Figures, Recording, Verdict};
 use crate::report::figures::Unit;
 use crate::report::numbers::{clock, percent, several, span};
 use crate::report::table::printable;
@@ -38,6 +38,7 @@ impl Headline {
                 "Nothing was judged: the scenario sets no limits.".to_owned(),
             ),
             (1, 0) => (Outcome::Fine, "The one limit holds.".to_owned()),
+            (2, 0) => (Outcome::Fine, "Both limits hold.".to_owned()),
             (all, 0) => (Outcome::Fine, format!("All {all} limits hold.")),
             (1, _) => (Outcome::Violated, "The one limit is violated.".to_owned()),
             (all, 1) => (Outcome::Violated, format!("1 of {all} limits is violated.")),
@@ -59,9 +60,8 @@ fn notes(recording: &Recording) -> Vec<String> {
         return vec!["Nothing was measured: there are no samples.".to_owned()];
     }
     let mut notes = Vec::new();
-    let over = |figures: &crate::recording::Figures| {
-        figures.peak_of_capacity > 1.0 + 1e-9 || figures.overshoot_s > 0.0
-    };
+    let over =
+        |figures: &Figures| figures.peak_of_capacity > 1.0 + 1e-9 || figures.overshoot_s > 0.0;
     let overs: Vec<_> = recording
         .resources
         .iter()
@@ -80,6 +80,9 @@ fn notes(recording: &Recording) -> Vec<String> {
             several(many.len(), "resource", "resources"),
         )),
     }
+    if let [one] = recording.resources.as_slice() {
+        notes.extend(demand(&one.figures));
+    }
     if recording.settled_after_s > 0.0 && recording.settled_after_s < recording.duration_s {
         notes.push(format!(
             "Averages are taken from {} on, when the first learning mode is over.",
@@ -87,6 +90,24 @@ fn notes(recording: &Recording) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// How far there was enough; None if that was not measured.
+fn demand(figures: &Figures) -> Option<String> {
+    if !figures.demand_met.is_finite() {
+        return None;
+    }
+    let met = format!(
+        "Clients got {} of what they wanted",
+        percent(figures.demand_met)
+    );
+    Some(match figures.scarce {
+        scarce if scarce > 0.0 => format!(
+            "{met}; together they wanted more than there is for {} of the time.",
+            percent(scarce)
+        ),
+        _ => format!("{met}, and together never wanted more than there is."),
+    })
 }
 
 /// Whether it breaks a limit that is set.
@@ -144,9 +165,15 @@ pub(super) fn judgement(verdict: &Verdict) -> &'static str {
     }
 }
 
+/// When it was worst, in seconds. None if that is no one time: where nothing was found, no time is
+/// worse than another.
+pub(super) fn worst_at(verdict: &Verdict) -> Option<f64> {
+    verdict.at_s.filter(|_| verdict.value != 0.0)
+}
+
 /// When it was worst; empty if that is no one time.
 pub(super) fn when(verdict: &Verdict) -> String {
-    verdict.at_s.map(clock).unwrap_or_default()
+    worst_at(verdict).map(clock).unwrap_or_default()
 }
 
 #[cfg(test)]

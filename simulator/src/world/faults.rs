@@ -41,7 +41,7 @@ impl World<'_> {
     }
 
     fn some_time(&mut self, per_hour: f64) -> Duration {
-        let seconds = self.chance.exponential(3600.0 / per_hour);
+        let seconds = self.mishaps.exponential(3600.0 / per_hour);
         Duration::from_secs_f64(seconds.min(1e9))
     }
 
@@ -101,7 +101,7 @@ impl World<'_> {
             self.events.put(Time::ZERO + next, What::Fault(number));
         }
         let total: f64 = fault.choices.iter().map(|(weight, _)| weight).sum();
-        let mut drawn = self.chance.uniform() * total;
+        let mut drawn = self.mishaps.uniform() * total;
         for (weight, event) in &fault.choices {
             drawn -= weight;
             if drawn < 0.0 {
@@ -163,7 +163,7 @@ impl World<'_> {
     }
 
     fn kill(&mut self, place: u32, length: Span) {
-        let until = self.now + self.chance.duration(length.0, length.1);
+        let until = self.now + self.mishaps.duration(length.0, length.1);
         let text = format!("{} loses its master", self.name_of(place));
         self.mark(Some(until), "kill", text);
         self.note(5, place.into(), 0.0);
@@ -177,9 +177,9 @@ impl World<'_> {
 
     fn freeze(&mut self, number: u32, length: Span) {
         let now = self.now;
-        let until = now + self.chance.duration(length.0, length.1);
+        let until = now + self.mishaps.duration(length.0, length.1);
         let (least, most) = self.scenario.servers.election;
-        let succession = now + self.chance.duration(least, most);
+        let succession = now + self.mishaps.duration(least, most);
         let text = format!("{}'s master is frozen", self.name_of(number));
         self.mark(Some(until), "freeze", text);
         let Some(place) = self.place(number) else {
@@ -209,7 +209,7 @@ impl World<'_> {
     }
 
     fn partition(&mut self, number: u32, from: Side, length: Span) {
-        let until = self.now + self.chance.duration(length.0, length.1);
+        let until = self.now + self.mishaps.duration(length.0, length.1);
         let whom = match from {
             Side::Parent => "its parent",
             Side::Below => "all below it",
@@ -315,7 +315,7 @@ impl World<'_> {
 
     fn crash(&mut self, many: usize, length: Option<Span>) {
         let chosen = self.choose_clients(many);
-        let until = length.map(|(least, most)| self.now + self.chance.duration(least, most));
+        let until = length.map(|(least, most)| self.now + self.mishaps.duration(least, most));
         let text = format!("{} crashes", self.names_of(&chosen));
         self.mark(until, "crash", text);
         for client in &chosen {
@@ -376,8 +376,8 @@ impl World<'_> {
         let many = self.places.len();
         let place = match choice {
             NodeChoice::Node(place) => place,
-            NodeChoice::Any => self.chance.below(many),
-            NodeChoice::AnyBelowRoot if many > 1 => 1 + self.chance.below(many - 1),
+            NodeChoice::Any => self.mishaps.below(many),
+            NodeChoice::AnyBelowRoot if many > 1 => 1 + self.mishaps.below(many - 1),
             NodeChoice::AnyBelowRoot => 0,
         };
         place as u32
@@ -389,7 +389,7 @@ impl World<'_> {
         let many = many.min(all);
         let mut chosen: Vec<u32> = Vec::with_capacity(many);
         while chosen.len() < many {
-            let client = self.chance.below(all) as u32;
+            let client = self.mishaps.below(all) as u32;
             if many * 2 > all || !chosen.contains(&client) {
                 if many * 2 > all {
                     // Nearly all: take them in order from there.

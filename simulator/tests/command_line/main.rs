@@ -123,8 +123,11 @@ fn a_limit_that_is_violated_is_told_by_the_exit_code() {
 fn the_library_is_listed_and_shown() {
     let folder = folder();
     let out = check(folder.path(), &["list"], 0);
-    assert_eq!(out.lines().count(), LIBRARY.len());
-    for (line, entry) in out.lines().zip(LIBRARY) {
+    assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
+    // What goes on in a further line is indented.
+    let named = out.lines().filter(|line| !line.starts_with(' '));
+    assert_eq!(named.clone().count(), LIBRARY.len());
+    for (line, entry) in named.zip(LIBRARY) {
         assert!(line.starts_with(entry.name), "{line}");
         let shown = check(folder.path(), &["show", entry.name], 0);
         assert_eq!(shown, entry.text);
@@ -167,6 +170,114 @@ fn a_trace_is_replayed_with_all_and_with_half_and_the_two_are_compared() {
     check(folder.path(), &["compare", "now", "none"], 2);
 }
 
+/// What a run is, in the words of a summary.
+fn trace_of(summary: &str) -> &str {
+    let mut lines = summary.lines().map(str::trim);
+    lines.find(|line| line.starts_with("trace ")).unwrap()
+}
+
+#[test]
+fn a_replay_is_printed_as_a_scenario_that_plays_the_same() {
+    let folder = folder();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "templates.yaml",
+        "resources:\n\
+         - identifier_glob: '*'\n  \
+           capacity: 100\n  \
+           safe_capacity: 2.5\n  \
+           description: 'of \"all\": # everybody'\n  \
+           algorithm:\n    \
+             kind: PRIORITY_BANDS\n    \
+             lease_length: 60s\n    \
+             refresh_interval: 5s\n    \
+             learning_mode_duration: 20s\n    \
+             parameters:\n    \
+             - {name: shrink, value: immediate}\n    \
+             - {name: decay_factor, value: \"0.25\"}\n    \
+             - {name: min_share.0, value: \"0.5\"}\n",
+    );
+    write("demand of #1.csv", TRACE);
+    write(
+        "tree.yaml",
+        "tree: {top: {candidates: 2, children: {a: {children: {b: {count: 3}}}, 'c': }}}\n",
+    );
+    for more in [
+        &["--tree", "2x1x3", "--resource", "1.10"][..],
+        &[
+            "--tree",
+            "tree.yaml",
+            "--resource",
+            "requests",
+            "--speed",
+            "1.5",
+            "--repeat",
+            "2",
+        ],
+        &[
+            "--resource",
+            "r",
+            "--lease-length",
+            "20s",
+            "--capacity-factor",
+            "0.3",
+            "--seed",
+            "7",
+        ],
+    ] {
+        let replay = [
+            "replay",
+            "--trace",
+            "demand of #1.csv",
+            "--templates",
+            "templates.yaml",
+        ];
+        let replay = [&replay[..], more].concat();
+        let expected = run_in(folder.path(), &replay);
+        let printed = [&replay[..], &["--print-scenario"]].concat();
+        let printed = check(folder.path(), &printed, 0);
+        write("printed.yaml", &printed);
+        // Whatever is judged, it is judged alike.
+        let out = run_in(folder.path(), &["run", "printed.yaml"]);
+        assert_eq!(out.status.code(), expected.status.code(), "{printed}");
+        let (out, expected) = (text(&out.stdout), text(&expected.stdout));
+        assert!(out.starts_with("printed\n"), "{out}");
+        assert_eq!(trace_of(&out), trace_of(&expected), "{printed}");
+        let after = |text: &str| text.split_once("checked").unwrap().1.to_owned();
+        assert_eq!(after(&out), after(&expected), "{printed}");
+    }
+}
+
+#[test]
+fn leases_of_another_length_are_all_that_differs() {
+    let folder = folder();
+    let run = ["run", "lease-length", "--duration", "8m"];
+    check(folder.path(), &[&run[..], &["--out", "a"]].concat(), 0);
+    let short = ["--lease-length", "20s", "--out", "b"];
+    check(folder.path(), &[&run[..], &short].concat(), 0);
+    let out = check(folder.path(), &["compare", "a", "b"], 0);
+    assert!(
+        out.contains("lease length of shared: A 1 min, B 20 s"),
+        "{out}"
+    );
+    // What goes wrong is the same, also what is by chance: who crashes, for instance.
+    let happened = |run: &str| {
+        let happened = fs::read_to_string(folder.path().join(run).join("happened.csv"));
+        happened.unwrap()
+    };
+    assert!(happened("a").contains("crash"), "{}", happened("a"));
+    assert_eq!(happened("a"), happened("b"));
+    let page = fs::read_to_string(folder.path().join("b/index.html")).unwrap();
+    let command = "doorward-sim run lease-length --seed 1 --duration 8m --lease-length 20s";
+    assert!(page.contains(command));
+    let err = check(
+        folder.path(),
+        &[&run[..], &["--lease-length", "5s"]].concat(),
+        2,
+    );
+    assert!(err.contains("with --lease-length 5s"), "{err}");
+}
+
 #[test]
 fn a_replay_that_makes_no_sense_says_what_to_give() {
     let folder = folder();
@@ -194,8 +305,29 @@ fn a_replay_that_makes_no_sense_says_what_to_give() {
     assert!(err.contains("wrong.csv:2:"), "{err}");
     let err = replay("demand.csv", "templates.yaml", &["--tree", "tree.yaml"]);
     assert!(err.contains("tree.yaml:1:"), "{err}");
+    let err = replay("demand.csv", "templates.yaml", &["--tree", "3by3"]);
+    assert!(err.contains("--tree 3by3 is neither a shape"), "{err}");
     let err = replay("demand.csv", "templates.yaml", &["--speed", "1000"]);
     assert!(err.contains("--speed"), "{err}");
+}
+
+#[test]
+fn a_folder_that_cannot_hold_a_report_is_told_of_before_anything_is_played() {
+    let folder = folder();
+    fs::write(folder.path().join("notes.txt"), "mine").unwrap();
+    for (out, expected) in [
+        (".", "there is notes.txt"),
+        ("notes.txt", "notes.txt is a file"),
+        ("notes.txt/report", "cannot write notes.txt/report"),
+    ] {
+        let output = run_in(folder.path(), &["run", "minimal", "--out", out]);
+        assert_eq!(output.status.code(), Some(2), "{out}");
+        assert_eq!(text(&output.stdout), "");
+        let err = text(&output.stderr);
+        assert!(err.contains(expected), "{err}");
+    }
+    let err = check(folder.path(), &["show", "lease"], 2);
+    assert!(err.contains("did you mean lease-length?"), "{err}");
 }
 
 #[test]

@@ -7,6 +7,8 @@ use crate::report::faults;
 /// Marks, sorted into what is drawn alike.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::report) struct Bands {
+    /// From then on averages are taken.
+    pub(super) settled_s: f64,
     /// From when until when something was wrong.
     pub(super) wrong: Vec<(f64, f64)>,
     /// When something went wrong at once.
@@ -16,11 +18,16 @@ pub(in crate::report) struct Bands {
 }
 
 impl Bands {
-    pub(in crate::report) fn new(marks: &[Mark]) -> Self {
-        let mut bands = Self::default();
+    pub(in crate::report) fn new(marks: &[Mark], settled_s: f64) -> Self {
+        let mut bands = Self {
+            settled_s,
+            ..Self::default()
+        };
         for mark in marks.iter().filter(|mark| mark.at_s.is_finite()) {
             match mark.until_s.filter(|until| *until > mark.at_s) {
                 _ if !faults::is_fault(&mark.kind) => bands.changes.push(mark.at_s),
+                // Some clients are gone for a while: what matters is when, and it would shade much.
+                _ if mark.kind == "crash" => bands.moments.push(mark.at_s),
                 Some(until) => bands.wrong.push((mark.at_s, until)),
                 None => bands.moments.push(mark.at_s),
             }
@@ -64,14 +71,18 @@ mod tests {
             kind: kind.to_owned(),
             text: String::new(),
         };
-        let bands = Bands::new(&[
-            mark(1.0, Some(3.0), "kill"),
-            mark(2.0, None, "clock"),
-            mark(4.0, None, "demand"),
-            mark(f64::NAN, None, "kill"),
-        ]);
+        let bands = Bands::new(
+            &[
+                mark(1.0, Some(3.0), "kill"),
+                mark(2.0, None, "clock"),
+                mark(3.0, Some(9.0), "crash"),
+                mark(4.0, None, "demand"),
+                mark(f64::NAN, None, "kill"),
+            ],
+            0.0,
+        );
         assert_eq!(bands.wrong, [(1.0, 3.0)]);
-        assert_eq!(bands.moments, [2.0]);
+        assert_eq!(bands.moments, [2.0, 3.0]);
         assert_eq!(bands.changes, [4.0]);
     }
 

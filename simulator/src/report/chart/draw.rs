@@ -6,8 +6,11 @@ use crate::report::chart::scale::{Heights, Tick, time_unit, times};
 use crate::report::chart::xml::{Markup, coordinate, escaped, exact};
 use crate::report::chart::{Chart, Join, Series, Size, legend, thin};
 
-/// More lines than this from top to bottom hide the chart: then they are short, at the top.
-const MOMENTS_MAX: usize = 80;
+/// More lines than this from top to bottom, to a picture's unit of width, hide the chart: then they
+/// are short, at the top.
+const MOMENTS_MAX: f64 = 0.05;
+/// If more than this part of a chart would be shaded, shades are short, too.
+const SHADED_MAX: f64 = 0.6;
 
 /// Where the points of a chart are.
 #[derive(Clone, Copy, Debug)]
@@ -124,14 +127,18 @@ impl Chart {
             width: measures.width,
             height: frame.bottom + AXIS,
             data: format!(
-                r#" data-left="{}" data-right="{}" data-top="{}" data-bottom="{}" data-most="{}" data-end="{}" data-unit="{:?}""#,
+                r#" data-left="{}" data-right="{}" data-top="{}" data-bottom="{}" data-most="{}" data-end="{}" data-unit="{:?}"{}"#,
                 frame.left,
                 frame.right,
                 frame.top,
                 frame.bottom,
                 frame.most,
                 frame.end_s,
-                self.unit
+                self.unit,
+                match self.largest() > heights.top {
+                    true => r#" data-capped="""#,
+                    false => "",
+                }
             ),
             body: body.0,
             is_small: self.size == Size::Small,
@@ -242,17 +249,31 @@ fn stepped(points: &[Point]) -> String {
 
 fn draw_bands(out: &mut Markup, bands: &Bands, frame: &Frame) {
     let (top, bottom) = (coordinate(frame.top), coordinate(frame.bottom));
+    if bands.settled_s > 0.0 && bands.settled_s < frame.end_s {
+        let (from, to) = (coordinate(frame.left), coordinate(frame.x(bands.settled_s)));
+        let path = format!("M{from} {top}H{to}V{bottom}H{from}Z");
+        draw_path(out, "early", &path);
+    }
     let spans = bands.wrong.iter();
     let spans = spans.map(|(from, to)| (frame.x(*from), frame.x(*to)));
+    let spans = bands::joined(spans.collect());
+    let shaded: f64 = spans.iter().map(|(from, to)| to - from).sum();
+    // Where nearly all is shaded, shades tell nothing from another.
+    let wrong_bottom = match shaded > (frame.right - frame.left) * SHADED_MAX {
+        true => coordinate(frame.top + 8.0),
+        false => bottom.clone(),
+    };
     let mut path = String::new();
-    for (from, to) in bands::joined(spans.collect()) {
+    for (from, to) in spans {
         let (from, to) = (coordinate(from), coordinate(to.min(frame.right)));
-        path += &format!("M{from} {top}H{to}V{bottom}H{from}Z");
+        path += &format!("M{from} {top}H{to}V{wrong_bottom}H{from}Z");
     }
     draw_path(out, "wrong", &path);
     for (class, moments) in [("moment", &bands.moments), ("change", &bands.changes)] {
         let columns = bands::columns(moments.iter().map(|at| frame.x(*at)));
-        let bottom = match columns.len() > MOMENTS_MAX {
+        #[expect(clippy::cast_precision_loss, reason = "at most one a column")]
+        let is_crowded = columns.len() as f64 > (frame.right - frame.left) * MOMENTS_MAX;
+        let bottom = match is_crowded {
             true => coordinate(frame.top + 8.0),
             false => bottom.clone(),
         };

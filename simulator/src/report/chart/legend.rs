@@ -20,6 +20,8 @@ pub(super) enum Key {
     Moment,
     /// A dotted line: something was changed.
     Change,
+    /// A grey shade: before averages are taken.
+    Early,
 }
 
 impl Key {
@@ -29,6 +31,7 @@ impl Key {
             Self::Wrong => "a fault lasts",
             Self::Moment => "a fault at once",
             Self::Change => "a change from outside",
+            Self::Early => "not in averages",
         }
     }
 
@@ -36,7 +39,7 @@ impl Key {
     const fn width(self) -> f64 {
         match self {
             Self::Line(_) => 24.0,
-            Self::Wrong => 14.0,
+            Self::Wrong | Self::Early => 14.0,
             Self::Moment | Self::Change => 4.0,
         }
     }
@@ -51,9 +54,14 @@ impl Key {
                     r#"<path class="stroke" d="M{x} {middle}H{end}"/>"#
                 ));
             }
-            Self::Wrong => {
+            Self::Wrong | Self::Early => {
+                let class = if self == Self::Wrong {
+                    "wrong"
+                } else {
+                    "early"
+                };
                 out.add(format_args!(
-                    r#"<path class="wrong" d="M{x} {top}H{end}V{bottom}H{x}Z"/>"#
+                    r#"<path class="{class}" d="M{x} {top}H{end}V{bottom}H{x}Z"/>"#
                 ));
             }
             Self::Moment | Self::Change => {
@@ -85,10 +93,14 @@ pub(super) fn keys(charts: &[&Chart], with_bands: bool) -> Vec<Key> {
     }
     for chart in charts.iter().filter(|_| with_bands) {
         let Bands {
+            settled_s,
             wrong,
             moments,
             changes,
         } = &*chart.bands;
+        if *settled_s > 0.0 {
+            add(Key::Early);
+        }
         if !wrong.is_empty() {
             add(Key::Wrong);
         }

@@ -30,7 +30,7 @@ impl Heights {
         };
         let mut step = nice(most / as_f64(ticks.max(1)));
         if unit == Unit::Count {
-            step = step.max(1.0);
+            step = step.ceil().max(1.0);
         }
         let steps = (most / step * (1.0 - 1e-9)).ceil().max(1.0);
         #[expect(
@@ -196,6 +196,7 @@ mod tests {
             (0.0, Unit::Amount, "0 0.2 0.4 0.6 0.8 1"),
             (f64::INFINITY, Unit::Amount, "0 0.2 0.4 0.6 0.8 1"),
             (2.0, Unit::Count, "0 1 2"),
+            (12.0, Unit::Count, "0 3 6 9 12"),
             (0.0123, Unit::Part, "0 % 0.25 % 0.5 % 0.75 % 1 % 1.25 %"),
             (0.6, Unit::Part, "0 % 20 % 40 % 60 %"),
         ] {

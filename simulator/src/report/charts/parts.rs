@@ -1,6 +1,8 @@
 //! The charts of parts of the whole: levels of the tree, nodes, clients.
 
-use crate::recording::{ClientSample, NodeInfo, NodeSample};
+use std::collections::HashMap;
+
+use crate::recording::{ClientSample, ClientSeries, NodeInfo, NodeSample};
 use crate::report::chart::{Chart, Look, Series, Size, align};
 use crate::report::charts::{Common, NODES_MAX};
 use crate::report::figures::Unit;
@@ -10,6 +12,8 @@ use crate::report::numbers::several;
 const NAMED_MAX: usize = 4;
 /// If one client gets more than this many times what a usual one gets, they have no common scale.
 const SPREAD_MAX: f64 = 12.0;
+/// Of what a client wants, up to this many times what it gets at best is shown.
+const WANTS_SHOWN_MAX: f64 = 2.5;
 
 impl Common<'_> {
     /// How many nodes are down, and how many learn.
@@ -98,7 +102,16 @@ impl Common<'_> {
 
     /// Also whether they have a common scale.
     pub(super) fn clients(&self) -> (Vec<Chart>, bool) {
-        let clients = self.resource.clients.iter().enumerate();
+        // Those to whom most is missing first.
+        let worst = self.resource.client_figures.iter().enumerate();
+        let worst: HashMap<&str, usize> = worst
+            .map(|(place, figures)| (figures.client.as_str(), place))
+            .collect();
+        let place =
+            |client: &ClientSeries| *worst.get(client.client.as_str()).unwrap_or(&usize::MAX);
+        let mut clients: Vec<_> = self.resource.clients.iter().enumerate().collect();
+        clients.sort_by_key(|(_, client)| place(client));
+        let clients = clients.into_iter();
         let mut charts: Vec<Chart> = clients
             .map(|(index, client)| {
                 let series = |look, get: fn(&ClientSample) -> f64| Series {
@@ -118,7 +131,14 @@ impl Common<'_> {
                     true => client.client.clone(),
                     false => format!("{} at {}", client.client, client.node),
                 };
-                self.chart(&format!("client-{index}"), title, Size::Small, all)
+                let mut chart = self.chart(&format!("client-{index}"), title, Size::Small, all);
+                // Whoever wants many times what it can get would flatten what it gets to nothing.
+                let most = |get: fn(&ClientSample) -> f64| {
+                    client.samples.iter().map(get).fold(0.0, f64::max)
+                };
+                let got = most(|sample| sample.granted.max(sample.ideal).max(sample.fallback));
+                chart.cap = (got > 0.0).then_some(got * WANTS_SHOWN_MAX);
+                chart
             })
             .collect();
         let mut most: Vec<f64> = charts.iter().map(Chart::most).collect();

@@ -10,12 +10,17 @@ use crate::recording::Recording;
 use crate::report::ReportError;
 use crate::report::chart::{Chart, align, colours, css};
 use crate::report::charts::{Section, happenings};
-use crate::report::compare::{Comparison, Resource, Row, Side};
+use crate::report::compare::{Comparison, Resource, Row, Side, difference};
+use crate::report::figures::Unit;
+use crate::report::numbers::{percent, several};
+use crate::report::shortages::Shift;
 use crate::report::summary::what;
 use crate::report::verdicts::{Headline, Outcome};
 
 /// Resources that have charts; all have figures.
 const RESOURCES_MAX: usize = 12;
+/// Clients that are told of, of each resource.
+const SHIFTS_MAX: usize = 12;
 
 #[derive(Template)]
 #[template(path = "compare.html")]
@@ -24,6 +29,7 @@ struct Page<'a> {
     colours: String,
     chart_css: &'static str,
     sides: [SideView<'a>; 2],
+    has_happenings: bool,
     shape: Vec<String>,
     resources: Vec<ResourceView<'a>>,
     charts_left_out: usize,
@@ -46,8 +52,34 @@ struct ResourceView<'a> {
     anchor: String,
     figures: &'a [Row],
     limits: &'a [Row],
+    shifts: Vec<ShiftView<'a>>,
+    /// How many more there are. Empty: none.
+    shifts_left_out: String,
     /// Title, and the drawings of A and B. Empty: it has none.
     charts: Vec<(String, Option<String>, Option<String>)>,
+}
+
+/// How much of what it wants a client gets in A and in B.
+struct ShiftView<'a> {
+    client: &'a str,
+    wanted: &'a str,
+    a: String,
+    b: String,
+    difference: String,
+    winner: &'static str,
+}
+
+impl<'a> ShiftView<'a> {
+    fn new(shift: &'a Shift) -> Self {
+        Self {
+            client: &shift.client,
+            wanted: &shift.wanted,
+            a: percent(shift.a),
+            b: percent(shift.b),
+            difference: difference(Unit::Part, shift.a, shift.b),
+            winner: if shift.a > shift.b { "A" } else { "B" },
+        }
+    }
 }
 
 /// The page.
@@ -59,6 +91,7 @@ pub fn page(a: &Side<'_>, b: &Side<'_>) -> Result<String, askama::Error> {
         colours: colours(),
         chart_css: css(),
         sides: [side_view("A", a, end(a, b)), side_view("B", b, end(a, b))],
+        has_happenings: [a, b].iter().any(|side| !side.recording.marks.is_empty()),
         shape: comparison.shape.clone(),
         resources: resources
             .map(|(index, resource)| ResourceView {
@@ -66,6 +99,16 @@ pub fn page(a: &Side<'_>, b: &Side<'_>) -> Result<String, askama::Error> {
                 anchor: format!("resource-{index}"),
                 figures: &resource.figures,
                 limits: &resource.limits,
+                shifts: resource
+                    .shifts
+                    .iter()
+                    .take(SHIFTS_MAX)
+                    .map(ShiftView::new)
+                    .collect(),
+                shifts_left_out: match resource.shifts.len().saturating_sub(SHIFTS_MAX) {
+                    0 => String::new(),
+                    more => several(more, "client", "clients"),
+                },
                 charts: match index < RESOURCES_MAX {
                     true => charts(a.recording, b.recording, resource, index),
                     false => Vec::new(),
@@ -126,14 +169,16 @@ fn charts(
         let prefix = format!("{letter}.{index}");
         let Section {
             whole,
+            short,
             overshoot,
             fairness,
             serving,
             levels,
             ..
         } = Section::new(recording, resource, &prefix);
-        let first = [whole, overshoot, fairness].into_iter();
-        first.chain(levels).chain(serving).collect()
+        let first = std::iter::once(whole).chain(short);
+        let then = first.chain([overshoot, fairness]);
+        then.chain(levels).chain(serving).collect()
     };
     let mut left = all(a, resource.a, "A");
     let mut right = all(b, resource.b, "B");

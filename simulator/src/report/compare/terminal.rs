@@ -2,10 +2,17 @@
 
 use std::io::{self, Write};
 
-use crate::report::compare::{Comparison, Row, Side, Winner};
+use crate::report::compare::{Comparison, Row, Side, Winner, difference};
+use crate::report::figures::Unit;
+use crate::report::numbers::{percent, several};
 use crate::report::palette::{Palette, Tone};
-use crate::report::table::{Align, Table, WIDTH, printable, wrapped};
+use crate::report::shortages::Shift;
+use crate::report::table::{Align, Table, WIDTH, printable, shortened, wrapped};
 use crate::report::verdicts::Headline;
+
+/// Clients that are told of, and how wide their names may be.
+const SHIFTS_MAX: usize = 5;
+const NAME_MAX: usize = 30;
 
 /// Writes what differs, then a table for each resource that both have.
 pub fn write(out: &mut impl Write, a: &Side<'_>, b: &Side<'_>, palette: Palette) -> io::Result<()> {
@@ -28,7 +35,9 @@ pub fn write(out: &mut impl Write, a: &Side<'_>, b: &Side<'_>, palette: Palette)
         }
     }
     writeln!(out)?;
-    writeln!(out, "{}", palette.paint(Tone::Strong, &comparison.title()))?;
+    for line in wrapped(&comparison.title(), WIDTH) {
+        writeln!(out, "{}", palette.paint(Tone::Strong, &line))?;
+    }
     for resource in &comparison.resources {
         writeln!(out)?;
         let id = printable(resource.id);
@@ -39,8 +48,38 @@ pub fn write(out: &mut impl Write, a: &Side<'_>, b: &Side<'_>, palette: Palette)
             let header = ["", "A", "B", "limit", "better"];
             write_table(out, "limits", header, &resource.limits, palette)?;
         }
+        write_shifts(out, &resource.shifts, palette)?;
     }
     Ok(())
+}
+
+fn write_shifts(out: &mut impl Write, shifts: &[Shift], palette: Palette) -> io::Result<()> {
+    if shifts.is_empty() {
+        return Ok(());
+    }
+    let numbers = std::iter::repeat_n(Align::Right, 4);
+    let mut table = Table::new(std::iter::once(Align::Left).chain(numbers));
+    let header = ["clients get", "of wanted", "A", "B", "B - A"];
+    table.add_all(Tone::Quiet, header);
+    for shift in shifts.iter().take(SHIFTS_MAX) {
+        let cells = [
+            shortened(&shift.client, NAME_MAX),
+            shift.wanted.clone(),
+            percent(shift.a),
+            percent(shift.b),
+            difference(Unit::Part, shift.a, shift.b),
+        ];
+        table.add_all(Tone::Plain, cells);
+    }
+    writeln!(out)?;
+    table.write(out, palette)?;
+    match shifts.len().saturating_sub(SHIFTS_MAX) {
+        0 => Ok(()),
+        more => {
+            let more = format!("  and {}", several(more, "more client", "more clients"));
+            writeln!(out, "{}", palette.paint(Tone::Quiet, &more))
+        }
+    }
 }
 
 fn write_item(out: &mut impl Write, mark: &str, text: &str, palette: Palette) -> io::Result<()> {
@@ -96,6 +135,8 @@ mod tests {
         other.scenario = "simpler".to_owned();
         other.resources[0].figures.unfairness = 0.05;
         other.resources[0].figures.convergence_max_s = 70.0;
+        other.resources[0].figures.demand_met = 0.7042;
+        other.resources[0].client_figures[0].got = 3.5;
         other.verdicts[1].value = 0.05;
         other.verdicts[1].holds = true;
         let (a, b) = (
@@ -117,24 +158,31 @@ What differs from the start:
   -  scenario: A small & <simple>, B simpler
   -  seed: A 7, B 8
 
-B holds 1 limit that A violates. A is better in 1 figure, B in 1.
+B holds 1 limit that A violates. Clients get 79.2 % of what they want in A,
+70.4 % in B. A is better in 2 figures, B in 1.
 
-  requests                      A           B         B - A  better
-  utilisation              95.5 %      95.5 %             =
-  granted of capacity      95.5 %      95.5 %             =
-  peak of capacity          100 %       100 %             =
-  overshoot for               0 s         0 s             =
-  unfairness               12.5 %         5 %  -7.50 points  B
-  convergence, longest        8 s  1 min 10 s    +1 min 2 s  A
-  convergence, mean           8 s         8 s             =
-  demand changes                1           1             =
-  starvation, longest       1.5 s       1.5 s             =
-  oscillation           0.25 /min   0.25 /min             =
+  requests                       A           B         B - A  better
+  utilisation               95.5 %      95.5 %             =
+  demand met                79.2 %      70.4 %  -8.75 points  A
+  clients short               75 %        75 %             =
+  demand above capacity      100 %       100 %             =
+  granted of capacity       95.5 %      95.5 %             =
+  peak of capacity           100 %       100 %             =
+  overshoot for                0 s         0 s             =
+  unfairness                12.5 %         5 %  -7.50 points  B
+  convergence, longest         8 s  1 min 10 s    +1 min 2 s  A
+  convergence, mean            8 s         8 s             =
+  demand changes                 1           1             =
+  starvation, longest        1.5 s       1.5 s             =
+  oscillation            0.25 /min   0.25 /min             =
 
   limits                      A              B          limit  better
   overshoot          0 %, holds     0 %, holds    at most 0 %
   fairness     12.5 %, VIOLATED     5 %, holds   at most 10 %  B
   utilisation     95.5 %, holds  95.5 %, holds  at least 90 %
+
+  clients get  of wanted     A     B       B - A
+  b'\"                  7  65 %  50 %  -15 points
 ";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }

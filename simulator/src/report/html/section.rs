@@ -1,13 +1,17 @@
 //! The part of a page that is about one resource.
 
-use crate::recording::{Figures, Recording, ResourceRecording};
+use crate::recording::{CLIENT_FIGURES_MAX, Figures, Recording, ResourceRecording};
 use crate::report::chart::{Chart, keys_in_page};
 use crate::report::charts::{NODES_MAX, Section};
 use crate::report::figures::FIGURES;
-use crate::report::numbers::{amount, count, several};
+use crate::report::numbers::{amount, count, several, span};
+use crate::report::shortages::{Row, rows};
 
 /// Charts of clients that are shown at once; the others are unfolded.
 const CLIENTS_OPEN: usize = 9;
+/// Clients that are told to go short, at once and unfolded.
+const SHORTAGES_OPEN: usize = 10;
+const SHORTAGES_MAX: usize = 100;
 
 /// A resource.
 pub(super) struct SectionView<'a> {
@@ -16,7 +20,15 @@ pub(super) struct SectionView<'a> {
     pub(super) algorithm: &'a str,
     /// The capacity at the start, and whether it changed.
     pub(super) capacity: String,
+    /// How long leases last; empty if that is not known.
+    pub(super) leases: String,
     pub(super) whole: String,
+    pub(super) short: Option<String>,
+    /// Who goes short: those to whom most is missing, and others that are unfolded.
+    pub(super) shortages: Vec<Row<'a>>,
+    pub(super) shortages_folded: Vec<Row<'a>>,
+    /// Of how many clients.
+    pub(super) clients_short: String,
     pub(super) overshoot: String,
     pub(super) fairness: String,
     pub(super) serving: Option<String>,
@@ -43,12 +55,24 @@ impl<'a> SectionView<'a> {
     pub(super) fn new(recording: &Recording, resource: &'a ResourceRecording, slug: &str) -> Self {
         let section = Section::new(recording, resource, slug);
         let drawn = Chart::in_page;
+        let mut shortages = rows(resource);
+        let clients_short = match shortages.len() {
+            told if told == CLIENT_FIGURES_MAX => format!("more than {}", count(told)),
+            told => several(told, "client", "clients"),
+        };
+        shortages.truncate(SHORTAGES_MAX);
+        let folded = shortages.split_off(SHORTAGES_OPEN.min(shortages.len()));
         Self {
             anchor: format!("resource-{slug}"),
             resource: &resource.resource,
             algorithm: &resource.algorithm,
             capacity: capacity(resource),
+            leases: resource.lease_length_s.map(span).unwrap_or_default(),
             whole: drawn(&section.whole),
+            short: section.short.as_ref().map(drawn),
+            shortages,
+            shortages_folded: folded,
+            clients_short,
             overshoot: drawn(&section.overshoot),
             fairness: drawn(&section.fairness),
             serving: section.serving.as_ref().map(drawn),

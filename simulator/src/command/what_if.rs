@@ -1,0 +1,149 @@
+//! `--capacity-factor` and `--lease-length`: what would be if the templates were others.
+
+use std::time::Duration;
+
+use doorward_engine::template::{SafeCapacity, Shrink, Template, TemplateSpec, Templates};
+
+use crate::failure::Failure;
+use crate::flags::WhatIfFlags;
+
+impl WhatIfFlags {
+    /// Nothing is to be changed.
+    pub(crate) const NOTHING: Self = Self {
+        capacity_factor: 1.0,
+        lease_length: None,
+    };
+
+    /// Whether anything is to be changed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.capacity_factor == 1.0 && self.lease_length.is_none()
+    }
+
+    /// The templates as they would be.
+    pub(crate) fn changed(&self, templates: &Templates) -> Result<Templates, Failure> {
+        let specs: Vec<TemplateSpec> = templates.iter().map(|it| self.spec_of(it)).collect();
+        Templates::parse(&specs).map_err(|problems| {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let flags: Vec<String> = self.words().collect();
+            let message = format!("with {}, {}", flags.join(" "), problems.join("; "));
+            Failure::Usage(message)
+        })
+    }
+
+    /// The template as somebody would have written it.
+    pub(crate) fn spec_of(&self, template: &Template) -> TemplateSpec {
+        let algorithm = &template.algorithm;
+        let mut parameters = vec![(
+            "decay_factor".to_owned(),
+            Some(algorithm.decay_factor.to_string()),
+        )];
+        if algorithm.shrink == Shrink::Immediate {
+            parameters.push(("shrink".to_owned(), Some("immediate".to_owned())));
+        }
+        for (priority, share) in &algorithm.min_shares {
+            parameters.push((format!("min_share.{priority}"), Some(share.to_string())));
+        }
+        let lease_length = self.lease_length.unwrap_or(algorithm.lease_length);
+        // Who learns for as long as leases last, which is what is meant if nothing is said, still
+        // does.
+        let learning = match algorithm.learning_mode_duration {
+            learning if learning == algorithm.lease_length => lease_length,
+            learning => learning,
+        };
+        TemplateSpec {
+            identifier_glob: Some(template.identifier_glob.clone()),
+            capacity: Some(template.capacity.get() * self.capacity_factor),
+            safe_capacity: template.safe_capacity.map(|safe| match safe {
+                SafeCapacity::Unlimited => -1.0,
+                SafeCapacity::Limited(amount) => amount.get(),
+            }),
+            description: Some(template.description.clone()),
+            kind: Some(algorithm.kind),
+            lease_length: Some(lease_length),
+            refresh_interval: Some(algorithm.refresh_interval),
+            learning_mode_duration: Some(learning),
+            parameters,
+        }
+    }
+
+    /// The flags as they are typed.
+    pub(crate) fn words(&self) -> impl Iterator<Item = String> {
+        let factor = (self.capacity_factor != 1.0).then(|| self.capacity_factor.to_string());
+        let factor = factor.map(|factor| ["--capacity-factor".to_owned(), factor]);
+        let length = self.lease_length.map(typed);
+        let length = length.map(|length| ["--lease-length".to_owned(), length]);
+        factor.into_iter().chain(length).flatten()
+    }
+}
+
+/// A duration as it is typed: `1m30s`.
+pub(crate) fn typed(duration: Duration) -> String {
+    humantime::format_duration(duration)
+        .to_string()
+        .replace(' ', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use doorward_engine::template::AlgorithmKind;
+
+    use super::*;
+
+    fn templates(learning: Option<u64>) -> Templates {
+        let spec = TemplateSpec {
+            identifier_glob: Some("some/*".to_owned()),
+            capacity: Some(100.0),
+            kind: Some(AlgorithmKind::FairShare),
+            lease_length: Some(Duration::from_secs(60)),
+            refresh_interval: Some(Duration::from_secs(5)),
+            learning_mode_duration: learning.map(Duration::from_secs),
+            parameters: vec![("shrink".to_owned(), Some("immediate".to_owned()))],
+            ..TemplateSpec::default()
+        };
+        Templates::parse(&[spec]).unwrap()
+    }
+
+    fn flags(capacity_factor: f64, lease_length_s: Option<u64>) -> WhatIfFlags {
+        WhatIfFlags {
+            capacity_factor,
+            lease_length: lease_length_s.map(Duration::from_secs),
+        }
+    }
+
+    #[test]
+    fn without_flags_templates_stay_as_they_are() {
+        let flags = flags(1.0, None);
+        assert!(flags.is_empty() && flags.words().next().is_none());
+        for learning in [None, Some(7)] {
+            let before = templates(learning);
+            let after = flags.changed(&before).unwrap_or_else(|e| panic!("{e}"));
+            assert!(before.iter().eq(after.iter()));
+        }
+    }
+
+    #[test]
+    fn learning_mode_follows_the_lease_unless_it_is_its_own() {
+        let flags = flags(0.5, Some(90));
+        let words: Vec<String> = flags.words().collect();
+        assert_eq!(
+            words,
+            ["--capacity-factor", "0.5", "--lease-length", "1m30s"]
+        );
+        for (learning, expected) in [(None, 90), (Some(60), 90), (Some(7), 7)] {
+            let changed = flags.changed(&templates(learning));
+            let changed = changed.unwrap_or_else(|error| panic!("{error}"));
+            let template = changed.iter().next().unwrap();
+            assert_eq!(template.capacity.get(), 50.0);
+            assert_eq!(template.algorithm.lease_length.as_secs(), 90);
+            let learning = template.algorithm.learning_mode_duration;
+            assert_eq!(learning.as_secs(), expected);
+        }
+    }
+
+    #[test]
+    fn a_lease_as_short_as_the_refresh_interval_is_refused() {
+        let error = flags(1.0, Some(5)).changed(&templates(None));
+        let error = error.err().unwrap().to_string();
+        assert!(error.starts_with("with --lease-length 5s, "), "{error}");
+    }
+}

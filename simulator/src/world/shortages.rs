@@ -1,0 +1,34 @@
+//! Who went short, by name.
+
+use crate::recording::{CLIENT_FIGURES_MAX, ClientFigures};
+use crate::world::World;
+
+impl World<'_> {
+    /// Notes how clients did, the one to whom most was missing first.
+    pub(super) fn describe_shortages(&mut self) {
+        for (resource, watched) in self.watched.iter().enumerate() {
+            let clients = self.clients.iter();
+            let clients = clients.filter(|client| client.resource as usize == resource);
+            let mut told: Vec<_> = clients
+                .map(|client| (client, watched.figures_of(client.account as usize)))
+                .filter(|(_, figures)| figures.wanted > 0.0)
+                .collect();
+            let missing = |figures: &ClientFigures| figures.wanted - figures.got;
+            // Stable: those to whom as much was missing stay in their order.
+            told.sort_by(|(_, a), (_, b)| missing(b).total_cmp(&missing(a)));
+            told.truncate(CLIENT_FIGURES_MAX);
+            let named = told.into_iter().map(|(client, figures)| {
+                let place = self.places.get(client.place as usize);
+                ClientFigures {
+                    client: client.name.to_string(),
+                    node: place.map_or_else(String::new, |place| place.name.to_string()),
+                    ..figures
+                }
+            });
+            let named = named.collect();
+            if let Some(recorded) = self.recording.resources.get_mut(resource) {
+                recorded.client_figures = named;
+            }
+        }
+    }
+}
