@@ -205,7 +205,7 @@ impl World<'_> {
     /// Sends between a server and its parent: on a stream nothing is lost, but late, and in order.
     fn send_between(&mut self, child: ServerId, up: bool, message: Message) {
         let (now, scenario) = (self.now, self.scenario);
-        let way = scenario.network.servers;
+        let way = scenario.network.to_parent(child.place);
         if self.is_cut(child.place) {
             self.work.messages += 1;
             self.work.lost += 1;

@@ -77,7 +77,7 @@ impl World<'_> {
         // Clients whose calls waited here are told nothing, and notice.
         for (_, client, request) in gone.waiting {
             let sequence = request.sequence.unwrap_or_default();
-            let way = self.scenario.network.clients;
+            let way = self.scenario.network.to_clients(number);
             let at = self.now + self.takes(&way);
             self.fail_later(client, sequence, at);
         }
@@ -107,7 +107,7 @@ impl World<'_> {
                 },
                 connection: server.way_up.connection,
             };
-            let way = self.scenario.network.servers;
+            let way = self.scenario.network.to_parent(child);
             let at = self.now + self.takes(&way);
             let slot = self.mail.keep(broken);
             self.events.put(at, What::Arrival(slot));
@@ -118,16 +118,18 @@ impl World<'_> {
     pub(super) fn bounce(&mut self, message: Message) {
         match message {
             Message::Ask {
-                client, request, ..
+                client,
+                server,
+                request,
             } => {
-                let way = self.scenario.network.clients;
+                let way = self.scenario.network.to_clients(server.place);
                 let at = self.now + self.takes(&way);
                 self.fail_later(client, request.sequence.unwrap_or_default(), at);
             }
             Message::ServerAsk {
                 child, connection, ..
             } => {
-                let way = self.scenario.network.servers;
+                let way = self.scenario.network.to_parent(child.place);
                 let at = self.now + self.takes(&way);
                 let slot = self.mail.keep(Message::Broken { child, connection });
                 self.events.put(at, What::Arrival(slot));
@@ -190,7 +192,7 @@ impl World<'_> {
         sequence: u64,
         outcome: Outcome<doorward_engine::request::GetCapacityReply>,
     ) {
-        let way = self.scenario.network.clients;
+        let way = self.scenario.network.to_clients(place);
         let now = self.now;
         if self
             .place(place)
@@ -296,7 +298,7 @@ impl World<'_> {
             }
             // It says that it is not the master, and ends the stream.
             Ok(Outcome::NotMaster(_)) | Err(_) => {
-                let way = self.scenario.network.servers;
+                let way = self.scenario.network.to_parent(child.place);
                 let at = self.now + self.takes(&way);
                 let slot = self.mail.keep(Message::Broken { child, connection });
                 self.events.put(at, What::Arrival(slot));

@@ -3,8 +3,8 @@
 use doorward_client::state::Mode;
 
 use super::*;
-use crate::scenario::demand::Demand;
-use crate::scenario::fault::{ClockChoice, Event, NodeChoice, Side, When};
+use crate::scenario::demand::{Demand, Diurnal};
+use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice, Side, When};
 use crate::scenario::{Latency, WayUp};
 
 const fn s(seconds: u64) -> Duration {
@@ -221,6 +221,25 @@ fn every_kind_of_demand_is_read() {
         wants("{sine: {mean: 10, amplitude: 5, period: 200s}}"),
         sine
     );
+    let day = |peak, period, shift| {
+        Demand::Diurnal(Diurnal {
+            least: 1.0,
+            most: 9.0,
+            peak,
+            period,
+            shift,
+            every: period / 100,
+        })
+    };
+    let hour = 3600;
+    assert_eq!(
+        wants("{diurnal: {least: 1, most: 9}}"),
+        day(s(20 * hour), s(24 * hour), 0.0)
+    );
+    assert_eq!(
+        wants("{diurnal: {least: 1, most: 9, period: 1h, peak: 30m, shift: 0.5}}"),
+        day(s(hour / 2), s(hour), 0.5)
+    );
     let spike = Demand::Spike {
         base: 1.0,
         peak: 9.0,
@@ -319,23 +338,44 @@ fn every_event_is_read() {
             "kill: any, for: [0s, 60s]",
             "Kill { node: Any, length: Some((0ns, 60s)) }",
         ),
+        (
+            "restart: leaf",
+            "Restart { node: Node(1), length: (1s, 1s) }",
+        ),
+        (
+            "restart: any, for: [1s, 3s]",
+            "Restart { node: Any, length: (1s, 3s) }",
+        ),
         ("elect: below_root", "Elect { node: AnyBelowRoot }"),
+        ("elect: leaves", "Elect { node: Node(1) }"),
+        ("elect: [root, leaf]", "Elect { node: AnyOf([0, 1]) }"),
+        (
+            "elections: [20s, 40s]",
+            "Elections { take: (20s, 40s), length: None }",
+        ),
+        (
+            "elections: 20s, for: 5m",
+            "Elections { take: (20s, 20s), length: Some((300s, 300s)) }",
+        ),
         (
             "freeze: leaf, for: 5s",
             "Freeze { node: Node(1), length: (5s, 5s) }",
         ),
-        ("crash: {clients: 3}", "Crash { clients: 3, length: None }"),
+        (
+            "crash: {clients: 3}",
+            "Crash { clients: ClientChoice { count: 3, groups: None, nodes: None }, length: None }",
+        ),
         (
             "crash: {clients: 3}, for: 1s",
-            "Crash { clients: 3, length: Some((1s, 1s)) }",
+            "Crash { clients: ClientChoice { count: 3, groups: None, nodes: None }, length: Some((1s, 1s)) }",
         ),
         (
             "surge: {clients: 1}, by: 100",
-            "Surge { clients: 1, by: 100.0 }",
+            "Surge { clients: ClientChoice { count: 1, groups: None, nodes: None }, by: 100.0 }",
         ),
         (
             "demand: {clients: 2}, wants: 1000",
-            "Demand { clients: 2, wants: 1000.0 }",
+            "Demand { clients: ClientChoice { count: 2, groups: None, nodes: None }, wants: 1000.0 }",
         ),
     ] {
         let (_, choices) = fault(&format!("{{at: 1s, {text}}}"));
@@ -363,11 +403,92 @@ fn every_event_is_read() {
     let Event::Jump { clock, by } = event("jump: {clients: 2}, by: 5s") else {
         panic!("is no jump");
     };
-    assert_eq!((clock, by), (ClockChoice::Clients(2), s(5)));
+    assert_eq!(
+        (clock, by),
+        (ClockChoice::Clients(ClientChoice::any(2)), s(5))
+    );
     let Event::Edit { templates } = event("edit: good.yaml") else {
         panic!("is no edit");
     };
     assert_eq!(templates.len(), 1);
+}
+
+#[test]
+fn a_fault_may_be_one_of_several_nodes_or_of_some_clients() {
+    let scenario = read(&format!(
+        "{SHARED}
+tree: {{root: {{children: {{leaf: {{count: 3}}}}}}}}
+clients:
+- {{name: web, count: 4, wants: 1}}
+- {{name: batch, count: 2, at: leaf-3, wants: 1}}
+faults:
+- {{at: 1s, kill: leaf}}
+- {{at: 1s, freeze: leaves, for: 1s}}
+- {{at: 1s, restart: [leaf-3, leaf-1]}}
+- {{at: 1s, crash: {{clients: 4, of: web}}}}
+- {{at: 1s, crash: {{clients: 3, at: leaf-3}}}}
+- {{at: 1s, crash: {{clients: 2, of: web, at: [leaf-1]}}}}
+"
+    ));
+    let events: Vec<&Event> = scenario.faults.iter().map(|f| &f.choices[0].1).collect();
+    let Event::Kill { node, .. } = events[0] else {
+        panic!("is no kill");
+    };
+    assert_eq!(*node, NodeChoice::AnyOf(vec![1, 2, 3]));
+    let Event::Freeze { node, .. } = events[1] else {
+        panic!("is no freeze");
+    };
+    assert_eq!(*node, NodeChoice::AnyOf(vec![1, 2, 3]));
+    let Event::Restart { node, .. } = events[2] else {
+        panic!("is no restart");
+    };
+    assert_eq!(*node, NodeChoice::AnyOf(vec![1, 3]));
+    let chosen = |event: &Event| match event {
+        Event::Crash { clients, .. } => clients.clone(),
+        _ => panic!("is no crash"),
+    };
+    let choice = |count, groups, nodes| ClientChoice {
+        count,
+        groups,
+        nodes,
+    };
+    assert_eq!(chosen(events[3]), choice(4, Some(vec![0]), None));
+    assert_eq!(chosen(events[4]), choice(3, None, Some(vec![3])));
+    assert_eq!(chosen(events[5]), choice(2, Some(vec![0]), Some(vec![1])));
+}
+
+#[test]
+fn single_links_may_be_different() {
+    let scenario = read(&format!(
+        "{SHARED}
+tree: {{root: {{children: {{region: {{count: 2, children: {{leaf: {{count: 2}}}}}}}}}}}}
+clients: [{{count: 8, wants: 1}}]
+network:
+  latency: 5ms
+  clients: {{loss: 0.1}}
+  links:
+  - {{between: [root, region], latency: 80ms}}
+  - {{between: [region-1.leaf-2, region-1], loss: 0.5}}
+  - {{at: leaf, duplication: 0.2}}
+  - {{at: region-2.leaf-1, latency: 1s, loss: 0}}
+"
+    ));
+    let network = &scenario.network;
+    let constant = |millis| Latency::Constant(Duration::from_millis(millis));
+    let link = |latency, loss, duplication| crate::scenario::Link {
+        latency,
+        loss,
+        duplication,
+    };
+    let [region_1, leaf_2, region_2, other] = [1, 3, 4, 5];
+    assert_eq!(network.to_parent(region_1), link(constant(80), 0.0, 0.0));
+    assert_eq!(network.to_parent(region_2), link(constant(80), 0.0, 0.0));
+    assert_eq!(network.to_parent(leaf_2), link(constant(5), 0.5, 0.0));
+    assert_eq!(network.to_parent(other), network.servers);
+    assert_eq!(network.to_clients(leaf_2), link(constant(5), 0.1, 0.2));
+    assert_eq!(network.to_clients(other), link(constant(1000), 0.0, 0.2));
+    assert_eq!(network.to_clients(region_1), network.clients);
+    assert_eq!(network.above.len(), 3);
 }
 
 #[test]
