@@ -83,6 +83,7 @@ fn spec(template: &Template) -> Spec {
 }
 
 fn another(chance: &mut Chance) -> Spec {
+    let lease = seconds(chance.pick([10, 30, 60]));
     Spec {
         resource: OTHER,
         kind: chance.pick([
@@ -91,8 +92,8 @@ fn another(chance: &mut Chance) -> Spec {
             AlgorithmKind::PriorityBands,
         ]),
         capacity: chance.pick([3.0, 100.0, 1e9]),
-        lease: seconds(chance.pick([10, 30, 60])),
-        refresh: seconds(chance.pick([1, 3, 10])),
+        lease,
+        refresh: lease / chance.pick([30, 10, 3]),
         learning: Some(LEARNING),
     }
 }
@@ -162,15 +163,17 @@ fn demand(chance: &mut Chance, capacity: f64) -> Demand {
     }
 }
 
-/// Any link may be a bad one: slow, so that what was sent later comes earlier; lossy; doubling.
+/// Any link may be a bad one: slow, so that what was sent later comes earlier; lossy; doubling. Not so
+/// slow that answers come after servers have given up: it stays as slow when nothing goes wrong any
+/// more.
 fn links(scenario: &mut Scenario, chance: &mut Chance) {
     let bad = |chance: &mut Chance| Link {
         latency: match chance.below(3) {
             0 => Latency::Constant(Duration::from_millis(300)),
-            1 => Latency::Uniform(Duration::ZERO, seconds(2)),
+            1 => Latency::Uniform(Duration::ZERO, Duration::from_millis(900)),
             _ => Latency::Exponential {
                 least: Duration::ZERO,
-                mean: Duration::from_millis(500),
+                mean: Duration::from_millis(200),
             },
         },
         loss: chance.pick([0.0, 0.1, 0.4]),
@@ -191,11 +194,9 @@ fn edited(chance: &mut Chance, specs: &[Spec]) -> Templates {
     let mut edited = specs.to_vec();
     for spec in &mut edited {
         spec.capacity *= chance.pick([0.3, 0.8, 1.0, 1.2, 2.0]);
-        if chance.happens(0.4) {
+        if chance.happens(0.5) {
             spec.lease = seconds(chance.pick([10, 20, 45, 90]));
-        }
-        if chance.happens(0.4) {
-            spec.refresh = seconds(chance.pick([1, 2, 5, 9]));
+            spec.refresh = spec.lease / chance.pick([20, 8, 3]);
         }
     }
     templates(&edited)

@@ -263,6 +263,7 @@ impl World<'_> {
             WayUp::Poll => Via::Poll,
         };
         if self.is_cut(child.place) {
+            self.stick(child, Some(connection));
             return;
         }
         let Some(place) = self.place(to.place) else {
