@@ -163,11 +163,13 @@ impl Watched {
     pub(crate) fn note_learning(&mut self, now: Time) {
         // It does not know what was in force before: it learns from the holders what is out, and
         // confirms it, for leases that begin now. If that is still what was out before the capacity
-        // was lowered, it has the length of another lease to come down.
+        // was lowered, it has the length of another lease to come down; and as long as it learns, if
+        // that is longer, for it confirms until then.
         if let Some((_, until)) = &mut self.lowered_from
             && now < *until
         {
-            *until = (*until).max(now + self.algorithm.lease_length);
+            let learns = self.algorithm.learning_mode_duration;
+            *until = (*until).max(now + self.algorithm.lease_length.max(learns));
         }
     }
 

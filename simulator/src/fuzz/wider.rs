@@ -83,7 +83,7 @@ fn spec(template: &Template) -> Spec {
 }
 
 fn another(chance: &mut Chance) -> Spec {
-    let lease = seconds(chance.pick([10, 30, 60]));
+    let lease = seconds(chance.pick([20, 30, 60]));
     Spec {
         resource: OTHER,
         kind: chance.pick([
@@ -195,7 +195,7 @@ fn edited(chance: &mut Chance, specs: &[Spec]) -> Templates {
     for spec in &mut edited {
         spec.capacity *= chance.pick([0.3, 0.8, 1.0, 1.2, 2.0]);
         if chance.happens(0.5) {
-            spec.lease = seconds(chance.pick([10, 20, 45, 90]));
+            spec.lease = seconds(chance.pick([20, 30, 45, 90]));
             spec.refresh = spec.lease / chance.pick([20, 8, 3]);
         }
     }

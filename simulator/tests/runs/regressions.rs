@@ -2,6 +2,8 @@
 //! what a seed draws stays as it is, and more is drawn from another stream.
 
 use doorward_simulator::fuzz;
+use doorward_simulator::scenario::Scenario;
+use doorward_simulator::scenario::read::Files;
 
 const SEEDS: &[(u64, &str)] = &[
     (
@@ -29,11 +31,17 @@ const SEEDS: &[(u64, &str)] = &[
     (2_761, "as 1433"),
     (9_138, "as 1433"),
     (
-        13_011,
-        "the checkers: what runs down after the capacity was lowered has the longest lease of any \
-         earlier template, not of the last one only",
+        10_645,
+        "the simulator: after a partition, an answer to a later question about another resource made \
+         a server forget that the one before it was lost on the same stream",
     ),
-    (13_721, "as 13011"),
+    (10_952, "as 10645"),
+    (11_880, "as 10645"),
+    (
+        13_583,
+        "the checkers: as 1433, where a new root learns for longer than leases last, and confirms \
+         what is out until then",
+    ),
 ];
 
 #[test]
@@ -45,4 +53,31 @@ fn seeds_that_failed_once_hold() {
             "doorward-sim fuzz --seed {seed}; it was: {what}"
         );
     }
+}
+
+/// The checkers took what runs down to be over with the leases of the last template.
+#[test]
+fn a_lowered_capacity_runs_down_with_the_longest_leases_of_all_templates_before() {
+    let templates = |capacity: u32, lease: u32| {
+        format!(
+            "{{resources: [{{identifier_glob: shared, capacity: {capacity}, algorithm: {{kind: \
+             FAIR_SHARE, lease_length: {lease}s, refresh_interval: 5s}}}}]}}"
+        )
+    };
+    let text = format!(
+        "templates: {}
+duration: 5m
+clients: [{{count: 4, wants: 40}}]
+faults:
+- {{at: 150s, partition: root, side: below, for: 80s}}
+- {{at: 155s, edit: {}}}
+- {{at: 160s, edit: {}}}
+limits: {{overshoot: 0}}
+",
+        templates(100, 90),
+        templates(100, 20),
+        templates(50, 20),
+    );
+    let scenario = Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[])).unwrap();
+    super::check_limits(&scenario);
 }
