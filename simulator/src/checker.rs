@@ -63,6 +63,8 @@ pub struct Watched {
     capacity: f64,
     /// What was in force before the capacity was lowered, and until when that may still be in use.
     lowered_from: Option<(f64, Time)>,
+    /// When the last lease ends that may be out by an earlier template, which had longer ones perhaps.
+    former_leases_end: Time,
     /// What an overshoot may be by the template: `shrink: immediate`, NO_ALGORITHM and STATIC promise
     /// no total.
     promises: bool,
@@ -106,6 +108,7 @@ impl Watched {
             algorithm: template.algorithm.clone(),
             capacity: template.capacity.get(),
             lowered_from: None,
+            former_leases_end: Time::ZERO,
             promises: true,
             standings: Vec::new(),
             accounts: Vec::new(),
@@ -160,10 +163,13 @@ impl Watched {
         } else {
             self.capacity = 0.0;
         }
+        self.former_leases_end = self.former_leases_end.max(now + lease_length);
         if self.capacity < before {
             // What is out comes down as holders refresh, at the latest when its leases end.
             let from = self.allowed(now).max(before);
-            let until = now + lease_length.max(self.algorithm.lease_length);
+            let until = self
+                .former_leases_end
+                .max(now + self.algorithm.lease_length);
             self.lowered_from = Some((from, until));
         }
         let change = (self.capacity - before).abs();
@@ -177,11 +183,13 @@ impl Watched {
     pub(crate) fn note_learning(&mut self, now: Time) {
         // It does not know what was in force before: it learns from the holders what is out, and
         // confirms it, for leases that begin now. If that is still what was out before the capacity
-        // was lowered, it has the length of another lease to come down.
+        // was lowered, it has the length of another lease to come down; and as long as it learns, if
+        // that is longer, for it confirms until then.
         if let Some((_, until)) = &mut self.lowered_from
             && now < *until
         {
-            *until = (*until).max(now + self.algorithm.lease_length);
+            let learns = self.algorithm.learning_mode_duration;
+            *until = (*until).max(now + self.algorithm.lease_length.max(learns));
         }
     }
 

@@ -8,6 +8,7 @@ pub mod demand;
 pub mod fault;
 pub mod read;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doorward_client::state::Mode;
@@ -108,10 +109,28 @@ impl ClientGroup {
 /// How long messages take, and what becomes of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
-    /// Between clients and servers.
+    /// Between clients and servers, unless a node has its own way.
     pub clients: Link,
-    /// Between servers.
+    /// Between servers, unless a node has its own way.
     pub servers: Link,
+    /// Between clients and the servers of these nodes, instead.
+    pub at: BTreeMap<usize, Link>,
+    /// Between the servers of these nodes and their parents, instead.
+    pub above: BTreeMap<usize, Link>,
+}
+
+impl Network {
+    /// Between clients and the servers of a node, by its place.
+    pub fn to_clients(&self, node: u32) -> Link {
+        let own = self.at.get(&(node as usize));
+        own.copied().unwrap_or(self.clients)
+    }
+
+    /// Between the servers of a node, by its place, and its parent.
+    pub fn to_parent(&self, node: u32) -> Link {
+        let own = self.above.get(&(node as usize));
+        own.copied().unwrap_or(self.servers)
+    }
 }
 
 /// One kind of way.

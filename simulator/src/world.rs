@@ -35,7 +35,7 @@ use crate::scenario::{Link as Way, Scenario};
 use crate::trace::{Row, TraceFeed};
 use crate::world::clock::LocalClock;
 use crate::world::event::{Events, What};
-use crate::world::faults::Ending;
+use crate::world::faults::{Elections, Ending};
 use crate::world::message::{Mail, Message};
 use crate::world::place::Place;
 
@@ -101,6 +101,7 @@ pub struct World<'a> {
     watched: Vec<Watched>,
     templates: Templates,
     endings: Vec<Option<Ending>>,
+    elections: Elections,
     traces: Vec<Option<Trace>>,
     is_settling: bool,
     /// Nothing goes wrong any more.
@@ -136,6 +137,10 @@ impl<'a> World<'a> {
             watched: Vec::new(),
             templates: scenario.templates.clone(),
             endings: Vec::new(),
+            elections: Elections {
+                take: scenario.servers.election,
+                changes: 0,
+            },
             traces: Vec::new(),
             is_settling: false,
             is_healed: false,

@@ -196,6 +196,12 @@ fn no_document(error: &YamlError) -> Problem {
     let message = message
         .split_once(" at line ")
         .map_or(message, |(message, _)| message);
+    // The parser's words for it are about its own types.
+    if message.starts_with("recursive references") {
+        let message =
+            "is a cycle: what this refers to contains it; write it out, without the alias";
+        return Problem::of_document(place, message);
+    }
     let hint = if message.contains("alias") {
         "; a glob that starts with '*' needs quotes"
     } else {

@@ -1,9 +1,11 @@
 //! What clients want over time.
 
+mod diurnal;
 pub mod player;
 
 use std::time::Duration;
 
+pub use crate::scenario::demand::diurnal::Diurnal;
 use crate::trace::Source;
 
 /// What a client wants over time. Curves that change all the time are followed in steps.
@@ -33,7 +35,7 @@ pub enum Demand {
         /// How often it steps.
         every: Duration,
     },
-    /// Up and down around a mean. With a period of a day, diurnal.
+    /// Up and down around a mean.
     Sine {
         /// The mean.
         mean: f64,
@@ -46,6 +48,8 @@ pub enum Demand {
         /// How often it steps.
         every: Duration,
     },
+    /// As people's days go.
+    Diurnal(Diurnal),
     /// More for some time, all at once.
     Spike {
         /// Before and after.

@@ -52,10 +52,25 @@ pub enum Event {
         /// For how long there is none.
         length: Option<Span>,
     },
+    /// A node's master starts anew: it is back when this is over, and knows nothing. If the node has
+    /// other candidates and it takes longer than an election, one of them is master by then.
+    Restart {
+        /// Which.
+        node: NodeChoice,
+        /// For how long it is gone.
+        length: Span,
+    },
     /// A node's master hands over to another one at once.
     Elect {
         /// Which.
         node: NodeChoice,
+    },
+    /// Elections take that long from now on, of all nodes.
+    Elections {
+        /// From when a master is gone to when its successor serves.
+        take: Span,
+        /// When they take as long as before again. Absent: never.
+        length: Option<Span>,
     },
     /// A master does nothing for some time, and then goes on where it stopped. If the node has other
     /// candidates and it takes longer than an election, one of them is master by then.
@@ -95,29 +110,29 @@ pub enum Event {
     },
     /// Clients stop without saying goodbye, and start again when this is over.
     Crash {
-        /// How many, by chance.
-        clients: usize,
+        /// Which.
+        clients: ClientChoice,
         /// For how long. Absent: for ever.
         length: Option<Span>,
     },
     /// Clients want so much more from now on.
     Surge {
-        /// How many, by chance.
-        clients: usize,
+        /// Which.
+        clients: ClientChoice,
         /// By how much.
         by: f64,
     },
     /// Clients want so much from now on, whatever their curve says.
     Demand {
-        /// How many, by chance.
-        clients: usize,
+        /// Which.
+        clients: ClientChoice,
         /// How much.
         wants: f64,
     },
 }
 
 /// Which node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeChoice {
     /// This one, by its place in the scenario.
     Node(usize),
@@ -125,15 +140,39 @@ pub enum NodeChoice {
     Any,
     /// Any but the root, by chance.
     AnyBelowRoot,
+    /// One of these, by chance; by their places in the scenario. At least one.
+    AnyOf(Vec<usize>),
+}
+
+/// Which clients: so many, by chance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientChoice {
+    /// How many. If there are fewer, these.
+    pub count: usize,
+    /// Of which groups, by their places in the scenario. Absent: of any.
+    pub groups: Option<Vec<usize>>,
+    /// At which nodes, by their places in the scenario. Absent: at any.
+    pub nodes: Option<Vec<usize>>,
+}
+
+impl ClientChoice {
+    /// So many of all.
+    pub const fn any(count: usize) -> Self {
+        Self {
+            count,
+            groups: None,
+            nodes: None,
+        }
+    }
 }
 
 /// Whose clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClockChoice {
     /// That of a node's servers.
     Node(NodeChoice),
-    /// Those of so many clients, by chance.
-    Clients(usize),
+    /// Those of clients.
+    Clients(ClientChoice),
 }
 
 /// From whom a node is cut off.

@@ -10,6 +10,7 @@ mod demand;
 mod faults;
 mod files;
 mod form;
+mod network;
 mod settings;
 mod templates;
 mod tree;
@@ -220,9 +221,10 @@ impl Reader<'_> {
         let templates = templates.and_then(|at| self.templates(&at));
         let tree = self.tree(&map);
         let clients = self.clients(&map, end, templates.as_ref(), tree.as_ref());
-        let faults = self.faults(&map, end, tree.as_ref(), clients.as_ref());
+        let faults = self.faults(&map, end, tree.as_ref(), clients.as_deref());
+        let network = self.network(&map, tree.as_ref());
         let sample_every = self.sample_every(&map, duration, tree.as_ref());
-        let groups = clients.as_ref().map_or(&[][..], |clients| &clients.groups);
+        let groups = clients.as_deref().unwrap_or_default();
         let settled_after = self.settled_after(&map, duration, templates.as_ref(), groups);
         let scenario = Scenario {
             heal_at: None,
@@ -231,14 +233,14 @@ impl Reader<'_> {
             seed: self.seed(&map),
             sample_every,
             settled_after,
-            network: self.network(&map),
+            network,
             servers: self.servers(&map),
             limits: self.limits(&map),
             // From here on, what is missing ends it: everything has been read.
             duration: duration?,
             templates: templates?,
             nodes: tree?.nodes,
-            clients: clients?.groups,
+            clients: clients?,
             faults,
         };
         Some(scenario)

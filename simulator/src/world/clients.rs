@@ -215,7 +215,7 @@ impl World<'_> {
     /// A client asks the server it is connected to, or the one that is master.
     fn ask(&mut self, number: u32, request: Request) {
         let scenario = self.scenario;
-        let (now, way) = (self.now, scenario.network.clients);
+        let now = self.now;
         let sequence = request.sequence;
         let Some(client) = self.clients.get_mut(number as usize) else {
             return;
@@ -224,6 +224,7 @@ impl World<'_> {
             return;
         };
         let place = client.place;
+        let way = scenario.network.to_clients(place);
         let Some(there) = self.places.get(place as usize) else {
             return;
         };

@@ -1,12 +1,14 @@
 //! What goes wrong, and when it is over.
 
+mod choice;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 
-use crate::scenario::fault::{ClockChoice, Event, NodeChoice, Side, Span, When};
+use crate::scenario::fault::{ClientChoice, ClockChoice, Event, Side, Span, When};
 use crate::world::World;
 use crate::world::event::What;
 use crate::world::message::ServerId;
@@ -20,6 +22,16 @@ pub(super) enum Ending {
     Succession { place: u32, term: u64 },
     /// Clients start again.
     Restart { clients: Vec<u32> },
+    /// Elections take as long as the scenario says, unless they were changed again since.
+    Elections { change: u32 },
+}
+
+/// How long elections take at present.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Elections {
+    pub(super) take: Span,
+    /// How often that was changed.
+    pub(super) changes: u32,
 }
 
 impl World<'_> {
@@ -48,6 +60,7 @@ impl World<'_> {
     /// From now on nothing goes wrong: what is down comes back, and what hangs goes on.
     pub(super) fn heal(&mut self) {
         self.is_healed = true;
+        self.elections.take = self.scenario.servers.election;
         let now = self.now;
         self.mark(None, "heal", "from now on nothing goes wrong".to_owned());
         for number in 0..self.places.len() as u32 {
@@ -114,31 +127,35 @@ impl World<'_> {
     fn happen(&mut self, event: &Event) {
         match event {
             Event::Kill { node, length } => {
-                let place = self.choose(*node);
-                let length = length.unwrap_or(self.scenario.servers.election);
-                self.kill(place, length);
+                let place = self.choose(node);
+                self.kill(place, length.unwrap_or(self.elections.take));
             }
+            Event::Restart { node, length } => {
+                let place = self.choose(node);
+                self.restart(place, *length);
+            }
+            Event::Elections { take, length } => self.change_elections(*take, *length),
             Event::Elect { node } => {
-                let place = self.choose(*node);
+                let place = self.choose(node);
                 let text = format!("{} holds an election", self.name_of(place));
                 self.mark(None, "elect", text);
                 self.depose(place);
                 self.elect(place);
             }
             Event::Freeze { node, length } => {
-                let place = self.choose(*node);
+                let place = self.choose(node);
                 self.freeze(place, *length);
             }
             Event::Partition { node, from, length } => {
-                let place = self.choose(*node);
+                let place = self.choose(node);
                 self.partition(place, *from, *length);
             }
-            Event::Drift { clock, speed } => self.drift(*clock, *speed),
-            Event::Jump { clock, by } => self.jump(*clock, *by),
+            Event::Drift { clock, speed } => self.drift(clock, *speed),
+            Event::Jump { clock, by } => self.jump(clock, *by),
             Event::Edit { templates } => self.edit(templates),
-            Event::Crash { clients, length } => self.crash(*clients, *length),
+            Event::Crash { clients, length } => self.crash(clients, *length),
             Event::Surge { clients, by } => {
-                let chosen = self.choose_clients(*clients);
+                let chosen = self.choose_clients(clients);
                 let text = format!("{} wants {by} more", self.names_of(&chosen));
                 self.mark(None, "demand", text);
                 for client in chosen {
@@ -149,7 +166,7 @@ impl World<'_> {
                 }
             }
             Event::Demand { clients, wants } => {
-                let chosen = self.choose_clients(*clients);
+                let chosen = self.choose_clients(clients);
                 let text = format!("{} wants {wants}", self.names_of(&chosen));
                 self.mark(None, "demand", text);
                 for client in chosen {
@@ -166,6 +183,25 @@ impl World<'_> {
         let until = self.now + self.mishaps.duration(length.0, length.1);
         let text = format!("{} loses its master", self.name_of(place));
         self.mark(Some(until), "kill", text);
+        self.vacate(place, until);
+    }
+
+    /// Its master is gone for that long, but nobody waits for it longer than for another one.
+    fn restart(&mut self, number: u32, length: Span) {
+        let (least, most) = self.elections.take;
+        let mut lasts = self.mishaps.duration(length.0, length.1);
+        let election = self.mishaps.duration(least, most);
+        if self.place(number).is_some_and(|place| place.candidates > 1) {
+            lasts = lasts.min(election);
+        }
+        let until = self.now + lasts;
+        let text = format!("{}'s master restarts", self.name_of(number));
+        self.mark(Some(until), "restart", text);
+        self.vacate(number, until);
+    }
+
+    /// There is no master until then.
+    fn vacate(&mut self, place: u32, until: Time) {
         self.note(5, place.into(), 0.0);
         self.depose(place);
         let Some(known) = self.place(place) else {
@@ -175,10 +211,26 @@ impl World<'_> {
         self.end_with(until, Ending::Election { place, after });
     }
 
+    fn change_elections(&mut self, take: Span, length: Option<Span>) {
+        let until = length.map(|(least, most)| self.now + self.mishaps.duration(least, most));
+        let text = if take.0 == take.1 {
+            format!("elections take {:?}", take.0)
+        } else {
+            format!("elections take {:?} to {:?}", take.0, take.1)
+        };
+        self.mark(until, "election", text);
+        self.elections.take = take;
+        self.elections.changes += 1;
+        let change = self.elections.changes;
+        if let Some(until) = until {
+            self.end_with(until, Ending::Elections { change });
+        }
+    }
+
     fn freeze(&mut self, number: u32, length: Span) {
         let now = self.now;
         let until = now + self.mishaps.duration(length.0, length.1);
-        let (least, most) = self.scenario.servers.election;
+        let (least, most) = self.elections.take;
         let succession = now + self.mishaps.duration(least, most);
         let text = format!("{}'s master is frozen", self.name_of(number));
         self.mark(Some(until), "freeze", text);
@@ -228,7 +280,7 @@ impl World<'_> {
         }
     }
 
-    fn drift(&mut self, whose: ClockChoice, speed: f64) {
+    fn drift(&mut self, whose: &ClockChoice, speed: f64) {
         let now = self.now;
         match whose {
             ClockChoice::Node(node) => {
@@ -241,8 +293,8 @@ impl World<'_> {
                 }
                 self.plan(number);
             }
-            ClockChoice::Clients(many) => {
-                let chosen = self.choose_clients(many);
+            ClockChoice::Clients(clients) => {
+                let chosen = self.choose_clients(clients);
                 let text = format!("the clock of {} runs at {speed}", self.names_of(&chosen));
                 self.mark(None, "clock", text);
                 for client in chosen {
@@ -255,7 +307,7 @@ impl World<'_> {
         }
     }
 
-    fn jump(&mut self, whose: ClockChoice, by: Duration) {
+    fn jump(&mut self, whose: &ClockChoice, by: Duration) {
         let now = self.now;
         match whose {
             ClockChoice::Node(node) => {
@@ -268,8 +320,8 @@ impl World<'_> {
                 }
                 self.plan(number);
             }
-            ClockChoice::Clients(many) => {
-                let chosen = self.choose_clients(many);
+            ClockChoice::Clients(clients) => {
+                let chosen = self.choose_clients(clients);
                 let text = format!("the clock of {} jumps by {by:?}", self.names_of(&chosen));
                 self.mark(None, "clock", text);
                 for client in chosen {
@@ -313,8 +365,8 @@ impl World<'_> {
         }
     }
 
-    fn crash(&mut self, many: usize, length: Option<Span>) {
-        let chosen = self.choose_clients(many);
+    fn crash(&mut self, clients: &ClientChoice, length: Option<Span>) {
+        let chosen = self.choose_clients(clients);
         let until = length.map(|(least, most)| self.now + self.mishaps.duration(least, most));
         let text = format!("{} crashes", self.names_of(&chosen));
         self.mark(until, "crash", text);
@@ -368,57 +420,10 @@ impl World<'_> {
                     }
                 }
             }
-            None => {}
-        }
-    }
-
-    fn choose(&mut self, choice: NodeChoice) -> u32 {
-        let many = self.places.len();
-        let place = match choice {
-            NodeChoice::Node(place) => place,
-            NodeChoice::Any => self.mishaps.below(many),
-            NodeChoice::AnyBelowRoot if many > 1 => 1 + self.mishaps.below(many - 1),
-            NodeChoice::AnyBelowRoot => 0,
-        };
-        place as u32
-    }
-
-    /// Different clients by chance.
-    fn choose_clients(&mut self, many: usize) -> Vec<u32> {
-        let all = self.clients.len();
-        let many = many.min(all);
-        let mut chosen: Vec<u32> = Vec::with_capacity(many);
-        while chosen.len() < many {
-            let client = self.mishaps.below(all) as u32;
-            if many * 2 > all || !chosen.contains(&client) {
-                if many * 2 > all {
-                    // Nearly all: take them in order from there.
-                    return (0..many)
-                        .map(|n| (client + n as u32) % all as u32)
-                        .collect();
-                }
-                chosen.push(client);
+            Some(Ending::Elections { change }) if self.elections.changes == change => {
+                self.elections.take = self.scenario.servers.election;
             }
-        }
-        chosen
-    }
-
-    fn name_of(&self, place: u32) -> String {
-        self.places
-            .get(place as usize)
-            .map(|place| place.name.to_string())
-            .unwrap_or_default()
-    }
-
-    fn names_of(&self, clients: &[u32]) -> String {
-        match clients {
-            [] => "nobody".to_owned(),
-            [only] => self
-                .clients
-                .get(*only as usize)
-                .map(|client| client.name.to_string())
-                .unwrap_or_default(),
-            many => format!("each of {} clients", many.len()),
+            Some(Ending::Elections { .. }) | None => {}
         }
     }
 }

@@ -76,6 +76,7 @@ impl World<'_> {
         };
         let link = &mut server.way_up;
         link.connection += 1;
+        link.is_stuck = false;
         link.to = to;
         link.unanswered.clear();
         if to.is_some() {
@@ -119,6 +120,7 @@ impl World<'_> {
         server.node.handle_upstream_lost(local);
         let link = &mut server.way_up;
         link.connection += 1;
+        link.is_stuck = false;
         let was = link.to.take();
         link.unanswered.clear();
         link.retry_at = Some(now + BACKOFF.0.mul_f64(chance));
@@ -205,8 +207,11 @@ impl World<'_> {
     /// Sends between a server and its parent: on a stream nothing is lost, but late, and in order.
     fn send_between(&mut self, child: ServerId, up: bool, message: Message) {
         let (now, scenario) = (self.now, self.scenario);
-        let way = scenario.network.servers;
+        let way = scenario.network.to_parent(child.place);
         if self.is_cut(child.place) {
+            self.stick(child, None);
+        }
+        if self.is_cut(child.place) || self.is_stuck(child) {
             self.work.messages += 1;
             self.work.lost += 1;
             return;
@@ -232,6 +237,23 @@ impl World<'_> {
         }
         let slot = self.mail.keep(message);
         self.events.put(at, What::Arrival(slot));
+    }
+
+    /// Something is lost in a partition, on the connection of that number or on whatever there is.
+    pub(super) fn stick(&mut self, child: ServerId, connection: Option<u64>) {
+        if self.scenario.servers.way_up == WayUp::Poll {
+            return;
+        }
+        if let Some(server) = self.server_of(child)
+            && connection.is_none_or(|number| number == server.way_up.connection)
+        {
+            server.way_up.is_stuck = true;
+        }
+    }
+
+    fn is_stuck(&mut self, child: ServerId) -> bool {
+        let server = self.server_of(child);
+        server.is_some_and(|server| server.way_up.is_stuck)
     }
 
     /// Tells a child unasked.
@@ -264,6 +286,7 @@ impl World<'_> {
     ) {
         let (now, way_up) = (self.now, self.scenario.servers.way_up);
         if self.is_cut(id.place) {
+            self.stick(id, Some(connection));
             return;
         }
         let Some(place) = self.places.get_mut(id.place as usize) else {

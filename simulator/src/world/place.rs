@@ -61,6 +61,9 @@ pub(crate) struct Link {
     pub(crate) to: Option<u64>,
     /// Counts connections: what was sent on an older one is not for this.
     pub(crate) connection: u64,
+    /// Something on this connection was lost in a partition. What comes later on a stream would have
+    /// to wait for it: nothing more passes until there is another connection.
+    pub(crate) is_stuck: bool,
     /// Requests that are not answered, by their numbers, and when each is given up.
     pub(crate) unanswered: VecDeque<(u64, Time)>,
     /// When to connect again.

@@ -78,7 +78,7 @@ impl World<'_> {
         // Clients whose calls waited here are told nothing, and notice.
         for (_, client, request) in gone.waiting {
             let sequence = request.sequence.unwrap_or_default();
-            let way = self.scenario.network.clients;
+            let way = self.scenario.network.to_clients(number);
             let at = self.now + self.takes(&way);
             self.fail_later(client, sequence, at);
         }
@@ -108,7 +108,7 @@ impl World<'_> {
                 },
                 connection: server.way_up.connection,
             };
-            let way = self.scenario.network.servers;
+            let way = self.scenario.network.to_parent(child);
             let at = self.now + self.takes(&way);
             let slot = self.mail.keep(broken);
             self.events.put(at, What::Arrival(slot));
@@ -119,16 +119,18 @@ impl World<'_> {
     pub(super) fn bounce(&mut self, message: Message) {
         match message {
             Message::Ask {
-                client, request, ..
+                client,
+                server,
+                request,
             } => {
-                let way = self.scenario.network.clients;
+                let way = self.scenario.network.to_clients(server.place);
                 let at = self.now + self.takes(&way);
                 self.fail_later(client, request.sequence.unwrap_or_default(), at);
             }
             Message::ServerAsk {
                 child, connection, ..
             } => {
-                let way = self.scenario.network.servers;
+                let way = self.scenario.network.to_parent(child.place);
                 let at = self.now + self.takes(&way);
                 let slot = self.mail.keep(Message::Broken { child, connection });
                 self.events.put(at, What::Arrival(slot));
@@ -191,7 +193,7 @@ impl World<'_> {
         sequence: u64,
         outcome: Outcome<doorward_engine::request::GetCapacityReply>,
     ) {
-        let way = self.scenario.network.clients;
+        let way = self.scenario.network.to_clients(place);
         let now = self.now;
         if self
             .place(place)
@@ -267,6 +269,7 @@ impl World<'_> {
             WayUp::Poll => Via::Poll,
         };
         if self.is_cut(child.place) {
+            self.stick(child, Some(connection));
             return;
         }
         let Some(place) = self.place(to.place) else {
@@ -302,7 +305,7 @@ impl World<'_> {
             }
             // It says that it is not the master, and ends the stream.
             Ok(Outcome::NotMaster(_)) | Err(_) => {
-                let way = self.scenario.network.servers;
+                let way = self.scenario.network.to_parent(child.place);
                 let at = self.now + self.takes(&way);
                 let slot = self.mail.keep(Message::Broken { child, connection });
                 self.events.put(at, What::Arrival(slot));

@@ -14,7 +14,7 @@ use std::time::Duration;
 use doorward_engine::amount::Amount;
 
 use crate::chance::Chance;
-use crate::scenario::demand::Demand;
+use crate::scenario::demand::{Demand, Diurnal};
 
 /// A crowd is gone when this part of it is left.
 const CROWD_GONE: f64 = 1e-3;
@@ -128,7 +128,9 @@ impl Player {
             Demand::Ramp {
                 at, length, every, ..
             } => steps_within(now, at, at.saturating_add(length), every),
-            Demand::Sine { every, .. } => Some(now.saturating_add(every)),
+            Demand::Sine { every, .. } | Demand::Diurnal(Diurnal { every, .. }) => {
+                Some(now.saturating_add(every))
+            }
             Demand::Spike { at, length, .. } => {
                 let end = at.saturating_add(length);
                 [at, end].into_iter().find(|change| now < *change)
@@ -199,6 +201,7 @@ fn value(demand: &Demand, number: u32, now: Duration) -> f64 {
             let turns = now.as_secs_f64() / period.as_secs_f64() + shift * f64::from(number);
             mean + amplitude * libm::sin(turns.fract() * TAU)
         }
+        Demand::Diurnal(day) => day.wants(number, now),
         Demand::Spike {
             base,
             peak,

@@ -37,14 +37,6 @@ const PLACES: [&str; 2] = ["leaves", "all"];
 
 const EXAMPLE: &str = "[{count: 10, wants: 5}]";
 
-/// All of them.
-#[derive(Debug)]
-pub(super) struct Clients {
-    pub(super) groups: Vec<ClientGroup>,
-    /// How many, all groups together.
-    pub(super) count: usize,
-}
-
 /// What a group is read with.
 struct Around<'a> {
     duration: Duration,
@@ -62,7 +54,7 @@ impl Reader<'_> {
         duration: Duration,
         templates: Option<&Templates>,
         tree: Option<&Tree>,
-    ) -> Option<Clients> {
+    ) -> Option<Vec<ClientGroup>> {
         let what = format!("a list of those who ask, as in {EXAMPLE}");
         let at = map.need("clients", &what, &mut self.problems)?;
         let list = at.list(EXAMPLE, &mut self.problems)?;
@@ -96,7 +88,7 @@ impl Reader<'_> {
         }
         is_whole &= self.names_are_unique(&groups);
         let groups = groups.into_iter().map(|(_, group)| group).collect();
-        is_whole.then_some(Clients { groups, count })
+        is_whole.then_some(groups)
     }
 
     fn group(&mut self, at: &At<'_>, around: &Around<'_>) -> Option<ClientGroup> {
@@ -192,7 +184,7 @@ impl Reader<'_> {
     }
 
     /// `leaves`, `all`, a node, all nodes of a key; or a list of them.
-    fn places(&mut self, at: &At<'_>, tree: &Tree) -> Option<Vec<usize>> {
+    pub(super) fn places(&mut self, at: &At<'_>, tree: &Tree) -> Option<Vec<usize>> {
         let Value::List(_) = at.node.value else {
             return self.place(at, tree);
         };
@@ -206,7 +198,7 @@ impl Reader<'_> {
         Some(each?.concat())
     }
 
-    fn place(&mut self, at: &At<'_>, tree: &Tree) -> Option<Vec<usize>> {
+    pub(super) fn place(&mut self, at: &At<'_>, tree: &Tree) -> Option<Vec<usize>> {
         let name = at.text(&mut self.problems)?;
         match name.as_str() {
             "leaves" => return Some(tree.leaves.clone()),

@@ -5,22 +5,26 @@ use std::time::Duration;
 use doorward_documents::tree::Value;
 use doorward_engine::amount::Amount;
 
-use crate::scenario::demand::{Demand, Trace};
+use crate::scenario::demand::{Demand, Diurnal, Trace};
 use crate::scenario::read::Reader;
 use crate::scenario::read::form::{At, Map, STEP_MIN};
 use crate::trace::scan;
 
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 10] = [
     "constant",
     "step",
     "ramp",
     "sine",
+    "diurnal",
     "spike",
     "walk",
     "on_off",
     "flash_crowd",
     "trace",
 ];
+
+/// The period of a day, if nothing else is said.
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl Reader<'_> {
     /// `duration` is how long is played: what begins later is a slip.
@@ -131,6 +135,7 @@ impl Curve<'_, '_, '_> {
             "step" => self.step(),
             "ramp" => self.ramp(),
             "sine" => self.sine(),
+            "diurnal" => self.diurnal(),
             "spike" => self.spike(),
             "walk" => self.walk(),
             "on_off" => self.on_off(),
@@ -174,8 +179,7 @@ impl Curve<'_, '_, '_> {
             self.reader.problems.wrong(&at, message);
         }
         let period = self.takes("period", "the time from top to top");
-        let shift = self.map.get("shift");
-        let shift = shift.map_or(Some(0.0), |at| at.part(&mut self.reader.problems));
+        let shift = self.shift();
         let every = self.every(period.map(|period| period / 100));
         Some(Demand::Sine {
             mean: mean?,
@@ -184,6 +188,59 @@ impl Curve<'_, '_, '_> {
             shift: shift?,
             every: every?,
         })
+    }
+
+    fn diurnal(&mut self) -> Option<Demand> {
+        self.keys(&["least", "most", "peak", "period", "shift", "every"]);
+        let (least, most) = (self.amount("least"), self.amount("most"));
+        if let (Some(least), Some(most)) = (least, most)
+            && most < least
+        {
+            let at = self.map.get("most")?;
+            let message = format!("is less than the least, {least}");
+            self.reader.problems.wrong(&at, message);
+        }
+        let period = match self.map.get("period") {
+            Some(at) => at.step(&mut self.reader.problems),
+            None => Some(DAY),
+        };
+        let peak = match self.map.get("peak") {
+            Some(at) => self.within(&at, period),
+            // 20:00.
+            None => period.map(|period| period * 5 / 6),
+        };
+        let shift = self.shift();
+        let every = self.every(period.map(|period| period / 100));
+        Some(Demand::Diurnal(Diurnal {
+            least: least?,
+            most: most?,
+            peak: peak?,
+            period: period?,
+            shift: shift?,
+            every: every?,
+        }))
+    }
+
+    /// A time of day.
+    fn within(&mut self, at: &At<'_>, period: Option<Duration>) -> Option<Duration> {
+        let time = at.duration(&mut self.reader.problems)?;
+        let period = period?;
+        if time >= period {
+            let message = format!(
+                "is {}, but a period is {}; give a time within it",
+                humantime::format_duration(time),
+                humantime::format_duration(period)
+            );
+            self.reader.problems.wrong(at, message);
+            return None;
+        }
+        Some(time)
+    }
+
+    /// By what part of a period each client is ahead of the one before it.
+    fn shift(&mut self) -> Option<f64> {
+        let shift = self.map.get("shift");
+        shift.map_or(Some(0.0), |at| at.part(&mut self.reader.problems))
     }
 
     fn spike(&mut self) -> Option<Demand> {

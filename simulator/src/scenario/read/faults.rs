@@ -2,15 +2,16 @@
 //!
 //! A fault has one of `at`, `every` and `per_hour`, and one event, or several by weight under
 //! `one_of`. An event is one key that says what happens, whose value says to whom: a node, or so
-//! many clients; what else there is to say stands beside it.
+//! many clients (`choice`); what else there is to say stands beside it.
 
+mod choice;
 mod event;
 
 use std::time::Duration;
 
+use crate::scenario::ClientGroup;
 use crate::scenario::fault::{Event, Fault, When};
 use crate::scenario::read::Reader;
-use crate::scenario::read::clients::Clients;
 use crate::scenario::read::form::{At, Map};
 use crate::scenario::read::tree::Tree;
 
@@ -32,8 +33,8 @@ const WEIGHT_MAX: f64 = 1e9;
 struct Around<'a> {
     duration: Duration,
     tree: Option<&'a Tree>,
-    /// How many clients there are. None: it is not known.
-    clients: Option<usize>,
+    /// None: something is wrong with them.
+    clients: Option<&'a [ClientGroup]>,
 }
 
 impl Reader<'_> {
@@ -43,12 +44,12 @@ impl Reader<'_> {
         map: &Map<'_>,
         duration: Duration,
         tree: Option<&Tree>,
-        clients: Option<&Clients>,
+        clients: Option<&[ClientGroup]>,
     ) -> Vec<Fault> {
         let around = Around {
             duration,
             tree,
-            clients: clients.map(|clients| clients.count),
+            clients,
         };
         let list = map.get("faults");
         let list = list.and_then(|at| at.list(EXAMPLE, &mut self.problems));

@@ -53,6 +53,18 @@ impl Tree {
         self.kinds.get(key).map(Vec::as_slice)
     }
 
+    /// Whether a node is another one, or above it.
+    fn is_above(&self, upper: usize, lower: Option<usize>) -> bool {
+        let mut at = lower;
+        while let Some(node) = at {
+            if node == upper {
+                return true;
+            }
+            at = self.nodes.get(node).and_then(|node| node.parent);
+        }
+        false
+    }
+
     /// What to do about a name that no node has. `others` are words that would do as well.
     pub(super) fn no_such_node(&self, name: &str, others: &[&str]) -> String {
         let mut known: Vec<&str> = self.names.keys().map(String::as_str).collect();
@@ -206,8 +218,12 @@ impl Reader<'_> {
                 self.problems.note(branch.place, &branch.path, message);
                 return;
             }
-            if tree.names.insert(name.clone(), index).is_some() {
-                let message = format!("there are two nodes {name:?}; rename one");
+            if let Some(other) = tree.names.insert(name.clone(), index) {
+                let message = if tree.is_above(other, parent) {
+                    format!("the node {name:?} is below itself, which is a cycle; rename one")
+                } else {
+                    format!("there are two nodes {name:?}; rename one")
+                };
                 self.problems.note(branch.place, &branch.path, message);
                 return;
             }

@@ -235,6 +235,7 @@ fn bounds(demand: &Demand) -> (f64, f64) {
             (f64::min(base, peak), f64::max(base, peak))
         }
         Demand::OnOff { on, off, .. } => (f64::min(on, off), f64::max(on, off)),
+        Demand::Diurnal(day) => (day.least, day.most),
         Demand::Walk { .. } | Demand::Trace(_) => (0.0, f64::INFINITY),
     }
 }

@@ -1,18 +1,18 @@
-//! What happens, and to whom.
+//! What happens.
 
 use std::time::Duration;
 
-use doorward_documents::tree::Value;
-
-use crate::scenario::fault::{ClockChoice, Event, NodeChoice, Side, Span};
+use crate::scenario::fault::{Event, NodeChoice, Side, Span};
 use crate::scenario::read::Reader;
 use crate::scenario::read::faults::Around;
 use crate::scenario::read::form::{At, Map};
 
 /// What can happen, and what else can be said of each.
-const EVENTS: [(&str, &[&str]); 10] = [
+const EVENTS: [(&str, &[&str]); 12] = [
     ("kill", &["for"]),
+    ("restart", &["for"]),
     ("elect", &[]),
+    ("elections", &["for"]),
     ("freeze", &["for"]),
     ("partition", &["side", "for"]),
     ("drift", &["speed"]),
@@ -32,8 +32,8 @@ const SIDES: [(&str, Side); 3] = [
 /// How much faster or slower a clock may run: what is beyond is no clock.
 const SPEEDS: (f64, f64) = (0.01, 100.0);
 
-/// Which nodes can be meant, besides the names of nodes.
-const CHOICES: [&str; 2] = ["any", "below_root"];
+/// How long a process takes to start anew, if nothing else is said.
+const RESTARTS_WITHIN: Span = (Duration::from_secs(1), Duration::from_secs(1));
 
 impl Reader<'_> {
     /// The event of a map, in which `others` stand besides.
@@ -55,6 +55,20 @@ impl Reader<'_> {
         let at = map.need(name, "what it happens to", &mut self.problems)?;
         match name {
             "kill" => self.kill(&at, map, around),
+            "restart" => {
+                let (node, length) = (self.node(&at, around), self.may_last(map));
+                Some(Event::Restart {
+                    node: node?,
+                    length: length?.unwrap_or(RESTARTS_WITHIN),
+                })
+            }
+            "elections" => {
+                let (take, length) = (at.span(&mut self.problems), self.may_last(map));
+                Some(Event::Elections {
+                    take: take?,
+                    length: length?,
+                })
+            }
             "elect" => {
                 let node = self.node(&at, around)?;
                 Some(Event::Elect { node })
@@ -114,7 +128,7 @@ impl Reader<'_> {
             Some(at) => at.word(&SIDES, &mut self.problems),
             None => Some(Side::All),
         };
-        if let (Some(NodeChoice::Node(0)), Some(Side::Parent), Some(side)) = (node, from, &side) {
+        if let (Some(NodeChoice::Node(0)), Some(Side::Parent), Some(side)) = (&node, from, &side) {
             let message = "is parent, and the root has none; give below or all";
             self.problems.wrong(side, message);
             return None;
@@ -143,52 +157,6 @@ impl Reader<'_> {
             clock: self.clock(at, around)?,
             by: by?,
         })
-    }
-
-    /// A node, or `{clients: N}`.
-    fn clock(&mut self, at: &At<'_>, around: &Around<'_>) -> Option<ClockChoice> {
-        match at.node.value {
-            Value::Map(_) => self.some_clients(at, around).map(ClockChoice::Clients),
-            _ => self.node(at, around).map(ClockChoice::Node),
-        }
-    }
-
-    fn node(&mut self, at: &At<'_>, around: &Around<'_>) -> Option<NodeChoice> {
-        let name = at.text(&mut self.problems)?;
-        let tree = around.tree?;
-        match name.as_str() {
-            "any" => return Some(NodeChoice::Any),
-            "below_root" if tree.nodes.len() > 1 => return Some(NodeChoice::AnyBelowRoot),
-            "below_root" => {
-                let message = "is below_root, but there is nothing below the root";
-                self.problems.wrong(at, message);
-                return None;
-            }
-            _ => {}
-        }
-        if let Some(node) = tree.find(&name) {
-            return Some(NodeChoice::Node(node));
-        }
-        let message = match tree.find_kind(&name) {
-            Some(nodes) => {
-                let first = nodes.first().and_then(|first| tree.nodes.get(*first));
-                let first = first.map_or("any", |node| node.name.as_str());
-                let count = nodes.len();
-                format!("{name:?} is {count} nodes; give one of them, as in {first}, or any")
-            }
-            None => format!("{name:?} {}", tree.no_such_node(&name, &CHOICES)),
-        };
-        self.problems.wrong(at, message);
-        None
-    }
-
-    /// `{clients: N}`: so many, but not more than there are.
-    fn some_clients(&mut self, at: &At<'_>, around: &Around<'_>) -> Option<usize> {
-        let map = at.map("{clients: 3}", &mut self.problems)?;
-        map.check_keys(&["clients"], &mut self.problems);
-        let at = map.need("clients", "how many", &mut self.problems)?;
-        let most = around.clients.unwrap_or(usize::MAX);
-        at.count(most, &mut self.problems)
     }
 
     fn amount(&mut self, map: &Map<'_>, key: &str) -> Option<f64> {

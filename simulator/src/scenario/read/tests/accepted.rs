@@ -1,10 +1,11 @@
 //! What is in order, and what becomes of it.
 
+mod faults;
+
 use doorward_client::state::Mode;
 
 use super::*;
-use crate::scenario::demand::Demand;
-use crate::scenario::fault::{ClockChoice, Event, NodeChoice, Side, When};
+use crate::scenario::demand::{Demand, Diurnal};
 use crate::scenario::{Latency, WayUp};
 
 const fn s(seconds: u64) -> Duration {
@@ -21,17 +22,6 @@ fn read(text: &str) -> Scenario {
 fn wants(demand: &str) -> Demand {
     let scenario = read(&format!("{SHARED}clients: [{{wants: {demand}}}]"));
     scenario.clients.into_iter().next().unwrap().demand
-}
-
-/// One fault, in a tree of two nodes with ten clients.
-#[track_caller]
-fn fault(fault: &str) -> (When, Vec<(f64, Event)>) {
-    let scenario = read(&format!(
-        "{SHARED}tree: {{root: {{children: [leaf]}}}}\nclients: [{{count: 10, wants: 1}}]\n\
-         faults: [{fault}]"
-    ));
-    let fault = scenario.faults.into_iter().next().unwrap();
-    (fault.when, fault.choices)
 }
 
 fn names(scenario: &Scenario) -> Vec<&str> {
@@ -221,6 +211,25 @@ fn every_kind_of_demand_is_read() {
         wants("{sine: {mean: 10, amplitude: 5, period: 200s}}"),
         sine
     );
+    let day = |peak, period, shift| {
+        Demand::Diurnal(Diurnal {
+            least: 1.0,
+            most: 9.0,
+            peak,
+            period,
+            shift,
+            every: period / 100,
+        })
+    };
+    let hour = 3600;
+    assert_eq!(
+        wants("{diurnal: {least: 1, most: 9}}"),
+        day(s(20 * hour), s(24 * hour), 0.0)
+    );
+    assert_eq!(
+        wants("{diurnal: {least: 1, most: 9, period: 1h, peak: 30m, shift: 0.5}}"),
+        day(s(hour / 2), s(hour), 0.5)
+    );
     let spike = Demand::Spike {
         base: 1.0,
         peak: 9.0,
@@ -288,86 +297,37 @@ fn templates_may_stand_in_a_file() {
 }
 
 #[test]
-fn a_fault_happens_at_a_time_every_so_often_or_by_chance() {
-    assert_eq!(fault("{at: 2m, elect: any}").0, When::At(s(120)));
-    let every = |from, until| When::Every {
-        interval: s(60),
-        from,
-        until,
+fn single_links_may_be_different() {
+    let scenario = read(&format!(
+        "{SHARED}
+tree: {{root: {{children: {{region: {{count: 2, children: {{leaf: {{count: 2}}}}}}}}}}}}
+clients: [{{count: 8, wants: 1}}]
+network:
+  latency: 5ms
+  clients: {{loss: 0.1}}
+  links:
+  - {{between: [root, region], latency: 80ms}}
+  - {{between: [region-1.leaf-2, region-1], loss: 0.5}}
+  - {{at: leaf, duplication: 0.2}}
+  - {{at: region-2.leaf-1, latency: 1s, loss: 0}}
+"
+    ));
+    let network = &scenario.network;
+    let constant = |millis| Latency::Constant(Duration::from_millis(millis));
+    let link = |latency, loss, duplication| crate::scenario::Link {
+        latency,
+        loss,
+        duplication,
     };
-    assert_eq!(fault("{every: 1m, elect: any}").0, every(s(60), None));
-    assert_eq!(
-        fault("{every: 1m, from: 0, until: 5m, elect: any}").0,
-        every(s(0), Some(s(300)))
-    );
-    let by_chance = When::Random {
-        per_hour: 6.0,
-        from: s(0),
-        until: None,
-    };
-    assert_eq!(fault("{per_hour: 6, elect: any}").0, by_chance);
-    let (_, choices) = fault("{at: 1, one_of: [{weight: 3, elect: any}, {kill: leaf}]}");
-    let weights: Vec<f64> = choices.iter().map(|(weight, _)| *weight).collect();
-    assert_eq!(weights, [3.0, 1.0]);
-}
-
-#[test]
-fn every_event_is_read() {
-    for (text, expected) in [
-        ("kill: root", "Kill { node: Node(0), length: None }"),
-        (
-            "kill: any, for: [0s, 60s]",
-            "Kill { node: Any, length: Some((0ns, 60s)) }",
-        ),
-        ("elect: below_root", "Elect { node: AnyBelowRoot }"),
-        (
-            "freeze: leaf, for: 5s",
-            "Freeze { node: Node(1), length: (5s, 5s) }",
-        ),
-        ("crash: {clients: 3}", "Crash { clients: 3, length: None }"),
-        (
-            "crash: {clients: 3}, for: 1s",
-            "Crash { clients: 3, length: Some((1s, 1s)) }",
-        ),
-        (
-            "surge: {clients: 1}, by: 100",
-            "Surge { clients: 1, by: 100.0 }",
-        ),
-        (
-            "demand: {clients: 2}, wants: 1000",
-            "Demand { clients: 2, wants: 1000.0 }",
-        ),
-    ] {
-        let (_, choices) = fault(&format!("{{at: 1s, {text}}}"));
-        assert_eq!(format!("{:?}", choices[0].1), expected);
-    }
-    let event = |text: &str| fault(&format!("{{at: 1s, {text}}}")).1.remove(0).1;
-    for (side, expected) in [
-        ("", Side::All),
-        (", side: all", Side::All),
-        (", side: parent", Side::Parent),
-        (", side: below", Side::Below),
-    ] {
-        let Event::Partition { from, node, length } =
-            event(&format!("partition: leaf, for: 5s{side}"))
-        else {
-            panic!("is no partition");
-        };
-        assert_eq!((from, node), (expected, NodeChoice::Node(1)));
-        assert_eq!(length, (s(5), s(5)));
-    }
-    let Event::Drift { clock, speed } = event("drift: any, speed: 1.01") else {
-        panic!("is no drift");
-    };
-    assert_eq!((clock, speed), (ClockChoice::Node(NodeChoice::Any), 1.01));
-    let Event::Jump { clock, by } = event("jump: {clients: 2}, by: 5s") else {
-        panic!("is no jump");
-    };
-    assert_eq!((clock, by), (ClockChoice::Clients(2), s(5)));
-    let Event::Edit { templates } = event("edit: good.yaml") else {
-        panic!("is no edit");
-    };
-    assert_eq!(templates.len(), 1);
+    let [region_1, leaf_2, region_2, other] = [1, 3, 4, 5];
+    assert_eq!(network.to_parent(region_1), link(constant(80), 0.0, 0.0));
+    assert_eq!(network.to_parent(region_2), link(constant(80), 0.0, 0.0));
+    assert_eq!(network.to_parent(leaf_2), link(constant(5), 0.5, 0.0));
+    assert_eq!(network.to_parent(other), network.servers);
+    assert_eq!(network.to_clients(leaf_2), link(constant(5), 0.1, 0.2));
+    assert_eq!(network.to_clients(other), link(constant(1000), 0.0, 0.2));
+    assert_eq!(network.to_clients(region_1), network.clients);
+    assert_eq!(network.above.len(), 3);
 }
 
 #[test]

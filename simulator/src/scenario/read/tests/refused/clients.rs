@@ -143,7 +143,7 @@ fn demand_that_makes_no_sense_is_refused() {
         (
             "{wants: {}}",
             &[
-                "4:11: clients.wants: has none of constant, step, ramp, sine, spike, walk, on_off, flash_crowd, trace; give one",
+                "4:11: clients.wants: has none of constant, step, ramp, sine, diurnal, spike, walk, on_off, flash_crowd, trace; give one",
             ],
         ),
         (
@@ -218,6 +218,23 @@ fn demand_that_makes_no_sense_is_refused() {
         (
             "{wants: {sine: {mean: 1, amplitude: 1, period: 60s, shift: 2}}}",
             &["4:62: clients.wants.sine.shift: is 2; give a number from 0 to 1"],
+        ),
+        (
+            "{wants: {diurnal: {least: 5, most: 1}}}",
+            &["4:38: clients.wants.diurnal.most: is less than the least, 5"],
+        ),
+        (
+            "{wants: {diurnal: {least: 1, most: 5, peak: 24h}}}",
+            &[
+                "4:47: clients.wants.diurnal.peak: is 1day, but a period is 1day; give a time within it",
+            ],
+        ),
+        (
+            "{wants: {diurnal: {most: 5, night: 2}}}",
+            &[
+                "4:21: clients.wants.diurnal.least: is missing; give how much is wanted",
+                "4:31: clients.wants.diurnal.night: is unknown; known are least, most, peak, period, shift, every",
+            ],
         ),
         (
             "{wants: {spike: {base: 1, peak: 2, at: 5s}}}",

@@ -20,7 +20,7 @@ fn times_at_which_nothing_would_happen_are_refused() {
             "{}",
             &[
                 "5:3: faults: has none of at, every, per_hour; give one",
-                "5:3: faults: has none of kill, elect, freeze, partition, drift, jump, edit, crash, surge, demand; give one",
+                "5:3: faults: has none of kill, restart, elect, elections, freeze, partition, drift, jump, edit, crash, surge, demand; give one",
             ],
         ),
         (
@@ -30,7 +30,7 @@ fn times_at_which_nothing_would_happen_are_refused() {
         (
             "{at: 5s}",
             &[
-                "5:3: faults: has none of kill, elect, freeze, partition, drift, jump, edit, crash, surge, demand; give one",
+                "5:3: faults: has none of kill, restart, elect, elections, freeze, partition, drift, jump, edit, crash, surge, demand; give one",
             ],
         ),
         (
@@ -110,17 +110,13 @@ fn events_that_make_no_sense_are_refused() {
             &["5:31: faults.for: is unknown; known are elect, at"],
         ),
         (
-            "{at: 5s, kill: leaf}",
-            &[r#"5:18: faults.kill: "leaf" is 2 nodes; give one of them, as in leaf-1, or any"#],
-        ),
-        (
             "{at: 5s, kill: laef-1}",
             &[r#"5:18: faults.kill: "laef-1" is no node; did you mean leaf-1?"#],
         ),
         (
             "{at: 5s, kill: nowhere}",
             &[
-                r#"5:18: faults.kill: "nowhere" is no node; give one of root, leaf-1, leaf-2, or any or below_root"#,
+                r#"5:18: faults.kill: "nowhere" is no node; give one of root, leaf-1, leaf-2, or any or below_root or leaves"#,
             ],
         ),
         (
@@ -138,6 +134,31 @@ fn events_that_make_no_sense_are_refused() {
         (
             "{at: 5s, kill: root, by: 5}",
             &["5:24: faults.by: is unknown; known are kill, for, at"],
+        ),
+        (
+            "{at: 5s, kill: [leaf-1, leaf-3]}",
+            &[r#"5:27: faults.kill: "leaf-3" is no node; did you mean leaf-1?"#],
+        ),
+        (
+            "{at: 5s, kill: []}",
+            &["5:18: faults.kill: is empty; give at least one node"],
+        ),
+        (
+            "{at: 5s, restart: nowhere, for: soon}",
+            &[
+                r#"5:21: faults.restart: "nowhere" is no node; give one of root, leaf-1, leaf-2, or any or below_root or leaves"#,
+                r#"5:35: faults.for: is "soon"; give seconds, or a duration such as 15s or 2m"#,
+            ],
+        ),
+        (
+            "{at: 5s, elections: root}",
+            &[
+                r#"5:23: faults.elections: is "root"; give seconds, or a duration such as 15s or 2m"#,
+            ],
+        ),
+        (
+            "{at: 5s, elections: [2s, 1s]}",
+            &["5:23: faults.elections: goes backwards; give the shorter one first"],
         ),
         (
             "{at: 5s, freeze: root}",
@@ -202,6 +223,26 @@ fn events_that_make_no_sense_are_refused() {
             ],
         ),
         (
+            "{at: 5s, crash: {clients: 3, of: clint}}",
+            &[r#"5:36: faults.crash.of: "clint" is no group; did you mean client?"#],
+        ),
+        (
+            "{at: 5s, crash: {clients: 3, of: nobody}}",
+            &[r#"5:36: faults.crash.of: "nobody" is no group; give one of client"#],
+        ),
+        (
+            "{at: 5s, crash: {clients: 6, of: client, at: leaf-1}}",
+            &["5:29: faults.crash.clients: is 6; give a whole number from 1 to 5"],
+        ),
+        (
+            "{at: 5s, crash: {clients: 1, at: root}}",
+            &["5:19: faults.crash: is nobody: no such client is there"],
+        ),
+        (
+            "{at: 5s, crash: {clients: 1, at: leef-1}}",
+            &[r#"5:36: faults.crash.at: "leef-1" is no node; did you mean leaf-1?"#],
+        ),
+        (
             "{at: 5s, crash: {clients: 0}}",
             &["5:29: faults.crash.clients: is 0; give a whole number from 1 to 10"],
         ),
@@ -252,7 +293,7 @@ fn choices_that_are_none_are_refused() {
         (
             "{at: 5s, one_of: [{weight: 1}]}",
             &[
-                "5:21: faults.one_of: has none of kill, elect, freeze, partition, drift, jump, edit, crash, surge, demand; give one",
+                "5:21: faults.one_of: has none of kill, restart, elect, elections, freeze, partition, drift, jump, edit, crash, surge, demand; give one",
             ],
         ),
         (

@@ -113,6 +113,53 @@ fn settings_that_make_no_sense_are_refused() {
             &["3:21: network.clients.jitter: is unknown; known are latency, loss, duplication"],
         ),
         (
+            "network: {links: 5ms}",
+            &[
+                r#"3:18: network.links: is "5ms"; give a list, as in [{between: [root, leaf-1], latency: 80ms}]"#,
+            ],
+        ),
+        (
+            "network: {links: [{latency: 5ms}]}",
+            &["3:19: network.links: has none of between, at; give one"],
+        ),
+        (
+            "network: {links: [{at: root}]}",
+            &["3:19: network.links: says nothing of the link; give a latency, loss or duplication"],
+        ),
+        (
+            "network: {links: [{at: roof, loss: 2}]}",
+            &[
+                r#"3:24: network.links.at: "roof" is no node; did you mean root?"#,
+                "3:36: network.links.loss: is 2; give a number from 0 to 1",
+            ],
+        ),
+        (
+            "network: {links: [{at: root, jitter: 5ms, loss: 0}]}",
+            &["3:30: network.links.jitter: is unknown; known are latency, loss, duplication, at"],
+        ),
+        (
+            "tree: {root: {children: {a: {children: [b]}}}}\nnetwork: {links: [{between: [root, b], loss: 0}]}",
+            &[
+                "4:29: network.links.between: has no link: neither is the parent of the other; give a node and its parent",
+            ],
+        ),
+        (
+            "network: {links: [{between: root, loss: 0}]}",
+            &[r#"3:29: network.links.between: is "root"; give a list, as in [root, leaf-1]"#],
+        ),
+        (
+            "network: {links: [{between: [root], loss: 0}]}",
+            &[
+                "3:29: network.links.between: is a list of 1; give a node and its parent, as in [root, leaf-1]",
+            ],
+        ),
+        (
+            "network: {links: [{between: [root, nowhere], loss: 0}]}",
+            &[
+                r#"3:36: network.links.between: "nowhere" is no node; give one of root, or leaves or all"#,
+            ],
+        ),
+        (
             "servers: {way_up: steam}",
             &[
                 r#"3:19: servers.way_up: is "steam"; give one of stream, poll; did you mean stream?"#,
@@ -214,11 +261,31 @@ fn trees_that_are_none_are_refused() {
         ),
         (
             "tree: {root: {children: [root]}}",
-            &[r#"3:26: tree.root.children.root: there are two nodes "root"; rename one"#],
+            &[
+                r#"3:26: tree.root.children.root: the node "root" is below itself, which is a cycle; rename one"#,
+            ],
         ),
         (
             "tree: {root: {children: {a: {children: [x]}, b: {children: [x]}}}}",
             &[r#"3:61: tree.root.children.b.children.x: there are two nodes "x"; rename one"#],
+        ),
+        (
+            "tree: {root: {children: {a: {children: [root]}}}}",
+            &[
+                r#"3:41: tree.root.children.a.children.root: the node "root" is below itself, which is a cycle; rename one"#,
+            ],
+        ),
+        (
+            "tree: {root: {children: {a: , a: }}}",
+            &[r#"3:31: tree.root.children.a: there are two nodes "a"; rename one"#],
+        ),
+        (
+            "tree: {root: &r {children: {a: *r}}}",
+            &["3:32: is a cycle: what this refers to contains it; write it out, without the alias"],
+        ),
+        (
+            "tree: {root: {children: {a: &x {children: [b]}, c: *x}}}",
+            &[r#"3:52: tree.root.children.c.children.b: there are two nodes "b"; rename one"#],
         ),
         (
             "tree: {root: {children: {any: , leaves: }}}",

@@ -1,0 +1,71 @@
+//! Makes scenarios that fail smaller, as far as they still fail in the same way: fewer faults, fewer
+//! clients.
+
+use crate::fuzz::{Failure, play, scenario};
+use crate::scenario::Scenario;
+
+/// What is left of a scenario that was made smaller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Which of its faults, by their place.
+    pub faults: Vec<usize>,
+    /// How many of its clients.
+    pub clients: usize,
+}
+
+/// Makes the scenario of a seed that fails smaller, as far as it breaks the same promise.
+pub fn shrink(seed: u64, failure: &Failure, mut tried: impl FnMut(&Kept)) -> Kept {
+    let whole = scenario(seed);
+    let mut kept = Kept {
+        faults: (0..whole.faults.len()).collect(),
+        clients: whole.clients.len(),
+    };
+    let mut fails = |kept: &Kept| {
+        tried(kept);
+        play(&smaller(&whole, kept))
+            .1
+            .is_some_and(|found| found.promise == failure.promise)
+    };
+    let mut step = kept.faults.len().div_ceil(2);
+    while step > 0 {
+        let mut from = 0;
+        while from < kept.faults.len() {
+            let mut fewer = kept.clone();
+            fewer
+                .faults
+                .drain(from..(from + step).min(kept.faults.len()));
+            if fails(&fewer) {
+                kept = fewer;
+            } else {
+                from += step;
+            }
+        }
+        step /= 2;
+    }
+    let mut step = kept.clients / 2;
+    while step > 0 {
+        let fewer = Kept {
+            clients: kept.clients - step,
+            ..kept.clone()
+        };
+        if fewer.clients > 0 && fails(&fewer) {
+            kept = fewer;
+            step = step.min(kept.clients / 2);
+        } else {
+            step /= 2;
+        }
+    }
+    kept
+}
+
+/// A scenario with only some of its faults and clients.
+pub fn smaller(whole: &Scenario, kept: &Kept) -> Scenario {
+    let mut scenario = whole.clone();
+    let faults = kept
+        .faults
+        .iter()
+        .filter_map(|place| whole.faults.get(*place));
+    scenario.faults = faults.cloned().collect();
+    scenario.clients.truncate(kept.clients);
+    scenario
+}

@@ -1,0 +1,85 @@
+//! To whom a fault happens: nodes and clients, by chance where the scenario leaves a choice.
+
+use crate::scenario::fault::{ClientChoice, NodeChoice};
+use crate::world::World;
+
+impl World<'_> {
+    pub(super) fn choose(&mut self, choice: &NodeChoice) -> u32 {
+        let many = self.places.len();
+        let place = match choice {
+            NodeChoice::Node(place) => *place,
+            NodeChoice::Any => self.mishaps.below(many),
+            NodeChoice::AnyBelowRoot if many > 1 => 1 + self.mishaps.below(many - 1),
+            NodeChoice::AnyBelowRoot => 0,
+            NodeChoice::AnyOf(places) => {
+                let chosen = self.mishaps.below(places.len());
+                places.get(chosen).copied().unwrap_or_default()
+            }
+        };
+        place as u32
+    }
+
+    /// Different clients by chance.
+    pub(super) fn choose_clients(&mut self, choice: &ClientChoice) -> Vec<u32> {
+        if choice.groups.is_some() || choice.nodes.is_some() {
+            return self.choose_among(choice);
+        }
+        let all = self.clients.len();
+        let many = choice.count.min(all);
+        let mut chosen: Vec<u32> = Vec::with_capacity(many);
+        while chosen.len() < many {
+            let client = self.mishaps.below(all) as u32;
+            if many * 2 > all || !chosen.contains(&client) {
+                if many * 2 > all {
+                    // Nearly all: take them in order from there.
+                    return (0..many)
+                        .map(|n| (client + n as u32) % all as u32)
+                        .collect();
+                }
+                chosen.push(client);
+            }
+        }
+        chosen
+    }
+
+    /// Different ones by chance, of those that are meant.
+    fn choose_among(&mut self, choice: &ClientChoice) -> Vec<u32> {
+        let clients = self.clients.iter().enumerate();
+        let mut meant: Vec<u32> = clients
+            .filter(|(_, client)| {
+                let (group, place) = (client.group as usize, client.place as usize);
+                let is_in = |meant: &Option<Vec<usize>>, number: usize| {
+                    meant.as_ref().is_none_or(|meant| meant.contains(&number))
+                };
+                is_in(&choice.groups, group) && is_in(&choice.nodes, place)
+            })
+            .map(|(number, _)| number as u32)
+            .collect();
+        let many = choice.count.min(meant.len());
+        for place in 0..many {
+            let other = place + self.mishaps.below(meant.len() - place);
+            meant.swap(place, other);
+        }
+        meant.truncate(many);
+        meant
+    }
+
+    pub(super) fn name_of(&self, place: u32) -> String {
+        self.places
+            .get(place as usize)
+            .map(|place| place.name.to_string())
+            .unwrap_or_default()
+    }
+
+    pub(super) fn names_of(&self, clients: &[u32]) -> String {
+        match clients {
+            [] => "nobody".to_owned(),
+            [only] => self
+                .clients
+                .get(*only as usize)
+                .map(|client| client.name.to_string())
+                .unwrap_or_default(),
+            many => format!("each of {} clients", many.len()),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Whole runs: every scenario of the library, and scenarios by chance.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+mod regressions;
+
+use std::time::Duration;
+
+use doorward_simulator::fuzz;
+use doorward_simulator::library::{Entry, LIBRARY};
+use doorward_simulator::recording::Recording;
+use doorward_simulator::scenario::Scenario;
+use doorward_simulator::world::World;
+
+/// What is played twice is played for this long only.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// And with so many clients of a group only.
+const CLIENTS_MAX: usize = 1_000;
+
+/// Too large to be played whole in a test.
+const LARGE: [&str; 2] = ["hour", "million"];
+
+fn played(scenario: &Scenario) -> Recording {
+    World::new(scenario).run(|_| {})
+}
+
+/// All limits hold, and there are some.
+#[track_caller]
+fn check_limits(scenario: &Scenario) {
+    let recording = played(scenario);
+    let again = format!(
+        "doorward-sim run {} --seed {}",
+        scenario.name, scenario.seed
+    );
+    let verdicts = &recording.verdicts;
+    assert!(verdicts.iter().any(|it| it.limit.is_some()), "{again}");
+    for verdict in verdicts {
+        assert!(verdict.holds, "{again}: {verdict:?}");
+    }
+}
+
+#[test]
+fn every_scenario_of_the_library_keeps_its_limits() {
+    for entry in LIBRARY.iter().filter(|it| !LARGE.contains(&it.name)) {
+        let scenario = entry.read().unwrap();
+        let limits = scenario.limits;
+        assert_eq!(limits.overshoot_max, Some(0.0), "{}", entry.name);
+        check_limits(&scenario);
+    }
+}
+
+#[test]
+fn doormans_longest_scenarios_keep_their_limits_whatever_the_seed() {
+    for (name, utilisation) in [("doorman-5", 0.99), ("doorman-7", 0.94)] {
+        let mut scenario = Entry::find(name).unwrap().read().unwrap();
+        assert_eq!(scenario.limits.utilisation_min, Some(utilisation));
+        assert_eq!(scenario.duration, Duration::from_secs(3600));
+        for seed in 2..=3 {
+            scenario.seed = seed;
+            check_limits(&scenario);
+        }
+    }
+}
+
+#[test]
+fn every_scenario_of_the_library_is_the_same_when_it_is_played_again() {
+    for entry in LIBRARY {
+        let mut scenario = entry.read().unwrap();
+        scenario.duration = scenario.duration.min(LONGEST);
+        scenario.settled_after = scenario.settled_after.min(scenario.duration / 2);
+        for group in &mut scenario.clients {
+            group.count = group.count.min(CLIENTS_MAX);
+        }
+        let recording = played(&scenario);
+        assert!(recording.work.refreshes > 0, "{}", entry.name);
+        assert!(recording == played(&scenario), "{}", entry.name);
+    }
+}
+
+#[test]
+fn another_seed_is_another_run() {
+    let mut scenario = fuzz::scenario(1);
+    let hash = played(&scenario).trace_hash;
+    scenario.seed = 2;
+    assert_ne!(played(&scenario).trace_hash, hash);
+}
+
+#[test]
+fn scenarios_by_chance_hold() {
+    for seed in (0..50).chain(fuzz::WIDER_FROM..fuzz::WIDER_FROM + 50) {
+        let (_, failure) = fuzz::play(&fuzz::scenario(seed));
+        assert_eq!(failure, None, "doorward-sim fuzz --seed {seed}");
+    }
+}
+
+#[test]
+fn a_scenario_by_chance_is_the_same_when_it_is_played_again() {
+    for seed in [0, 1, fuzz::WIDER_FROM, fuzz::WIDER_FROM + 1] {
+        let (first, _) = fuzz::play(&fuzz::scenario(seed));
+        let (second, _) = fuzz::play(&fuzz::scenario(seed));
+        assert_eq!(first.trace_hash, second.trace_hash, "seed {seed}");
+    }
+}
