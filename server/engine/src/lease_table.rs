@@ -101,6 +101,11 @@ impl Holding {
         self.leases.reserved()
     }
 
+    /// Until when what it was granted lasts. None: it was granted nothing.
+    pub fn in_use_until(&self) -> Option<Time> {
+        self.leases.in_use_until()
+    }
+
     /// Until when it may be using anything, if it does not ask again.
     pub fn reserved_until(&self) -> Time {
         self.leases.last_expiry()

@@ -353,8 +353,7 @@ impl Resource {
     /// In learning mode until so long after mastership was won.
     fn learn(&mut self, now: Time) {
         let until = self.master_since + self.algorithm.learning_mode_duration;
-        // NO_ALGORITHM and STATIC decide by the holder's own claim: there is nothing to learn.
-        let learns = until > now && self.algorithm.kind.promises_total();
+        let learns = until > now && self.algorithm.learns();
         self.learning_until = learns.then_some(until);
     }
 

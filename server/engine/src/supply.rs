@@ -35,6 +35,10 @@ pub struct Told {
     pub reserved: Option<Amount>,
     /// How long leases last that are out below us, as far as the parent knows.
     pub reserved_for: Option<Duration>,
+    /// How long leases last that the parent granted to our node before it got the request that it
+    /// answers: nothing that our predecessor handed out lasts longer. Zero: it had granted nothing
+    /// that is not over. Absent: it does not know, or does not say.
+    pub inherited_for: Option<Duration>,
     /// What a client in safe mode falls back to.
     pub safe_capacity: Option<SafeCapacity>,
 }

@@ -120,6 +120,14 @@ pub struct Algorithm {
     pub min_shares: BTreeMap<i64, f64>,
 }
 
+impl Algorithm {
+    /// Whether a fresh master has anything to learn before it decides, and is to.
+    pub fn learns(&self) -> bool {
+        // NO_ALGORITHM and STATIC decide by the holder's own claim.
+        self.kind.promises_total() && !self.learning_mode_duration.is_zero()
+    }
+}
+
 /// What a server goes by as long as nobody has told it how a resource is divided: priorities are
 /// kept apart, since they may turn out to matter.
 impl Default for Algorithm {

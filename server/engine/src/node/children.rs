@@ -248,9 +248,10 @@ impl Node {
                 Via::Stream => Duration::ZERO,
             },
         };
+        let inherited_for = resource.granted_for(&request.server, now);
         let answer = resource.handle_ask(&holder_ask, &self.config.limits, now);
         let lease = answer.and_then(|answer| {
-            let lease = resource.server_lease(&request.server, &answer, now, now);
+            let lease = resource.server_lease(&request.server, &answer, now, inherited_for, now);
             // It was just found or put in.
             Ok((answer, lease.ok_or(RefusalReason::NotReady)?))
         });

@@ -14,7 +14,7 @@ use crate::amount::Amount;
 use crate::demand::{BandDemand, Demand, ServerDemand};
 use crate::demand_curve::{DemandCurve, POINTS_MAX};
 use crate::id::HolderName;
-use crate::lease_table::Slot;
+use crate::lease_table::{Holding, Slot};
 use crate::refresh;
 use crate::request::server::{ServerAsk, ServerLease};
 use crate::request::{Has, RefusalReason};
@@ -68,6 +68,8 @@ pub struct Upstream {
     given_back: bool,
     /// The last answer made no sense.
     nonsense: bool,
+    /// When the last of what our predecessor handed out ends, as far as the parent knows.
+    inherited_until: Option<Time>,
 }
 
 /// The newest request.
@@ -272,6 +274,7 @@ impl Resource {
             let out = now + lease.told.reserved_for.unwrap_or_default();
             self.learning_until = self.learning_until.map(|until| until.max(out));
         }
+        self.learn_of_parent(lease, first, now);
         // What it may have no more of, it may have for as long as it was promised before.
         let promised = self.supply.expires_at.unwrap_or(expires_at);
         let expires_at = if lease.capacity <= self.supply.capacity {
@@ -280,18 +283,44 @@ impl Resource {
             expires_at
         };
         let mut told = lease.told.clone();
-        if told.learning {
-            if let Some(before) = &self.supply.told {
-                told.bands.clone_from(&before.bands);
-                told.per_client = before.per_client;
-            }
-            // Whoever learns goes on until its parent knows how the whole is divided.
-            let next = now + 2 * lease.refresh_in;
-            self.learning_until = self.learning_until.map(|until| until.max(next));
+        if let (true, Some(before)) = (told.learning, &self.supply.told) {
+            told.bands.clone_from(&before.bands);
+            told.per_client = before.per_client;
         }
         let supply = Supply::of_parent(lease.capacity, expires_at, told);
         self.change_supply(supply, was_overcommitted);
         Ok(Applied::InForce)
+    }
+
+    /// What our predecessor handed out was cut from what the parent had granted it. When that is
+    /// over, and be it now, there is nothing left to learn of; and when the parent knows how the
+    /// whole is divided, which it does not while it learns itself.
+    fn learn_of_parent(&mut self, lease: &ServerLease, first: bool, now: Time) {
+        let Some(upstream) = &mut self.upstream else {
+            return;
+        };
+        if first {
+            // What is told later counts what we were granted ourselves.
+            upstream.inherited_until = lease
+                .told
+                .inherited_for
+                .filter(|_| self.algorithm.learns())
+                .map(|lasts| now + time::at_most(lasts));
+            if upstream.inherited_until.is_some() {
+                self.learning_until = upstream.inherited_until;
+            }
+        }
+        if lease.told.learning {
+            let next = now + 2 * lease.refresh_in;
+            self.learning_until = self.learning_until.map(|until| until.max(next));
+        } else if self.learning_until.is_some() && upstream.inherited_until.is_some() {
+            self.learning_until = upstream.inherited_until;
+        }
+        let learned = self.learning_until.is_some_and(|until| until <= now);
+        if learned {
+            self.learning_until = None;
+            self.unsettled = true;
+        }
     }
 
     /// The parent's answer makes no sense: it is asked again later. Returns whether this is news.
@@ -345,16 +374,29 @@ impl Resource {
     ) -> Option<ServerLease> {
         let holding = self.table.get(*self.children.get(name)?)?;
         let asked_at = holding.report.as_ref()?.asked_at;
-        self.server_lease(name, answer, asked_at, now)
+        self.server_lease(name, answer, asked_at, None, now)
     }
 
+    /// How long what a child server was granted lasts. None: we may not know of all, in learning
+    /// mode.
+    pub fn granted_for(&self, name: &HolderName, now: Time) -> Option<Duration> {
+        if self.learning_remaining(now).is_some() {
+            return None;
+        }
+        let holding = self.children.get(name).and_then(|slot| self.table.get(*slot));
+        let until = holding.and_then(Holding::in_use_until);
+        Some(until.map_or(Duration::ZERO, |until| until.since(now)))
+    }
+
+
     /// Everything that a child server is told with its newest lease, which is counted from
-    /// `asked_at`.
+    /// `asked_at`. Before it asked, what it was granted lasted for `inherited_for`.
     pub fn server_lease(
         &self,
         name: &HolderName,
         answer: &Answer,
         asked_at: Time,
+        inherited_for: Option<Duration>,
         now: Time,
     ) -> Option<ServerLease> {
         let holding = self.table.get(*self.children.get(name)?)?;
@@ -390,6 +432,7 @@ impl Resource {
                 learning: !is_known,
                 reserved: Some(holding.reserved()),
                 reserved_for: Some(holding.reserved_until().since(asked_at)),
+                inherited_for,
                 safe_capacity: Some(answer.safe_capacity),
             },
             sequence: Some(holding.sequence).filter(|sequence| *sequence > 0),

@@ -189,6 +189,7 @@ fn server_lease_message(
         learning: lease.told.learning.then_some(true),
         reserved: lease.told.reserved.map(Amount::get),
         reserved_for_ms: lease.told.reserved_for.map(millis),
+        inherited_for_ms: lease.told.inherited_for.map(millis_up),
     }
 }
 
@@ -324,8 +325,7 @@ fn server_ask_message(ask: &ServerAsk, wall: Duration) -> wire::ServerCapacityRe
     }
 }
 
-/// For what a server says it has: what may be used for a moment may be used, and 0 says that it is
-/// over.
+/// For how long something may still be used: for a moment is not over.
 fn millis_up(span: Duration) -> u64 {
     millis(span.saturating_add(Duration::from_nanos(999_999)))
 }
@@ -432,6 +432,9 @@ fn server_lease(
             reserved: amount("reserved", told.reserved)?,
             reserved_for: told
                 .reserved_for_ms
+                .map(|millis| Duration::from_millis(millis).min(DURATION_MAX)),
+            inherited_for: told
+                .inherited_for_ms
                 .map(|millis| Duration::from_millis(millis).min(DURATION_MAX)),
             safe_capacity,
         },

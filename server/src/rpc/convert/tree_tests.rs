@@ -101,6 +101,7 @@ fn an_answer_arrives_as_it_was_sent() {
             learning: true,
             reserved: Some(amount(55.0)),
             reserved_for: Some(Duration::from_millis(70_000)),
+            inherited_for: Some(Duration::from_millis(12_345)),
             safe_capacity: Some(SafeCapacity::Unlimited),
         },
         sequence: Some(8),
