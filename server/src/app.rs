@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::node;
-use doorward_engine::node::mastership::Mastership;
+use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::template::Templates;
 use doorward_etcd::directory::Role;
 use thiserror::Error;
@@ -414,12 +414,17 @@ async fn listen(port: Port, address: SocketAddr) -> Result<(TcpListener, SocketA
 fn obey(node: &NodeHandle, standing: &Standing) {
     let Standing {
         mastership,
-        valid_until,
+        held,
     } = standing;
     let clock = node.clock();
-    node.change(|node, now| match (mastership, valid_until) {
-        (Mastership::Master { epoch: Some(epoch) }, Some(until)) => {
-            node.handle_term(*epoch, clock.time(*until), now)
+    node.change(|node, now| match (mastership, held) {
+        (Mastership::Master { epoch: Some(epoch) }, Some(held)) => {
+            let term = Term {
+                epoch: *epoch,
+                vacant_since: clock.time(held.vacant_since),
+                valid_until: clock.time(held.valid_until),
+            };
+            node.handle_term(term, now)
         }
         _ => node.handle_mastership(mastership.clone(), now),
     });

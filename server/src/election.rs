@@ -32,15 +32,24 @@ pub enum Election {
 pub struct Standing {
     /// Who is the master.
     pub mastership: Mastership,
-    /// If it is this server: until when, unless it is told again. None: for ever.
-    pub valid_until: Option<Instant>,
+    /// If it is this server: from when to when. None: for ever.
+    pub held: Option<Held>,
+}
+
+/// A mastership that was won, as far as time goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// No master before has decided anything since then.
+    pub vacant_since: Instant,
+    /// Until when it holds, unless it is told again.
+    pub valid_until: Instant,
 }
 
 impl Standing {
     /// No master is known.
     pub const UNKNOWN: Self = Self {
         mastership: Mastership::Unknown,
-        valid_until: None,
+        held: None,
     };
 }
 

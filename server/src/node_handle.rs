@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use doorward_engine::node::event::Event;
-use doorward_engine::node::mastership::Mastership;
+use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
@@ -201,7 +201,12 @@ impl NodeHandle {
             .store(masterships, Ordering::Relaxed);
         match (&mastership, valid_until) {
             (Mastership::Master { epoch: Some(epoch) }, Some(valid_until)) => {
-                node.handle_term(*epoch, valid_until, now)
+                let term = Term {
+                    epoch: *epoch,
+                    vacant_since: now,
+                    valid_until,
+                };
+                node.handle_term(term, now)
             }
             _ => node.handle_mastership(mastership, now),
         }

@@ -219,6 +219,7 @@ impl<'a> World<'a> {
                 master: None,
                 succeeded: Vec::new(),
                 terms: 0,
+                vacant_since: None,
                 cut_above_until: Time::ZERO,
                 cut_below_until: Time::ZERO,
                 clock: LocalClock::TRUE,

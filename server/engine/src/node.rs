@@ -126,7 +126,10 @@ pub struct Node {
     templates: Templates,
     mastership: Mastership,
     /// When mastership was won.
-    master_since: Time,
+    /// No earlier master of the node has decided anything since then.
+    vacant_since: Time,
+    /// The mastership of this server that ended last because its time was over, and when that was.
+    ended: Option<(u64, Time)>,
     /// When mastership ends by itself.
     valid_until: Option<Time>,
     masterships: u64,
@@ -146,7 +149,8 @@ impl Node {
             config,
             templates,
             mastership: Mastership::Unknown,
-            master_since: Time::ZERO,
+            vacant_since: Time::ZERO,
+            ended: None,
             valid_until: None,
             masterships: 0,
             resources: BTreeMap::new(),
@@ -437,7 +441,7 @@ impl Node {
         let glob = template
             .as_ref()
             .map(|template| template.identifier_glob.clone());
-        let (since, seed) = (self.master_since, self.config.seed);
+        let (since, seed) = (self.vacant_since, self.config.seed);
         let resource = match template {
             Some(template) if !self.config.has_parent => {
                 Resource::of_root(id.clone(), template, since, seed, now)

@@ -49,7 +49,7 @@ pub struct Resource {
     table: LeaseTable,
     /// The child servers among the holders.
     children: BTreeMap<HolderName, Slot>,
-    master_since: Time,
+    vacant_since: Time,
     learning_until: Option<Time>,
     lowering: Lowerings,
     invitations: Invitations,
@@ -61,17 +61,18 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A resource of the root that nobody holds yet. `master_since` is when mastership was won.
+    /// A resource of the root that nobody holds yet. Since `vacant_since` no earlier
+    /// master of the node has granted anything.
     pub fn of_root(
         id: ResourceId,
         template: Arc<Template>,
-        master_since: Time,
+        vacant_since: Time,
         seed: u64,
         now: Time,
     ) -> Self {
         let supply = Supply::of_root(template.capacity);
         let algorithm = template.algorithm.clone();
-        let mut resource = Self::new(id, Some(template), algorithm, supply, master_since, seed);
+        let mut resource = Self::new(id, Some(template), algorithm, supply, vacant_since, seed);
         resource.learn(now);
         resource
     }
@@ -81,13 +82,13 @@ impl Resource {
     pub fn of_parent(
         id: ResourceId,
         template: Option<Arc<Template>>,
-        master_since: Time,
+        vacant_since: Time,
         seed: u64,
     ) -> Self {
         let algorithm = template
             .as_ref()
             .map_or_else(Algorithm::default, |template| template.algorithm.clone());
-        let mut resource = Self::new(id, template, algorithm, Supply::NONE, master_since, seed);
+        let mut resource = Self::new(id, template, algorithm, Supply::NONE, vacant_since, seed);
         resource.upstream = Some(Upstream::default());
         resource
     }
@@ -97,7 +98,7 @@ impl Resource {
         template: Option<Arc<Template>>,
         algorithm: Algorithm,
         supply: Supply,
-        master_since: Time,
+        vacant_since: Time,
         seed: u64,
     ) -> Self {
         Self {
@@ -109,7 +110,7 @@ impl Resource {
             bands: Bands::default(),
             table: LeaseTable::new(seed),
             children: BTreeMap::new(),
-            master_since,
+            vacant_since,
             learning_until: None,
             lowering: Lowerings::default(),
             invitations: Invitations::new(seed),
@@ -352,7 +353,7 @@ impl Resource {
 
     /// In learning mode until so long after mastership was won.
     fn learn(&mut self, now: Time) {
-        let until = self.master_since + self.algorithm.learning_mode_duration;
+        let until = self.vacant_since + self.algorithm.learning_mode_duration;
         let learns = until > now && self.algorithm.learns();
         self.learning_until = learns.then_some(until);
     }

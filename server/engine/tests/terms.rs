@@ -16,7 +16,7 @@ use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::DemandCurve;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::event::Event;
-use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::mastership::{Mastership, Outcome, Term};
 use doorward_engine::node::{Config, Node, TimeoutReason};
 use doorward_engine::request::server::{GetServerCapacity, ServerAsk, Via};
 use doorward_engine::request::{Ask, GetCapacity, Has, ReleaseCapacity};
@@ -49,8 +49,16 @@ fn elected(has_parent: bool) -> Node {
         ..Config::default()
     };
     let mut node = Node::new(config, templates.unwrap());
-    node.handle_term(7, at(10), at(0));
+    node.handle_term(term(7, 0, 10), at(0));
     node
+}
+
+fn term(epoch: u64, vacant_since: u64, valid_until: u64) -> Term {
+    Term {
+        epoch,
+        vacant_since: at(vacant_since),
+        valid_until: at(valid_until),
+    }
 }
 
 fn has(capacity: f64) -> Option<Has> {
@@ -182,7 +190,7 @@ fn a_mastership_that_is_confirmed_in_time_goes_on() {
     assert_eq!(granted(&mut node, 1, at(1)), 30.0);
     let end = node.poll_timeout().expect("it ends");
     assert_eq!((end.at, end.reason), (at(10), TimeoutReason::TermEnd));
-    node.handle_term(7, at(20), at(9));
+    node.handle_term(term(7, 9, 20), at(9));
     assert_eq!(node.masterships(), 1, "it is the same");
     assert_eq!(
         node.snapshot(at(12)).resources.len(),
@@ -197,20 +205,44 @@ fn a_mastership_that_is_confirmed_in_time_goes_on() {
 fn a_mastership_that_is_confirmed_too_late_begins_anew() {
     let mut node = elected(false);
     assert_eq!(granted(&mut node, 1, at(1)), 30.0);
-    node.handle_term(7, at(30), at(15));
+    node.handle_term(term(7, 15, 30), at(15));
     assert_eq!(node.snapshot(at(15)).resources, []);
     assert_eq!(node.masterships(), 3, "won, ended, won again");
     // In learning mode, as after any other change of master.
     assert_eq!(granted(&mut node, 2, at(16)), 30.0);
     let resource = &node.snapshot(at(16)).resources[0];
-    assert_eq!(resource.learning_remaining, Some(Duration::from_secs(59)));
+    // It granted nothing after its term was over, at 10 s.
+    assert_eq!(resource.learning_remaining, Some(Duration::from_secs(54)));
+}
+
+#[test]
+fn learning_is_over_a_lease_length_after_anybody_decided() {
+    for (vacant_since, begins, learns_for) in [
+        (100, 100, Some(60)),
+        (60, 100, Some(20)),
+        (40, 100, None),
+        (0, 100, None),
+        // Nobody knows the future.
+        (200, 100, Some(60)),
+    ] {
+        let mut node = elected(false);
+        node.handle_mastership(Mastership::Unknown, at(1));
+        node.handle_term(term(8, vacant_since, 1_000), at(begins));
+        granted(&mut node, 1, at(begins));
+        let resource = &node.snapshot(at(begins)).resources[0];
+        assert_eq!(
+            resource.learning_remaining,
+            learns_for.map(Duration::from_secs),
+            "vacant since {vacant_since} s"
+        );
+    }
 }
 
 #[test]
 fn a_term_that_is_over_when_it_is_told_is_none() {
     let mut node = elected(false);
     node.handle_mastership(Mastership::Unknown, at(1));
-    node.handle_term(8, at(5), at(6));
+    node.handle_term(term(8, 6, 5), at(6));
     assert_eq!(node.mastership(at(6)), &NO_MASTER);
     assert_eq!(node.poll_timeout(), None);
 }

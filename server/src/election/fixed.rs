@@ -13,7 +13,7 @@ pub fn start() -> watch::Receiver<Standing> {
     let mastership = Mastership::Master { epoch: None };
     watch::channel(Standing {
         mastership,
-        valid_until: None,
+        held: None,
     })
     .1
 }
@@ -26,6 +26,6 @@ mod tests {
     fn the_only_server_is_the_master_at_once() {
         let standing = start().borrow().clone();
         assert!(standing.mastership.is_master());
-        assert_eq!(standing.valid_until, None);
+        assert_eq!(standing.held, None);
     }
 }

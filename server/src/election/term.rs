@@ -38,6 +38,24 @@ pub fn may_begin(last: Option<(&Term, Instant)>, own_server: &str, won: Instant)
     }
 }
 
+/// Since when no master has decided anything, at the latest when the next one begins: since the last
+/// one resigned, or could no longer believe in its mastership. Be it our own: what we have forgotten
+/// since, we may have granted until then. `others` is until when masters before the last one may have
+/// believed in theirs.
+pub fn vacant_since(
+    last: Option<(&Term, Instant)>,
+    others: Option<Instant>,
+    begins: Instant,
+) -> Instant {
+    let over = match last {
+        Some((term, seen)) if term.resigned => seen,
+        Some((term, seen)) => seen + Duration::from_millis(term.length_ms),
+        // Nothing is known of anybody: etcd may have been set up anew.
+        None => begins,
+    };
+    others.map_or(over, |others| others.max(over)).min(begins)
+}
+
 /// What a term says of its length. One that has not begun covers what is left of its predecessor's,
 /// whose place it has taken: who succeeds it early must wait as long.
 pub fn length(begins: Instant, ttl: Duration, now: Instant) -> Duration {
@@ -128,6 +146,27 @@ mod tests {
         }
         // What the predecessor believes is over before.
         assert!(valid_until(seen, TTL) < may_begin(Some((&theirs, seen)), "ours", seen));
+    }
+
+    #[tokio::test]
+    async fn a_node_is_vacant_since_nobody_can_have_decided() {
+        let seen = Instant::now();
+        let later = |seconds| seen + Duration::from_secs(seconds);
+        let (theirs, ours) = (term("theirs", false), term("ours", false));
+        let resigned = term("theirs", true);
+        for (what, last, others, begins, vacant) in [
+            ("nothing is known", None, None, 60, 60),
+            ("it was cut off from etcd", Some(&theirs), None, 60, 10),
+            ("it was this process", Some(&ours), None, 60, 10),
+            ("it resigned", Some(&resigned), None, 60, 0),
+            ("it began early", Some(&theirs), None, 3, 3),
+            ("one before it has time", Some(&resigned), Some(7), 60, 7),
+            ("ones before it had", Some(&theirs), Some(7), 60, 10),
+        ] {
+            let last = last.map(|term| (term, seen));
+            let found = vacant_since(last, others.map(later), later(begins));
+            assert_eq!(found, later(vacant), "{what}");
+        }
     }
 
     #[test]

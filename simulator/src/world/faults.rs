@@ -5,6 +5,7 @@ mod choice;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_engine::node::mastership::Term;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 
@@ -203,10 +204,15 @@ impl World<'_> {
     /// There is no master until then.
     fn vacate(&mut self, place: u32, until: Time) {
         self.note(5, place.into(), 0.0);
+        let ttl = self.elections.take.0;
+        let now = self.now;
         self.depose(place);
         let Some(known) = self.place(place) else {
             return;
         };
+        // Other candidates know when its term was over at the latest; a single server that is
+        // started again knows nothing.
+        known.vacant_since = (known.candidates > 1).then(|| known.clock.shows(now) + ttl);
         let after = known.terms;
         self.end_with(until, Ending::Election { place, after });
     }
@@ -245,8 +251,13 @@ impl World<'_> {
         let term = server.term;
         if candidates > 1 {
             // By its own clock it is master until a little before anybody can succeed it.
-            let ends = clock.shows(now + least.mul_f64(0.9));
-            server.node.handle_term(term, ends, clock.shows(now));
+            let ends = now + least.mul_f64(0.9);
+            let confirmed = Term {
+                epoch: term,
+                vacant_since: clock.shows(now),
+                valid_until: clock.shows(ends),
+            };
+            server.node.handle_term(confirmed, clock.shows(now));
             if until > succession {
                 self.end_with(
                     succession,

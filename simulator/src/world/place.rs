@@ -29,6 +29,9 @@ pub(crate) struct Place {
     pub(crate) succeeded: Vec<Server>,
     /// How many servers have been master here.
     pub(crate) terms: u64,
+    /// Since when the last of them has decided nothing any more, by its clock, as far as candidates
+    /// know.
+    pub(crate) vacant_since: Option<Time>,
     /// Until then, nothing passes between it and its parent.
     pub(crate) cut_above_until: Time,
     /// Until then, nothing passes between it and its clients and children.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::mastership::{Mastership, Outcome, Term};
 use doorward_engine::request::server::Via;
 use doorward_engine::request::{GetCapacity, RefusalReason};
 use doorward_engine::template::Templates;
@@ -40,8 +40,16 @@ impl World<'_> {
             Templates::default()
         };
         let mut server = Server::new(place, seed, scenario.servers.refresh_floor, templates);
-        let epoch = Some(place.terms);
+        let epoch = place.terms;
         let local = place.clock.shows(now);
+        let won = Term {
+            epoch,
+            vacant_since: place.vacant_since.take().unwrap_or(local),
+            valid_until: local + Duration::from_secs(1),
+        };
+        server.node.handle_term(won, local);
+        // From now on it is confirmed all the time.
+        let epoch = Some(epoch);
         server
             .node
             .handle_mastership(Mastership::Master { epoch }, local);

@@ -50,6 +50,19 @@ impl Mastership {
     }
 }
 
+/// A mastership that was won in an election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// Grows with every change of mastership.
+    pub epoch: u64,
+    /// No earlier master of the node has decided anything since then. What it granted is over one
+    /// lease length later, so a fresh master has to learn for that much less. If that is not known:
+    /// now.
+    pub vacant_since: Time,
+    /// Until when it holds.
+    pub valid_until: Time,
+}
+
 /// What came of a request: only the master serves it. Not being the master is no error.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome<T> {
@@ -65,16 +78,16 @@ impl Node {
     pub fn handle_mastership(&mut self, mastership: Mastership, now: Time) {
         self.end_term_if_over(now);
         self.valid_until = None;
-        self.set_mastership(mastership, now);
+        self.begin(mastership, now, now);
     }
 
-    /// Mastership was won in an election, or confirmed by it: it holds until `valid_until`, unless
+    /// Mastership was won in an election, or confirmed by it: it holds until the term ends, unless
     /// it is confirmed again before. Confirmed too late it is another one: everything is forgotten.
-    pub fn handle_term(&mut self, epoch: u64, valid_until: Time, now: Time) {
+    pub fn handle_term(&mut self, term: Term, now: Time) {
         self.end_term_if_over(now);
-        let epoch = Some(epoch);
-        self.set_mastership(Mastership::Master { epoch }, now);
-        self.valid_until = Some(valid_until);
+        let epoch = Some(term.epoch);
+        self.begin(Mastership::Master { epoch }, term.vacant_since, now);
+        self.valid_until = Some(term.valid_until);
         self.end_term_if_over(now);
     }
 
@@ -114,11 +127,11 @@ impl Node {
 
     pub(super) fn end_term_if_over(&mut self, now: Time) {
         if self.is_term_over(now) {
-            self.valid_until = None;
+            self.ended = self.mastership.epoch().zip(self.valid_until.take());
             self.tell(Event::TermEnded {
                 epoch: self.mastership.epoch(),
             });
-            self.set_mastership(Mastership::Unknown, now);
+            self.set_mastership(Mastership::Unknown);
         }
     }
 
@@ -126,18 +139,31 @@ impl Node {
         self.mastership.is_master() && self.valid_until.is_some_and(|until| until <= now)
     }
 
-    fn set_mastership(&mut self, mastership: Mastership, now: Time) {
+    /// Another mastership, if it is one; before which nobody has decided anything since then.
+    fn begin(&mut self, mastership: Mastership, vacant_since: Time, now: Time) {
+        // If it is one that ended and is confirmed too late, nobody had another one in between.
+        let ended = self
+            .ended
+            .filter(|(epoch, _)| mastership.is_master() && mastership.epoch() == Some(*epoch));
+        if self.set_mastership(mastership) {
+            let since = ended.map_or(vacant_since, |(_, ended)| ended);
+            self.vacant_since = since.min(now);
+        }
+    }
+
+    /// Returns whether it is another one than before.
+    fn set_mastership(&mut self, mastership: Mastership) -> bool {
         if self.mastership == mastership {
-            return;
+            return false;
         }
         if self.mastership.is_master() || mastership.is_master() {
             self.resources.clear();
             self.timeouts.clear();
             self.upstream.forget();
             self.children.forget();
-            self.master_since = now;
         }
         self.mastership = mastership;
         self.masterships += 1;
+        true
     }
 }

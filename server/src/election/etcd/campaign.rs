@@ -391,6 +391,7 @@ impl Campaign {
         }
         let begins = term::may_begin(last, &self.claim.server, won);
         let begins = self.not_before.map_or(begins, |before| before.max(begins));
+        let vacant_since = term::vacant_since(last, self.not_before, begins);
         self.not_before = Some(begins);
         if begins > won {
             info!(
@@ -404,6 +405,7 @@ impl Campaign {
         self.held = Some(Held {
             created,
             begins,
+            vacant_since,
             valid_until: None,
         });
         Ok(())
@@ -449,7 +451,7 @@ impl Campaign {
             Some(held) => held.standing(now),
             None => Standing {
                 mastership: self.master_elsewhere(now),
-                valid_until: None,
+                held: None,
             },
         };
         self.standings.send_if_modified(|told| {

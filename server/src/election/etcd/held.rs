@@ -6,7 +6,7 @@ use doorward_engine::node::mastership::Mastership;
 use tokio::time::Instant;
 
 use super::claim::Created;
-use crate::election::Standing;
+use crate::election::{self, Standing};
 
 /// The lease of this server in etcd.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,8 @@ pub(super) struct Held {
     pub(super) created: Created,
     /// When the predecessor has ended for certain.
     pub(super) begins: Instant,
+    /// When that was, if it was before: not after `begins`.
+    pub(super) vacant_since: Instant,
     /// Until when it is confirmed. None: it was not yet.
     pub(super) valid_until: Option<Instant>,
 }
@@ -43,7 +45,10 @@ impl Held {
                 mastership: Mastership::Master {
                     epoch: Some(self.created.epoch()),
                 },
-                valid_until: Some(until),
+                held: Some(election::Held {
+                    vacant_since: self.vacant_since,
+                    valid_until: until,
+                }),
             },
             _ => Standing::UNKNOWN,
         }
@@ -72,11 +77,12 @@ mod tests {
                     epoch_offset: 0,
                 },
                 begins,
+                vacant_since: begins,
                 valid_until,
             };
             let standing = held.standing(now);
             assert_eq!(standing.mastership.is_master(), is_master, "{what}");
-            assert_eq!(standing.valid_until.is_some(), is_master, "{what}");
+            assert_eq!(standing.held.is_some(), is_master, "{what}");
         }
     }
 }
