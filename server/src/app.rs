@@ -412,10 +412,7 @@ async fn listen(port: Port, address: SocketAddr) -> Result<(TcpListener, SocketA
 
 /// Brings a standing into force.
 fn obey(node: &NodeHandle, standing: &Standing) {
-    let Standing {
-        mastership,
-        held,
-    } = standing;
+    let Standing { mastership, held } = standing;
     let clock = node.clock();
     node.change(|node, now| match (mastership, held) {
         (Mastership::Master { epoch: Some(epoch) }, Some(held)) => {

@@ -376,6 +376,70 @@ fn what_was_out_before_a_restart_and_is_more_than_there_is_now_runs_down_and_goe
     assert_eq!(ask(&mut eu, "b", 10.0, b, 22), Some(10.0));
 }
 
+/// How long a master of `eu` learns that begins at `begins`, if one before it had a lease of the
+/// parent since `before`. The parent itself learns until 60 s.
+fn learns_for(before: Option<u64>, begins: u64) -> Option<Duration> {
+    let spec = TemplateSpec {
+        identifier_glob: Some("r".to_owned()),
+        capacity: Some(100.0),
+        kind: Some(AlgorithmKind::FairShare),
+        lease_length: Some(Duration::from_secs(60)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        ..TemplateSpec::default()
+    };
+    let mut root = node("root", Some(100.0));
+    root.handle_templates(Templates::parse(&[spec]).unwrap(), Time::ZERO);
+    let mut served = |epoch, seconds| {
+        let now = Time::from_secs(seconds);
+        let mut eu = node("eu", None);
+        eu.handle_mastership(Mastership::Master { epoch: Some(epoch) }, now);
+        let request = GetCapacity {
+            client: HolderName::new("c").unwrap(),
+            sequence: None,
+            asks: vec![Ask {
+                resource: resource(),
+                priority: 0,
+                wants: Amount::new(10.0).unwrap(),
+                has: None,
+            }],
+        };
+        eu.handle_get_capacity(&request, now);
+        let sequence = 1 + seconds * 1_000_000;
+        let asked = eu.poll_upstream_request(sequence, now).unwrap();
+        let answer = root.handle_get_server_capacity(&asked, Via::Stream, now);
+        let Ok(Outcome::Served(reply)) = answer else {
+            panic!("it is the master");
+        };
+        eu.handle_upstream_reply(&reply, now);
+        eu.resource_snapshot(&resource(), now)
+            .unwrap()
+            .learning_remaining
+    };
+    if let Some(before) = before {
+        served(2, before);
+    }
+    served(3, begins)
+}
+
+#[test]
+fn a_child_learns_for_as_long_as_what_its_predecessor_had_can_last() {
+    for (what, before, begins, expected) in [
+        ("it is new to its parent", None, 100, None),
+        ("it was restarted", Some(100), 101, Some(59.0)),
+        ("it was away for a while", Some(100), 140, Some(20.0)),
+        ("it was away for long", Some(100), 160, None),
+        ("the parent does not know", Some(1), 30, Some(60.0)),
+    ] {
+        let found = learns_for(before, begins).map(|it| it.as_secs_f64());
+        let near = |a: f64, b: f64| a >= b && a < b * 1.002;
+        let as_expected = match (found, expected) {
+            (Some(found), Some(expected)) => near(found, expected),
+            (found, expected) => found == expected,
+        };
+        assert!(as_expected, "{what}: {found:?}");
+    }
+}
+
 #[test]
 fn what_a_child_says_is_out_is_not_told_on_when_it_is_over() {
     let outstanding = |eu: &mut Node, millis| {

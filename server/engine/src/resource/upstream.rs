@@ -383,11 +383,13 @@ impl Resource {
         if self.learning_remaining(now).is_some() {
             return None;
         }
-        let holding = self.children.get(name).and_then(|slot| self.table.get(*slot));
+        let holding = self
+            .children
+            .get(name)
+            .and_then(|slot| self.table.get(*slot));
         let until = holding.and_then(Holding::in_use_until);
         Some(until.map_or(Duration::ZERO, |until| until.since(now)))
     }
-
 
     /// Everything that a child server is told with its newest lease, which is counted from
     /// `asked_at`. Before it asked, what it was granted lasted for `inherited_for`.
