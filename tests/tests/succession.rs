@@ -60,7 +60,10 @@ struct Torn {
     etcd: Etcd,
     _cut: Proxy,
     old: Running,
-    waiting: Running,
+    /// How long the old master believes in its mastership.
+    old_until: Instant,
+    /// Has won, and waits until the old one is over for certain.
+    waiting: Option<Running>,
     /// Not able to be master yet.
     third: Running,
     third_able: watch::Sender<bool>,
@@ -82,12 +85,14 @@ impl Torn {
             standings.wait_for(follows).await.unwrap();
         }
         cut.drop_all();
+        let held = old.standings().borrow().held.expect("it is the master");
         etcd.delete("/p/n/master").await;
         let torn = Self {
             etcd,
             _cut: cut,
             old,
-            waiting,
+            old_until: held.valid_until,
+            waiting: Some(waiting),
             third,
             third_able,
         };
@@ -111,42 +116,43 @@ impl Torn {
             .expect("a term");
     }
 
-    /// Fails unless the old master's time is over.
-    fn assert_old_is_over(&self) {
+    /// Fails unless the old master's time is over, and its successor knows since when, at the latest.
+    fn assert_old_is_over(&self, successor: &Running) {
         let old = self.old.standings().borrow().clone();
-        let left = old
-            .valid_until
-            .map(|until| until.saturating_duration_since(Instant::now()))
-            .filter(|left| !left.is_zero());
-        assert_eq!(left, None, "two masters: {old:?}");
+        assert!(self.old_until <= Instant::now(), "two masters: {old:?}");
+        let held = successor.standings().borrow().held.expect("the master");
+        assert!(
+            held.vacant_since >= self.old_until,
+            "it would not learn of what the old one granted: {held:?}, {:?}",
+            self.old_until
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_wins_waits_for_a_master_that_cannot_be_told() {
     let torn = Torn::new().await;
-    until_master(&torn.waiting).await;
-    torn.assert_old_is_over();
+    let waiting = torn.waiting.as_ref().unwrap();
+    until_master(waiting).await;
+    torn.assert_old_is_over(waiting);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_resigns_before_it_has_begun_leaves_its_successor_the_wait() {
-    let torn = Torn::new().await;
-    let Torn { waiting, .. } = torn;
-    waiting.resign().await;
+    let mut torn = Torn::new().await;
+    if let Some(waiting) = torn.waiting.take() {
+        waiting.resign().await;
+    }
     torn.third_able.send_replace(true);
     until_master(&torn.third).await;
-    let old = torn.old.standings().borrow().clone();
-    assert!(
-        old.valid_until.is_none_or(|until| until <= Instant::now()),
-        "two masters: {old:?}"
-    );
+    torn.assert_old_is_over(&torn.third);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_loses_the_key_before_it_has_begun_and_wins_it_again_waits_on() {
     let torn = Torn::new().await;
     torn.etcd.delete("/p/n/master").await;
-    until_master(&torn.waiting).await;
-    torn.assert_old_is_over();
+    let waiting = torn.waiting.as_ref().unwrap();
+    until_master(waiting).await;
+    torn.assert_old_is_over(waiting);
 }
