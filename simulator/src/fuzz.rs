@@ -42,6 +42,8 @@ pub enum Promise {
     Overshoot,
     /// What is used below a node is what its parent has reserved for it.
     Nesting,
+    /// Nobody decides but the master.
+    Mastership,
     /// At rest all that can be used is granted.
     Utilisation,
     /// At rest everybody has what is right.
@@ -54,6 +56,7 @@ impl Promise {
         match self {
             Self::Overshoot => "overshoot",
             Self::Nesting => "nesting",
+            Self::Mastership => "mastership",
             Self::Utilisation => "utilisation",
             Self::Fairness => "fairness",
         }
@@ -77,6 +80,7 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<Failure>) {
         let promise = [
             Promise::Overshoot,
             Promise::Nesting,
+            Promise::Mastership,
             Promise::Utilisation,
             Promise::Fairness,
         ]

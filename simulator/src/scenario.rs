@@ -188,6 +188,8 @@ pub enum WayUp {
 pub struct Limits {
     /// The largest part of the capacity that clients may be able to use beyond it, at any instant.
     pub overshoot_max: Option<f64>,
+    /// How many answers servers may give that are not the master of their node, or not any more.
+    pub mastership_max: Option<f64>,
     /// The largest part by which what a node's holders may use exceeds what its own lease lets it.
     pub nesting_max: Option<f64>,
     /// The mean distance of clients from the ideal, as a part of what there is to have.

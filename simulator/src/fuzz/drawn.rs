@@ -100,6 +100,7 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         limits: Limits {
             overshoot_max: Some(0.0),
             nesting_max: Some(0.0),
+            mastership_max: Some(0.0),
             utilisation_min: Some(1.0 - AT_REST),
             unfairness_max: Some(AT_REST),
             ..Limits::default()

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
+mod faults;
 mod regressions;
 
 use std::time::Duration;

@@ -51,6 +51,7 @@ impl Reader<'_> {
         let keys = [
             "overshoot",
             "nesting",
+            "mastership",
             "unfairness",
             "utilisation",
             "convergence",
@@ -64,6 +65,9 @@ impl Reader<'_> {
                 .and_then(|at| at.amount(&mut self.problems)),
             nesting_max: map
                 .get("nesting")
+                .and_then(|at| at.amount(&mut self.problems)),
+            mastership_max: map
+                .get("mastership")
                 .and_then(|at| at.amount(&mut self.problems)),
             unfairness_max: map
                 .get("unfairness")
