@@ -12,6 +12,7 @@ mod convergence;
 pub mod ideal;
 mod judge;
 mod mastership;
+mod rest;
 mod shortage;
 
 use std::time::Duration;
@@ -93,6 +94,8 @@ pub struct Watched {
     nesting: (f64, Time),
     /// What was decided by servers that may not.
     pub(crate) mastership: Mastership,
+    /// The largest distance from the ideal when all had to be right, and when that was.
+    pub(crate) rest: (f64, Time),
 }
 
 /// What averages are made of, from when all is settled.
@@ -133,6 +136,7 @@ impl Watched {
             shortage: Shortage::default(),
             nesting: (0.0, Time::ZERO),
             mastership: Mastership::default(),
+            rest: (0.0, Time::ZERO),
         };
         watched.note_algorithm(template);
         watched

@@ -6,6 +6,7 @@
 //! clients.
 
 mod drawn;
+mod healed;
 mod shrink;
 mod wider;
 
@@ -44,6 +45,9 @@ pub enum Promise {
     Nesting,
     /// Nobody decides but the master.
     Mastership,
+    /// Soon after nothing goes wrong any more everybody has what is right, and soon after somebody
+    /// wants something else.
+    Rest,
     /// At rest all that can be used is granted.
     Utilisation,
     /// At rest everybody has what is right.
@@ -57,6 +61,7 @@ impl Promise {
             Self::Overshoot => "overshoot",
             Self::Nesting => "nesting",
             Self::Mastership => "mastership",
+            Self::Rest => "rest",
             Self::Utilisation => "utilisation",
             Self::Fairness => "fairness",
         }
@@ -69,6 +74,7 @@ pub fn scenario(seed: u64) -> Scenario {
     if seed >= WIDER_FROM {
         wider::widen(&mut scenario);
     }
+    healed::demand_what_is_right(&mut scenario);
     scenario
 }
 
@@ -81,6 +87,7 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<Failure>) {
             Promise::Overshoot,
             Promise::Nesting,
             Promise::Mastership,
+            Promise::Rest,
             Promise::Utilisation,
             Promise::Fairness,
         ]

@@ -163,6 +163,9 @@ impl<'a> World<'a> {
         if let Some(at) = scenario.heal_at {
             world.events.put(Time::ZERO + at, What::Heal);
         }
+        for at in &scenario.right_at {
+            world.events.put(Time::ZERO + *at, What::Right);
+        }
         world
     }
 
@@ -202,6 +205,11 @@ impl<'a> World<'a> {
             What::Ending(ending) => self.play_ending(ending),
             What::Heal => self.heal(),
             What::Sample => self.sample(),
+            What::Right => {
+                for watched in &mut self.watched {
+                    watched.note_rest(self.now);
+                }
+            }
             What::Settle => self.settle(),
         }
     }

@@ -171,5 +171,14 @@ pub fn judge(watched: &Watched, limits: &Limits, end: Time) -> Vec<Verdict> {
             "answers of servers that were not the master, the first of them then".to_owned(),
         ));
     }
+    if limits.rest_max.is_some() {
+        verdicts.push(verdict(
+            "rest",
+            watched.rest.0,
+            limits.rest_max,
+            Some(watched.rest.1),
+            "the distance from the ideal when everybody had to have what is right".to_owned(),
+        ));
+    }
     verdicts
 }

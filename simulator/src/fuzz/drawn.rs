@@ -97,6 +97,7 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         servers,
         faults,
         heal_at: Some(faulty_for),
+        right_at: Vec::new(),
         limits: Limits {
             overshoot_max: Some(0.0),
             nesting_max: Some(0.0),

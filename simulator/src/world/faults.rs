@@ -90,13 +90,15 @@ impl World<'_> {
     }
 
     pub(super) fn play_fault(&mut self, number: u32) {
-        if self.is_healed {
-            return;
-        }
         let scenario = self.scenario;
         let Some(fault) = scenario.faults.get(number as usize) else {
             return;
         };
+        let is_wish =
+            |(_, event): &(f64, Event)| matches!(event, Event::Surge { .. } | Event::Demand { .. });
+        if self.is_healed && !fault.choices.iter().all(is_wish) {
+            return;
+        }
         let now = self.now.since(Time::ZERO);
         let (next, until) = match fault.when {
             When::At(_) => (None, None),

@@ -69,6 +69,7 @@ impl Reader<'_> {
             mastership_max: map
                 .get("mastership")
                 .and_then(|at| at.amount(&mut self.problems)),
+            rest_max: None,
             unfairness_max: map
                 .get("unfairness")
                 .and_then(|at| at.part(&mut self.problems)),
