@@ -6,6 +6,7 @@
 //! clients.
 
 mod drawn;
+mod further;
 mod healed;
 mod shrink;
 mod wider;
@@ -20,6 +21,9 @@ pub use crate::fuzz::shrink::{Kept, shrink, smaller};
 
 /// From this seed on more is drawn (`wider`). Earlier ones stay what they are: some are tests.
 pub const WIDER_FROM: u64 = 10_000;
+
+/// From this seed on still more is drawn (`further`).
+pub const FURTHER_FROM: u64 = 20_000;
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +77,9 @@ pub fn scenario(seed: u64) -> Scenario {
     let mut scenario = drawn::scenario(seed);
     if seed >= WIDER_FROM {
         wider::widen(&mut scenario);
+    }
+    if seed >= FURTHER_FROM {
+        further::draw_more(&mut scenario);
     }
     healed::demand_what_is_right(&mut scenario);
     scenario
