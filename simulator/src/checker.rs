@@ -11,6 +11,8 @@
 mod convergence;
 pub mod ideal;
 mod judge;
+mod mastership;
+mod rest;
 mod shortage;
 
 use std::time::Duration;
@@ -23,6 +25,7 @@ use doorward_engine::time::Time;
 
 use crate::checker::convergence::Convergence;
 use crate::checker::ideal::{Ideal, Wish};
+use crate::checker::mastership::Mastership;
 use crate::checker::shortage::{At, Shortage};
 use crate::recording::{ClientFigures, Sample};
 
@@ -89,6 +92,10 @@ pub struct Watched {
     shortage: Shortage,
     /// The largest part by which a subtree used more than its node had, and when.
     nesting: (f64, Time),
+    /// What was decided by servers that may not.
+    pub(crate) mastership: Mastership,
+    /// The largest distance from the ideal when all had to be right, and when that was.
+    pub(crate) rest: (f64, Time),
 }
 
 /// What averages are made of, from when all is settled.
@@ -128,6 +135,8 @@ impl Watched {
             sums: Sums::default(),
             shortage: Shortage::default(),
             nesting: (0.0, Time::ZERO),
+            mastership: Mastership::default(),
+            rest: (0.0, Time::ZERO),
         };
         watched.note_algorithm(template);
         watched
@@ -190,6 +199,21 @@ impl Watched {
         {
             let learns = self.algorithm.learning_mode_duration;
             *until = (*until).max(now + self.algorithm.lease_length.max(learns));
+        }
+    }
+
+    /// The root hears only now of the template in force: until now it granted by this one.
+    pub(crate) fn note_known_late(&mut self, former: &Template, now: Time) {
+        let capacity = former.capacity.get();
+        let lease_length = former.algorithm.lease_length;
+        self.former_leases_end = self.former_leases_end.max(now + lease_length);
+        if capacity > self.capacity {
+            let from = self.allowed(now).max(capacity);
+            self.lowered_from = Some((from, self.former_leases_end));
+        } else if let Some((_, until)) = &mut self.lowered_from
+            && now < *until
+        {
+            *until = (*until).max(self.former_leases_end);
         }
     }
 

@@ -6,6 +6,8 @@
 //! clients.
 
 mod drawn;
+mod further;
+mod healed;
 mod shrink;
 mod wider;
 
@@ -19,6 +21,9 @@ pub use crate::fuzz::shrink::{Kept, shrink, smaller};
 
 /// From this seed on more is drawn (`wider`). Earlier ones stay what they are: some are tests.
 pub const WIDER_FROM: u64 = 10_000;
+
+/// From this seed on still more is drawn (`further`).
+pub const FURTHER_FROM: u64 = 20_000;
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +47,11 @@ pub enum Promise {
     Overshoot,
     /// What is used below a node is what its parent has reserved for it.
     Nesting,
+    /// Nobody decides but the master.
+    Mastership,
+    /// Soon after nothing goes wrong any more everybody has what is right, and soon after somebody
+    /// wants something else.
+    Rest,
     /// At rest all that can be used is granted.
     Utilisation,
     /// At rest everybody has what is right.
@@ -54,6 +64,8 @@ impl Promise {
         match self {
             Self::Overshoot => "overshoot",
             Self::Nesting => "nesting",
+            Self::Mastership => "mastership",
+            Self::Rest => "rest",
             Self::Utilisation => "utilisation",
             Self::Fairness => "fairness",
         }
@@ -66,6 +78,10 @@ pub fn scenario(seed: u64) -> Scenario {
     if seed >= WIDER_FROM {
         wider::widen(&mut scenario);
     }
+    if seed >= FURTHER_FROM {
+        further::draw_more(&mut scenario);
+    }
+    healed::demand_what_is_right(&mut scenario);
     scenario
 }
 
@@ -77,6 +93,8 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<Failure>) {
         let promise = [
             Promise::Overshoot,
             Promise::Nesting,
+            Promise::Mastership,
+            Promise::Rest,
             Promise::Utilisation,
             Promise::Fairness,
         ]

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use doorward_client::state::Mode;
 use doorward_engine::id::ResourceId;
-use doorward_engine::template::Templates;
+use doorward_engine::template::{Template, Templates};
 
 use crate::scenario::demand::Demand;
-use crate::scenario::fault::Fault;
+use crate::scenario::fault::{Event, Fault};
 
 /// The most nodes of a tree.
 pub const NODES_MAX: usize = 10_000;
@@ -52,10 +52,25 @@ pub struct Scenario {
     /// What goes wrong, and when.
     pub faults: Vec<Fault>,
     /// From then on nothing goes wrong: what is down comes back, nothing is lost or doubled, no fault
-    /// begins, and nobody wants anything else any more. Absent: never.
+    /// begins, and nobody wants anything else any more but by a fault that says so. Absent: never.
     pub heal_at: Option<Duration>,
+    /// At these times everybody must have what is right.
+    pub right_at: Vec<Duration>,
     /// What must hold.
     pub limits: Limits,
+}
+
+impl Scenario {
+    /// All templates that are ever in force: those at the start, and those of every edit.
+    pub fn templates_ever(&self) -> impl Iterator<Item = &Template> {
+        let events = self.faults.iter().flat_map(|fault| &fault.choices);
+        let edits = events.filter_map(|(_, event)| match event {
+            Event::Edit { templates } => Some(templates),
+            _ => None,
+        });
+        let all = edits.chain([&self.templates]).flat_map(Templates::iter);
+        all.map(AsRef::as_ref)
+    }
 }
 
 /// A node of the tree.
@@ -188,8 +203,13 @@ pub enum WayUp {
 pub struct Limits {
     /// The largest part of the capacity that clients may be able to use beyond it, at any instant.
     pub overshoot_max: Option<f64>,
+    /// How many answers servers may give that are not the master of their node, or not any more.
+    pub mastership_max: Option<f64>,
     /// The largest part by which what a node's holders may use exceeds what its own lease lets it.
     pub nesting_max: Option<f64>,
+    /// The largest distance of clients from the ideal at a time at which all must be right, as a part
+    /// of what there is to have.
+    pub rest_max: Option<f64>,
     /// The mean distance of clients from the ideal, as a part of what there is to have.
     pub unfairness_max: Option<f64>,
     /// The least mean part of what could be used that is granted.

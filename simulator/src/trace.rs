@@ -138,7 +138,7 @@ pub struct Row {
 }
 
 /// The rows of a trace as it is played: in time and amount as the scenario wants it, and as often.
-/// A round starts where the one before it ended, which is at its last row.
+/// A round starts where the one before it ended: its first row is when the last one was.
 #[derive(Debug)]
 pub struct TraceFeed {
     source: Source,
@@ -147,7 +147,9 @@ pub struct TraceFeed {
     speed: f64,
     scale: f64,
     rounds_left: u32,
-    /// When this round began.
+    /// When the first row is, from the start of a round: later rounds begin with it.
+    lead: Option<Duration>,
+    /// When this round began, its lead included.
     started: Duration,
     /// When the last row was.
     last: Duration,
@@ -170,6 +172,7 @@ impl TraceFeed {
             speed: trace.speed,
             scale: trace.scale,
             rounds_left: trace.repeat.saturating_sub(1),
+            lead: None,
             started: Duration::ZERO,
             last: Duration::ZERO,
             clients: trace.clients.len(),
@@ -188,6 +191,7 @@ impl TraceFeed {
                 }
                 let since = Duration::try_from_secs_f64(row.time_s / self.speed);
                 let since = since.unwrap_or(Duration::MAX);
+                self.lead.get_or_insert(since);
                 self.last = self.started.saturating_add(since);
                 return Ok(Some(Row {
                     at: self.last,
@@ -197,11 +201,13 @@ impl TraceFeed {
             }
             // A round that takes no time would be followed by as many others as are wanted, at one
             // and the same moment.
-            if self.rounds_left == 0 || self.last == self.started {
+            let lead = self.lead.unwrap_or_default();
+            let next = self.last.saturating_sub(lead);
+            if self.rounds_left == 0 || next == self.started {
                 self.rows = None;
             } else {
                 self.rounds_left -= 1;
-                self.started = self.last;
+                self.started = next;
                 rows.again(&self.source)?;
             }
         }

@@ -72,6 +72,10 @@ struct Client {
     fixed: Option<f64>,
     name: HolderName,
     clock: LocalClock,
+    /// Whether it was to start already.
+    is_due: bool,
+    /// Until then a fault keeps it down.
+    down_until: Time,
     /// Runs of the process: what was sent by an earlier one is not for this.
     starts: u32,
 }
@@ -159,6 +163,9 @@ impl<'a> World<'a> {
         if let Some(at) = scenario.heal_at {
             world.events.put(Time::ZERO + at, What::Heal);
         }
+        for at in &scenario.right_at {
+            world.events.put(Time::ZERO + *at, What::Right);
+        }
         world
     }
 
@@ -186,13 +193,23 @@ impl<'a> World<'a> {
             }
             What::Client(client) => self.wake_client(client),
             What::Place(place) => self.wake_place(place),
-            What::Start(client) => self.start_client(client),
+            What::Start(client) => {
+                if let Some(client) = self.clients.get_mut(client as usize) {
+                    client.is_due = true;
+                }
+                self.start_client(client);
+            }
             What::Demand(client) => self.follow_curve(client),
             What::Trace(group) => self.follow_trace(group),
             What::Fault(fault) => self.play_fault(fault),
             What::Ending(ending) => self.play_ending(ending),
             What::Heal => self.heal(),
             What::Sample => self.sample(),
+            What::Right => {
+                for watched in &mut self.watched {
+                    watched.note_rest(self.now);
+                }
+            }
             What::Settle => self.settle(),
         }
     }
@@ -218,6 +235,7 @@ impl<'a> World<'a> {
                 clients: 0,
                 master: None,
                 succeeded: Vec::new(),
+                vacant_until: Time::ZERO,
                 terms: 0,
                 vacant_since: None,
                 cut_above_until: Time::ZERO,
@@ -273,6 +291,8 @@ impl<'a> World<'a> {
                     fixed: None,
                     name,
                     clock: LocalClock::TRUE,
+                    is_due: false,
+                    down_until: Time::ZERO,
                     starts: 0,
                 });
                 self.wakes.push(None);

@@ -93,7 +93,7 @@ pub fn judge(watched: &Watched, limits: &Limits, end: Time) -> Vec<Verdict> {
     // One that has not come to an end counts with the time it has had.
     let convergence = longest.as_secs_f64().max(unfinished.unwrap_or(0.0));
     let percent = |part: f64| format!("{:.2} %", part * 100.0);
-    vec![
+    let mut verdicts = vec![
         verdict(
             "overshoot",
             overshoot,
@@ -160,5 +160,25 @@ pub fn judge(watched: &Watched, limits: &Limits, end: Time) -> Vec<Verdict> {
             None,
             "turns of a grant per client and minute of rest".to_owned(),
         ),
-    ]
+    ];
+    // Told only where it was asked for, or where there is something to tell.
+    if limits.mastership_max.is_some() || watched.mastership.answers() > 0.0 {
+        verdicts.push(verdict(
+            "mastership",
+            watched.mastership.answers(),
+            limits.mastership_max,
+            watched.mastership.first(),
+            "answers of servers that were not the master, the first of them then".to_owned(),
+        ));
+    }
+    if limits.rest_max.is_some() {
+        verdicts.push(verdict(
+            "rest",
+            watched.rest.0,
+            limits.rest_max,
+            Some(watched.rest.1),
+            "the distance from the ideal when everybody had to have what is right".to_owned(),
+        ));
+    }
+    verdicts
 }

@@ -104,6 +104,7 @@ fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
         servers: Servers::default(),
         faults: Vec::new(),
         heal_at: None,
+        right_at: Vec::new(),
         limits: Limits {
             overshoot_max: Some(0.0),
             ..Limits::default()

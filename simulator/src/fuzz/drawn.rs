@@ -97,9 +97,11 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         servers,
         faults,
         heal_at: Some(faulty_for),
+        right_at: Vec::new(),
         limits: Limits {
             overshoot_max: Some(0.0),
             nesting_max: Some(0.0),
+            mastership_max: Some(0.0),
             utilisation_min: Some(1.0 - AT_REST),
             unfairness_max: Some(AT_REST),
             ..Limits::default()

@@ -17,7 +17,7 @@ use crate::scenario::fault::{ClientChoice, ClockChoice, Event, Fault, NodeChoice
 use crate::scenario::{Latency, Link, Scenario};
 
 /// How far each clock may be off, as a part: what leases allow for.
-const DRIFT: f64 = 0.0;
+const DRIFT: f64 = 0.0005;
 
 /// What else is asked for.
 const OTHER: &str = "other";

@@ -120,6 +120,7 @@ pub(super) fn unit_of(checker: &str) -> Unit {
     match checker {
         "convergence" | "starvation" => Unit::Seconds,
         "oscillation" => Unit::PerMinute,
+        "mastership" => Unit::Count,
         _ => Unit::Part,
     }
 }
@@ -129,6 +130,8 @@ pub(super) fn about(checker: &str) -> &'static str {
     match checker {
         "overshoot" => "The most that was granted beyond the capacity, as a part of it.",
         "nesting" => "The most that a node's holders could use beyond the node's own lease.",
+        "mastership" => "How often a server granted something that was not the master.",
+        "rest" => "How far clients were from the ideal when all had to be right.",
         "fairness" => "How far clients were from the ideal on average, of what could be used.",
         "utilisation" => "How much of what could be used was granted, on average.",
         "convergence" => "The longest time from a change of demand to the ideal.",

@@ -80,6 +80,15 @@ pub enum Event {
         /// For how long.
         length: Span,
     },
+    /// A master is cut off from the election: it is not confirmed, and goes on until its term ends. If
+    /// that takes longer than an election, one of the other candidates is master by then. Of nodes
+    /// with other candidates only; elsewhere nothing happens.
+    Isolate {
+        /// Which.
+        node: NodeChoice,
+        /// For how long.
+        length: Span,
+    },
     /// Nothing gets through.
     Partition {
         /// Of which node.

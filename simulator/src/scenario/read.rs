@@ -228,6 +228,7 @@ impl Reader<'_> {
         let settled_after = self.settled_after(&map, duration, templates.as_ref(), groups);
         let scenario = Scenario {
             heal_at: None,
+            right_at: Vec::new(),
             name: self.name(&map, file),
             description: self.description(&map),
             seed: self.seed(&map),

@@ -149,3 +149,19 @@ fn what_is_no_trace_is_refused() {
         "{error}"
     );
 }
+
+#[test]
+fn a_trace_that_begins_late_begins_late_only_once() {
+    let text = "time_s,client,wants\n100,a,50\n400,a,10\n";
+    assert_eq!(
+        played(&trace(text, 1.0, 1.0, 3)),
+        [100.0, 400.0, 400.0, 700.0, 700.0, 1000.0]
+            .iter()
+            .zip([50.0, 10.0].iter().cycle())
+            .map(|(at, wants)| (*at, 0, *wants))
+            .collect::<Vec<_>>()
+    );
+    // One moment is not played again and again.
+    let text = "time_s,client,wants\n100,a,50\n";
+    assert_eq!(played(&trace(text, 1.0, 1.0, 3)), [(100.0, 0, 50.0)]);
+}

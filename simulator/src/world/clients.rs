@@ -8,7 +8,7 @@ use doorward_client::state::{
 };
 use doorward_client::time::Time as ClientTime;
 use doorward_engine::amount::Amount;
-use doorward_engine::node::mastership::Outcome;
+use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::{Ask, GetCapacity, GetCapacityReply, Has, RefusalReason};
 use doorward_engine::template::SafeCapacity;
 use doorward_engine::time::Time;
@@ -33,11 +33,13 @@ impl World<'_> {
         self.clients.get_mut(client as usize)
     }
 
-    /// A client's process starts.
+    /// A client's process starts, if it is to run and nothing keeps it down.
     pub(super) fn start_client(&mut self, number: u32) {
         let scenario = self.scenario;
         let now = self.now;
-        let Some(client) = self.clients.get(number as usize) else {
+        let startable =
+            |client: &&Client| client.state.is_none() && client.is_due && client.down_until <= now;
+        let Some(client) = self.clients.get(number as usize).filter(startable) else {
             return;
         };
         let sequence = self.wall_micros(&client.clock);
@@ -70,10 +72,11 @@ impl World<'_> {
         self.step_client(number);
     }
 
-    /// A client's process ends without a word.
-    pub(super) fn crash_client(&mut self, number: u32) {
+    /// A client's process ends without a word, and is down until then at least.
+    pub(super) fn crash_client(&mut self, number: u32, until: Time) {
         if let Some(client) = self.client(number) {
             client.state = None;
+            client.down_until = client.down_until.max(until);
         }
         if let Some(wake_at) = self.wakes.get_mut(number as usize) {
             *wake_at = None;
@@ -295,7 +298,9 @@ impl World<'_> {
     pub(super) fn hear(&mut self, number: u32, sequence: u64, answer: Answer) {
         let now = self.now;
         let chance = match &answer {
-            Answer::Failed | Answer::Masterless => self.chance.uniform(),
+            Answer::Failed
+            | Answer::Masterless
+            | Answer::Said(Outcome::NotMaster(Mastership::Unknown)) => self.chance.uniform(),
             Answer::Said(_) => 0.0,
         };
         let Some(client) = self.client(number) else {
@@ -312,6 +317,11 @@ impl World<'_> {
                     self.work.refreshes += 1;
                     self.note(1, number.into(), granted);
                 }
+            }
+            // Whose term is over does not know who is the master now.
+            Answer::Said(Outcome::NotMaster(Mastership::Unknown)) => {
+                client.connected = None;
+                state.handle_masterless(sequence, chance, local);
             }
             Answer::Said(Outcome::NotMaster(_)) => {
                 client.connected = None;

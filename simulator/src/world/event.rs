@@ -39,6 +39,8 @@ pub(crate) enum What {
     Heal,
     /// Everything is measured.
     Sample,
+    /// Everybody must have what is right.
+    Right,
     /// Somebody looks whether all is at rest.
     Settle,
 }

@@ -1,11 +1,11 @@
 //! What goes wrong, and when it is over.
 
 mod choice;
+mod term;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::node::mastership::Term;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 
@@ -19,8 +19,8 @@ use crate::world::message::ServerId;
 pub(super) enum Ending {
     /// A place has a master again, unless it has had another one since.
     Election { place: u32, after: u64 },
-    /// A frozen server is succeeded, unless it has thawed.
-    Succession { place: u32, term: u64 },
+    /// A server that is frozen or cut off from the election is succeeded, unless that was over before.
+    Succession { server: ServerId, ends: Time },
     /// Clients start again.
     Restart { clients: Vec<u32> },
     /// Elections take as long as the scenario says, unless they were changed again since.
@@ -73,31 +73,32 @@ impl World<'_> {
             let all = place.master.iter_mut().map(Box::as_mut);
             for server in all.chain(place.succeeded.iter_mut()) {
                 server.frozen_until = server.frozen_until.map(|until| until.min(now));
+                server.isolated_until = server.isolated_until.map(|until| until.min(now));
             }
+            place.vacant_until = now;
             if place.master.is_none() {
                 self.elect(number);
             }
             self.plan(number);
         }
         for client in 0..self.clients.len() as u32 {
-            let is_down = self
-                .clients
-                .get(client as usize)
-                .is_some_and(|client| client.state.is_none() && client.starts > 0);
-            if is_down {
-                self.start_client(client);
+            if let Some(client) = self.clients.get_mut(client as usize) {
+                client.down_until = client.down_until.min(now);
             }
+            self.start_client(client);
         }
     }
 
     pub(super) fn play_fault(&mut self, number: u32) {
-        if self.is_healed {
-            return;
-        }
         let scenario = self.scenario;
         let Some(fault) = scenario.faults.get(number as usize) else {
             return;
         };
+        let is_wish =
+            |(_, event): &(f64, Event)| matches!(event, Event::Surge { .. } | Event::Demand { .. });
+        if self.is_healed && !fault.choices.iter().all(is_wish) {
+            return;
+        }
         let now = self.now.since(Time::ZERO);
         let (next, until) = match fault.when {
             When::At(_) => (None, None),
@@ -140,12 +141,19 @@ impl World<'_> {
                 let place = self.choose(node);
                 let text = format!("{} holds an election", self.name_of(place));
                 self.mark(None, "elect", text);
-                self.depose(place);
-                self.elect(place);
+                // Where there is no master, nobody hands over.
+                if self.place(place).is_some_and(|it| it.master.is_some()) {
+                    self.depose(place);
+                    self.elect(place);
+                }
             }
             Event::Freeze { node, length } => {
                 let place = self.choose(node);
                 self.freeze(place, *length);
+            }
+            Event::Isolate { node, length } => {
+                let place = self.choose(node);
+                self.isolate(place, *length);
             }
             Event::Partition { node, from, length } => {
                 let place = self.choose(node);
@@ -198,6 +206,10 @@ impl World<'_> {
         let until = self.now + lasts;
         let text = format!("{}'s master restarts", self.name_of(number));
         self.mark(Some(until), "restart", text);
+        // Where there is no master, none restarts.
+        if self.place(number).is_none_or(|it| it.master.is_none()) {
+            return;
+        }
         self.vacate(number, until);
     }
 
@@ -213,7 +225,8 @@ impl World<'_> {
         // Other candidates know when its term was over at the latest; a single server that is
         // started again knows nothing.
         known.vacant_since = (known.candidates > 1).then(|| known.clock.shows(now) + ttl);
-        let after = known.terms;
+        known.vacant_until = known.vacant_until.max(until);
+        let (after, until) = (known.terms, known.vacant_until);
         self.end_with(until, Ending::Election { place, after });
     }
 
@@ -231,44 +244,6 @@ impl World<'_> {
         if let Some(until) = until {
             self.end_with(until, Ending::Elections { change });
         }
-    }
-
-    fn freeze(&mut self, number: u32, length: Span) {
-        let now = self.now;
-        let until = now + self.mishaps.duration(length.0, length.1);
-        let (least, most) = self.elections.take;
-        let succession = now + self.mishaps.duration(least, most);
-        let text = format!("{}'s master is frozen", self.name_of(number));
-        self.mark(Some(until), "freeze", text);
-        let Some(place) = self.place(number) else {
-            return;
-        };
-        let (candidates, clock) = (place.candidates, place.clock);
-        let Some(server) = place.master.as_mut().filter(|s| !s.is_frozen(now)) else {
-            return;
-        };
-        server.frozen_until = Some(until);
-        let term = server.term;
-        if candidates > 1 {
-            // By its own clock it is master until a little before anybody can succeed it.
-            let ends = now + least.mul_f64(0.9);
-            let confirmed = Term {
-                epoch: term,
-                vacant_since: clock.shows(now),
-                valid_until: clock.shows(ends),
-            };
-            server.node.handle_term(confirmed, clock.shows(now));
-            if until > succession {
-                self.end_with(
-                    succession,
-                    Ending::Succession {
-                        place: number,
-                        term,
-                    },
-                );
-            }
-        }
-        self.plan(number);
     }
 
     fn partition(&mut self, number: u32, from: Side, length: Span) {
@@ -367,13 +342,17 @@ impl World<'_> {
         self.mark(None, "edit", text);
         let Some(root) = self.place(0) else { return };
         let local = root.clock.shows(now);
-        let term = root.master.as_mut().map(|master| {
-            master.node.handle_templates(templates.clone(), local);
-            master.term
-        });
-        if let Some(term) = term {
-            self.after(ServerId { place: 0, term });
+        let Some(master) = &mut root.master else {
+            return;
+        };
+        if master.is_frozen(now) {
+            master.unread = Some(templates.clone());
+            return;
         }
+        master.templates = templates.clone();
+        master.node.handle_templates(templates.clone(), local);
+        let term = master.term;
+        self.after(ServerId { place: 0, term });
     }
 
     fn crash(&mut self, clients: &ClientChoice, length: Option<Span>) {
@@ -381,8 +360,10 @@ impl World<'_> {
         let until = length.map(|(least, most)| self.now + self.mishaps.duration(least, most));
         let text = format!("{} crashes", self.names_of(&chosen));
         self.mark(until, "crash", text);
+        // For ever is longer than the simulation.
+        let down_until = until.unwrap_or(self.end + Duration::from_secs(1));
         for client in &chosen {
-            self.crash_client(*client);
+            self.crash_client(*client, down_until);
         }
         if let Some(until) = until {
             self.end_with(until, Ending::Restart { clients: chosen });
@@ -399,36 +380,18 @@ impl World<'_> {
         let ending = self.endings.get_mut(number as usize).and_then(Option::take);
         match ending {
             Some(Ending::Election { place, after }) => {
-                let is_vacant = self
-                    .place(place)
-                    .is_some_and(|known| known.master.is_none() && known.terms == after);
+                let now = self.now;
+                let is_vacant = self.place(place).is_some_and(|known| {
+                    known.master.is_none() && known.terms == after && known.vacant_until <= now
+                });
                 if is_vacant {
                     self.elect(place);
                 }
             }
-            Some(Ending::Succession { place, term }) => {
-                let now = self.now;
-                let Some(known) = self.place(place) else {
-                    return;
-                };
-                let is_still = known
-                    .master
-                    .as_ref()
-                    .is_some_and(|master| master.term == term && master.is_frozen(now));
-                if is_still && let Some(frozen) = known.master.take() {
-                    known.succeeded.push(*frozen);
-                    self.elect(place);
-                }
-            }
+            Some(Ending::Succession { server, ends }) => self.succeed(server, ends),
             Some(Ending::Restart { clients }) => {
                 for client in clients {
-                    let is_down = self
-                        .clients
-                        .get(client as usize)
-                        .is_some_and(|client| client.state.is_none());
-                    if is_down {
-                        self.start_client(client);
-                    }
+                    self.start_client(client);
                 }
             }
             Some(Ending::Elections { change }) if self.elections.changes == change => {

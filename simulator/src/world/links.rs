@@ -60,10 +60,13 @@ impl World<'_> {
         };
         let (name, local) = (place.name.clone(), place.clock.shows(now));
         let Some(parent) = place.parent else { return };
-        let above = self.places.get_mut(parent as usize);
-        let master = above
-            .and_then(|above| above.master.as_mut())
-            .filter(|master| !is_cut && !master.is_frozen(now));
+        let above = self.places.get_mut(parent as usize).filter(|_| !is_cut);
+        let master = above.and_then(|above| {
+            let there = above.clock.shows(now);
+            let master = above.master.as_mut()?;
+            let answers = !master.is_frozen(now) && master.node.mastership(there).is_master();
+            answers.then_some(master)
+        });
         let to = master.map(|master| {
             if settings.way_up == WayUp::Stream {
                 master.node.handle_subscription(&name, true);
@@ -112,7 +115,6 @@ impl World<'_> {
         let Some(place) = self.places.get_mut(id.place as usize) else {
             return;
         };
-        let (name, parent) = (place.name.clone(), place.parent);
         let local = place.clock.shows(now);
         let Some(server) = place.server(id.term) else {
             return;
@@ -124,20 +126,50 @@ impl World<'_> {
         let was = link.to.take();
         link.unanswered.clear();
         link.retry_at = Some(now + BACKOFF.0.mul_f64(chance));
-        if let (Some(place), Some(term)) = (parent, was)
-            && let Some(above) = self.server_of(ServerId { place, term })
+        if let Some(above) = was {
+            self.unsubscribe(id.place, above);
+        }
+    }
+
+    /// A stream to the parent's server of that term has ended. Another server of the place may have
+    /// one of its own.
+    pub(super) fn unsubscribe(&mut self, number: u32, above: u64) {
+        let Some(place) = self.place(number) else {
+            return;
+        };
+        let mut all = place.master.iter().map(Box::as_ref).chain(&place.succeeded);
+        let (name, parent) = (place.name.clone(), place.parent);
+        if let (Some(parent), false) = (parent, all.any(|it| it.way_up.to == Some(above)))
+            && let Some(above) = self.place(parent).and_then(|place| place.server(above))
         {
             above.node.handle_subscription(&name, false);
+        }
+    }
+
+    /// A server that is not the master any more has no use for its connection to the parent.
+    pub(super) fn hang_up(&mut self, id: ServerId) {
+        if self.server_of(id).is_some_and(|it| it.way_up.to.is_some()) {
+            self.disconnect(id);
         }
     }
 
     /// Connects, gives up and asks, whatever is due.
     pub(super) fn tend_link(&mut self, id: ServerId) {
         let now = self.now;
-        let Some(server) = self.server_of(id) else {
+        let Some(place) = self.places.get_mut(id.place as usize) else {
             return;
         };
-        let link = &server.way_up;
+        let local = place.clock.shows(now);
+        let Some(server) = place.server(id.term) else {
+            return;
+        };
+        let is_master = server.node.mastership(local).is_master();
+        let link = &mut server.way_up;
+        if !is_master && link.to.is_none() {
+            // Only a master asks.
+            link.retry_at = None;
+            return;
+        }
         if link.give_up_at().is_some_and(|at| at <= now) {
             self.disconnect(id);
         } else if link.to.is_none() && link.retry_at.is_some_and(|at| at <= now) {

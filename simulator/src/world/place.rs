@@ -25,8 +25,10 @@ pub(crate) struct Place {
     pub(crate) clients: usize,
     /// Who decides. None: there is no master.
     pub(crate) master: Option<Box<Server>>,
-    /// Frozen servers that another one has succeeded.
+    /// Servers that another one has succeeded, and that do not know it: frozen, or cut off.
     pub(crate) succeeded: Vec<Server>,
+    /// Until then there is none, whatever candidates there are.
+    pub(crate) vacant_until: Time,
     /// How many servers have been master here.
     pub(crate) terms: u64,
     /// Since when the last of them has decided nothing any more, by its clock, as far as candidates
@@ -51,6 +53,15 @@ pub(crate) struct Server {
     pub(crate) frozen_until: Option<Time>,
     /// What came while it did nothing.
     pub(crate) inbox: Vec<Message>,
+    /// What it knows of the operator's templates; at the root only.
+    pub(crate) templates: Templates,
+    /// What the operator wrote while it did nothing: it reads that when it goes on.
+    pub(crate) unread: Option<Templates>,
+    /// Until then it is cut off from the election.
+    pub(crate) isolated_until: Option<Time>,
+    /// When its term ends by its own clock, unless it is confirmed before. None: it is confirmed all
+    /// the time.
+    pub(crate) term_ends: Option<Time>,
     /// When child servers are told what has changed.
     pub(crate) push_at: Option<Time>,
     /// Clients whose calls wait for the parent, and until when: who has waited longest is first.
@@ -95,10 +106,14 @@ impl Server {
         };
         Self {
             term: place.terms,
-            node: Node::new(config, templates),
+            node: Node::new(config, templates.clone()),
+            templates,
             way_up: Link::default(),
             frozen_until: None,
             inbox: Vec::new(),
+            unread: None,
+            isolated_until: None,
+            term_ends: None,
             push_at: None,
             waiting: VecDeque::new(),
         }
@@ -124,6 +139,7 @@ impl Server {
             self.way_up.give_up_at(),
             self.way_up.retry_at,
             self.push_at,
+            self.isolated_until,
             waiting,
         ]
         .into_iter()

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use doorward_engine::node::event::Event;
 use doorward_engine::node::mastership::{Mastership, Outcome, Term};
 use doorward_engine::request::server::Via;
-use doorward_engine::request::{GetCapacity, RefusalReason};
+use doorward_engine::request::{GetCapacity, GetCapacityReply, RefusalReason};
 use doorward_engine::template::Templates;
 
 use crate::scenario::WayUp;
@@ -77,11 +78,8 @@ impl World<'_> {
         let Some(gone) = place.master.take() else {
             return;
         };
-        let (name, parent) = (place.name.clone(), place.parent);
-        if let (Some(parent), Some(term)) = (parent, gone.way_up.to)
-            && let Some(above) = self.place(parent).and_then(|above| above.server(term))
-        {
-            above.node.handle_subscription(&name, false);
+        if let Some(above) = gone.way_up.to {
+            self.unsubscribe(number, above);
         }
         // Clients whose calls waited here are told nothing, and notice.
         for (_, client, request) in gone.waiting {
@@ -177,11 +175,7 @@ impl World<'_> {
             return;
         }
         let outcome = server.node.handle_get_capacity(&request, clock.shows(now));
-        let waits = matches!(&outcome, Outcome::Served(reply) if reply
-            .refused
-            .iter()
-            .any(|refused| refused.reason == RefusalReason::NotReady));
-        if waits {
+        if waits_for_parent(&outcome) {
             // The call waits for the parent, for a while.
             server
                 .waiting
@@ -189,7 +183,7 @@ impl World<'_> {
             // Whatever becomes of the server, the client waits no longer than this.
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
         } else {
-            self.answer(client, to.place, sequence, outcome);
+            self.answer(client, to, sequence, outcome);
         }
         self.after(to);
     }
@@ -197,14 +191,17 @@ impl World<'_> {
     fn answer(
         &mut self,
         client: u32,
-        place: u32,
+        by: ServerId,
         sequence: u64,
-        outcome: Outcome<doorward_engine::request::GetCapacityReply>,
+        outcome: Outcome<GetCapacityReply>,
     ) {
-        let way = self.scenario.network.to_clients(place);
+        if let Outcome::Served(reply) = &outcome {
+            self.note_decision(by, reply.leases.iter().map(|lease| &lease.resource));
+        }
+        let way = self.scenario.network.to_clients(by.place);
         let now = self.now;
         if self
-            .place(place)
+            .place(by.place)
             .is_some_and(|place| place.cut_below_until > now)
         {
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
@@ -245,11 +242,7 @@ impl World<'_> {
         let mut still = VecDeque::new();
         for (until, client, request) in server.waiting.drain(..count) {
             let outcome = server.node.handle_get_capacity(&request, clock.shows(now));
-            let waits = matches!(&outcome, Outcome::Served(reply) if reply
-                .refused
-                .iter()
-                .any(|refused| refused.reason == RefusalReason::NotReady));
-            if waits && until > now {
+            if waits_for_parent(&outcome) && until > now {
                 still.push_back((until, client, request));
             } else {
                 answers.push((client, request.sequence.unwrap_or_default(), outcome));
@@ -259,7 +252,7 @@ impl World<'_> {
         still.append(&mut server.waiting);
         server.waiting = still;
         for (client, sequence, outcome) in answers {
-            self.answer(client, id.place, sequence, outcome);
+            self.answer(client, id, sequence, outcome);
         }
     }
 
@@ -308,6 +301,7 @@ impl World<'_> {
             .handle_get_server_capacity(&request, via, clock.shows(now));
         match answer {
             Ok(Outcome::Served(reply)) => {
+                self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
                 self.note(3, child.place.into(), reply.leases.len() as f64);
                 self.send_down(child, connection, sequence, reply);
             }
@@ -326,11 +320,17 @@ impl World<'_> {
     pub(super) fn after(&mut self, id: ServerId) {
         let round = self.scenario.servers.push_round;
         let now = self.now;
+        let mut is_over = false;
         if let Some(server) = self.place(id.place).and_then(|place| place.server(id.term)) {
-            while server.node.poll_event().is_some() {}
+            while let Some(event) = server.node.poll_event() {
+                is_over |= matches!(event, Event::TermEnded { .. });
+            }
             if server.node.has_pushes() && server.push_at.is_none() {
                 server.push_at = Some(now + round);
             }
+        }
+        if is_over {
+            self.end_term(id);
         }
         self.plan(id.place);
     }
@@ -396,6 +396,12 @@ impl World<'_> {
             self.thaw(id);
             return;
         }
+        if server.isolated_until.is_some_and(|until| until <= now) {
+            self.rejoin(id);
+        }
+        let Some(server) = self.place(id.place).and_then(|place| place.server(id.term)) else {
+            return;
+        };
         if server
             .node
             .poll_timeout()
@@ -411,55 +417,12 @@ impl World<'_> {
             server.push_at = None;
             let pushes = server.node.poll_pushes(local);
             for (name, reply) in pushes {
+                self.note_decision(id, reply.leases.iter().map(|lease| &lease.resource));
                 self.push(id, &name, reply);
             }
         }
         self.serve_waiting(id, false);
         self.after(id);
-    }
-
-    /// A server goes on where it stopped, with what came meanwhile.
-    fn thaw(&mut self, id: ServerId) {
-        let now = self.now;
-        let Some(place) = self.place(id.place) else {
-            return;
-        };
-        let is_master = place
-            .master
-            .as_ref()
-            .is_some_and(|master| master.term == id.term);
-        let local = place.clock.shows(now);
-        let Some(server) = place.server(id.term) else {
-            return;
-        };
-        server.frozen_until = None;
-        let masterships = server.node.masterships();
-        if is_master {
-            // Nobody else was elected: its mastership is confirmed. If that comes too late by its
-            // own clock, it begins anew.
-            let epoch = Some(id.term);
-            server
-                .node
-                .handle_mastership(Mastership::Master { epoch }, local);
-        }
-        let begins_anew = is_master && server.node.masterships() != masterships;
-        let inbox = std::mem::take(&mut server.inbox);
-        if id.place == 0 && begins_anew {
-            for watched in &mut self.watched {
-                watched.note_learning(now);
-            }
-        }
-        for message in inbox {
-            self.arrive(message);
-        }
-        if !is_master {
-            // It has seen that another one is master: it is a candidate again.
-            if let Some(place) = self.place(id.place) {
-                place.succeeded.retain(|server| server.term != id.term);
-            }
-            self.break_children(id.place, id.term);
-        }
-        self.plan(id.place);
     }
 
     /// How long a message takes.
@@ -473,4 +436,12 @@ impl World<'_> {
             }
         }
     }
+}
+
+/// Whether a server knows nothing to grant yet: its parent has not answered.
+fn waits_for_parent(outcome: &Outcome<GetCapacityReply>) -> bool {
+    matches!(outcome, Outcome::Served(reply) if reply
+        .refused
+        .iter()
+        .any(|refused| refused.reason == RefusalReason::NotReady))
 }

@@ -51,6 +51,7 @@ impl Reader<'_> {
         let keys = [
             "overshoot",
             "nesting",
+            "mastership",
             "unfairness",
             "utilisation",
             "convergence",
@@ -65,6 +66,10 @@ impl Reader<'_> {
             nesting_max: map
                 .get("nesting")
                 .and_then(|at| at.amount(&mut self.problems)),
+            mastership_max: map
+                .get("mastership")
+                .and_then(|at| at.amount(&mut self.problems)),
+            rest_max: None,
             unfairness_max: map
                 .get("unfairness")
                 .and_then(|at| at.part(&mut self.problems)),

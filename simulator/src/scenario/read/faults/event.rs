@@ -8,12 +8,13 @@ use crate::scenario::read::faults::Around;
 use crate::scenario::read::form::{At, Map};
 
 /// What can happen, and what else can be said of each.
-const EVENTS: [(&str, &[&str]); 12] = [
+const EVENTS: [(&str, &[&str]); 13] = [
     ("kill", &["for"]),
     ("restart", &["for"]),
     ("elect", &[]),
     ("elections", &["for"]),
     ("freeze", &["for"]),
+    ("isolate", &["for"]),
     ("partition", &["side", "for"]),
     ("drift", &["speed"]),
     ("jump", &["by"]),
@@ -80,6 +81,7 @@ impl Reader<'_> {
                     length: length?,
                 })
             }
+            "isolate" => self.isolate(&at, map, around),
             "partition" => self.partition(&at, map, around),
             "drift" => self.drift(&at, map, around),
             "jump" => self.jump(&at, map, around),
@@ -117,6 +119,24 @@ impl Reader<'_> {
         let (clients, length) = (self.some_clients(at, around), self.may_last(map));
         Some(Event::Crash {
             clients: clients?,
+            length: length?,
+        })
+    }
+
+    fn isolate(&mut self, at: &At<'_>, map: &Map<'_>, around: &Around<'_>) -> Option<Event> {
+        let (node, length) = (self.node(at, around), self.lasts(map));
+        if let (Some(NodeChoice::Node(number)), Some(tree)) = (&node, around.tree)
+            && let Some(only) = tree.nodes.get(*number).filter(|it| it.candidates == 1)
+        {
+            let message = format!(
+                "{:?} has no other candidate, so there is no election; give it candidates: 2",
+                only.name
+            );
+            self.problems.wrong(at, message);
+            return None;
+        }
+        Some(Event::Isolate {
+            node: node?,
             length: length?,
         })
     }

@@ -54,6 +54,10 @@ fn every_event_is_read() {
             "restart: any, for: [1s, 3s]",
             "Restart { node: Any, length: (1s, 3s) }",
         ),
+        (
+            "isolate: any, for: 5s",
+            "Isolate { node: Any, length: (5s, 5s) }",
+        ),
         ("elect: below_root", "Elect { node: AnyBelowRoot }"),
         ("elect: leaves", "Elect { node: Node(1) }"),
         ("elect: [root, leaf]", "Elect { node: AnyOf([0, 1]) }"),

@@ -20,7 +20,7 @@ fn times_at_which_nothing_would_happen_are_refused() {
             "{}",
             &[
                 "5:3: faults: has none of at, every, per_hour; give one",
-                "5:3: faults: has none of kill, restart, elect, elections, freeze, partition, drift, jump, edit, crash, surge, demand; give one",
+                "5:3: faults: has none of kill, restart, elect, elections, freeze, isolate, partition, drift, jump, edit, crash, surge, demand; give one",
             ],
         ),
         (
@@ -30,7 +30,7 @@ fn times_at_which_nothing_would_happen_are_refused() {
         (
             "{at: 5s}",
             &[
-                "5:3: faults: has none of kill, restart, elect, elections, freeze, partition, drift, jump, edit, crash, surge, demand; give one",
+                "5:3: faults: has none of kill, restart, elect, elections, freeze, isolate, partition, drift, jump, edit, crash, surge, demand; give one",
             ],
         ),
         (
@@ -165,6 +165,12 @@ fn events_that_make_no_sense_are_refused() {
             &["5:3: faults.for: is missing; give how long it lasts"],
         ),
         (
+            "{at: 5s, isolate: root, for: 5s}",
+            &[
+                r#"5:21: faults.isolate: "root" has no other candidate, so there is no election; give it candidates: 2"#,
+            ],
+        ),
+        (
             "{at: 5s, partition: root, side: parent, for: 5s}",
             &["5:35: faults.side: is parent, and the root has none; give below or all"],
         ),
@@ -293,7 +299,7 @@ fn choices_that_are_none_are_refused() {
         (
             "{at: 5s, one_of: [{weight: 1}]}",
             &[
-                "5:21: faults.one_of: has none of kill, restart, elect, elections, freeze, partition, drift, jump, edit, crash, surge, demand; give one",
+                "5:21: faults.one_of: has none of kill, restart, elect, elections, freeze, isolate, partition, drift, jump, edit, crash, surge, demand; give one",
             ],
         ),
         (

@@ -1,0 +1,68 @@
+//! What comes when nothing goes wrong any more: after a while everybody must have what is right. Then
+//! some want something else, and soon after that everybody must have what is right again.
+//!
+//! It is drawn from a stream of its own, so that what seeds draw besides stays as it is.
+
+use std::time::Duration;
+
+use crate::chance::Chance;
+use crate::fuzz::drawn::depth;
+use crate::scenario::Scenario;
+use crate::scenario::fault::{ClientChoice, Event, Fault, When};
+
+/// What may be missing then, as a part of what could be had.
+const RIGHT: f64 = 0.01;
+
+/// How much longer everything may take by the slowest clocks there are.
+const SLOW: f64 = 1.12;
+
+/// What a level of the tree adds to it when somebody wants something else.
+const ROUND: Duration = Duration::from_secs(2);
+
+/// Makes the stream of a seed.
+const STREAM: u64 = 0x5eed_0000_0000_0003;
+
+/// Draws what is wanted then, and says when everybody must have what is right.
+pub(super) fn demand_what_is_right(scenario: &mut Scenario) {
+    let mut chance = Chance::new(scenario.seed ^ STREAM);
+    let Some(healed) = scenario.heal_at else {
+        return;
+    };
+    let (mut learns, mut refresh) = (Duration::ZERO, Duration::ZERO);
+    let templates = scenario.templates_ever();
+    for template in templates {
+        let algorithm = &template.algorithm;
+        learns = learns.max(algorithm.lease_length.max(algorithm.learning_mode_duration));
+        refresh = refresh.max(algorithm.refresh_interval);
+    }
+    let levels = 1 + depth(&scenario.nodes);
+    // Levels may learn one after the other; by slow clocks it takes longer.
+    let first = learns * 2 + (refresh * 3 * levels) + Duration::from_secs(10);
+    let first = healed + first.mul_f64(SLOW);
+    // Who holds too much refreshes once, and those who wait are asked to come soon.
+    let again = refresh.mul_f64(1.1) + (ROUND * levels) + Duration::from_secs(3);
+    let again = first + again.mul_f64(SLOW);
+    let client = chance.below(scenario.clients.len());
+    let resource = scenario.clients.get(client).map(|client| &client.resource);
+    let template = resource.and_then(|resource| scenario.templates.find(resource));
+    let Some(capacity) = template.map(|template| template.capacity.get()) else {
+        return;
+    };
+    let event = Event::Demand {
+        clients: ClientChoice {
+            count: 1,
+            groups: Some(vec![client]),
+            nodes: None,
+        },
+        wants: capacity * chance.between(0.0, 1.0),
+    };
+    scenario.faults.push(Fault {
+        when: When::At(first + Duration::from_secs(1)),
+        choices: vec![(1.0, event)],
+    });
+    scenario.right_at = vec![first, again];
+    scenario.settled_after = scenario.settled_after.max(again);
+    let end = scenario.settled_after + refresh * 2;
+    scenario.duration = scenario.duration.max(end);
+    scenario.limits.rest_max = Some(RIGHT);
+}
