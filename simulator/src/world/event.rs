@@ -41,6 +41,10 @@ pub(crate) enum What {
     Sample,
     /// Somebody looks whether all is at rest.
     Settle,
+    /// Somebody looks how far everybody is from the ideal.
+    Look,
+    /// Somebody looks into the books of the nodes.
+    Nesting,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
