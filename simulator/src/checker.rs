@@ -15,6 +15,7 @@ mod excess;
 mod hunger;
 pub mod ideal;
 mod judge;
+mod looks;
 mod nesting;
 mod shortage;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use crate::checker::convergence::Convergence;
 use crate::checker::excess::Excess;
 use crate::checker::hunger::Bands;
 use crate::checker::ideal::{Ideal, Wish};
+use crate::checker::looks::Looks;
 use crate::checker::nesting::Nesting;
 use crate::checker::shortage::{Shortage, is_short};
 use crate::checker::turns::{Course, Turns};
@@ -101,17 +103,6 @@ pub struct Watched {
     convergence: Convergence,
     looks: Looks,
     end: Time,
-}
-
-/// What was seen of the distance from the ideal, from when all is settled.
-#[derive(Debug, Default)]
-struct Looks {
-    count: u32,
-    /// Those at which something could be used, the sum of the distances then as parts of that, and
-    /// at how many all was at rest.
-    usable: u32,
-    unfair: f64,
-    at_rest: u32,
 }
 
 impl Watched {
@@ -344,27 +335,6 @@ impl Watched {
             .look(leases, self.sums.fallback.rounded_down(), now);
     }
 
-    fn ideal(&self) -> Ideal {
-        let wishes = self.standings.iter().map(|standing| standing.wish);
-        Ideal::of(&self.algorithm, self.capacity(), wishes)
-    }
-
-    /// Half the sum of the distances of all clients from the ideal.
-    fn distance(&self, ideal: &Ideal) -> f64 {
-        let off = |standing: &Standing| (standing.lease.get() - ideal.share(standing.wish)).abs();
-        self.standings.iter().map(off).sum::<f64>() / 2.0
-    }
-
-    /// What that distance is at least: what is granted too much or too little in all is so for
-    /// somebody.
-    fn distance_min(&self) -> f64 {
-        if !self.excess.has_total() {
-            return 0.0;
-        }
-        let ideally = self.sums.wishes.rounded_down().min(self.capacity());
-        (self.sums.leases.rounded_down() - ideally).abs() / 2.0 * (1.0 - ROUNDING)
-    }
-
     /// Everything at this moment, but for the nodes; and what everybody would have ideally.
     pub(crate) fn sample(&mut self, now: Time) -> (Sample, Ideal) {
         self.advance(now);
@@ -389,24 +359,6 @@ impl Watched {
         (sample, ideal)
     }
 
-    /// Looks how far everybody is from the ideal.
-    pub(crate) fn look_at_all(&mut self, now: Time) {
-        if now < self.settled_after {
-            return;
-        }
-        let ideal = self.ideal();
-        let (unfair, usable) = (self.distance(&ideal), self.usable());
-        self.looks.count += 1;
-        if usable > 0.0 {
-            self.looks.usable += 1;
-            self.looks.unfair += unfair / usable;
-        }
-        self.looks.at_rest += u32::from(convergence::is_rest(unfair, usable));
-        for (standing, account) in self.standings.iter().zip(&mut self.accounts) {
-            account.shortage.note_ideal(ideal.share(standing.wish));
-        }
-    }
-
     /// How a client did, all in all; without its name.
     pub(crate) fn figures_of(&self, client: usize) -> ClientFigures {
         let seconds = self.end.since(self.settled_after).as_secs_f64();
@@ -423,21 +375,6 @@ impl Watched {
         let lease = standing.map_or(0.0, |standing| standing.lease.get());
         let account = self.accounts.get(client);
         (wish, lease, account.map_or(0.0, |it| it.fallback.get()))
-    }
-
-    /// Whether somebody waits to see all at rest again after a shift of demand.
-    pub(crate) fn is_restless(&self) -> bool {
-        self.convergence.is_pending()
-    }
-
-    /// Looks whether all is at rest again.
-    pub(crate) fn settle(&mut self, now: Time) {
-        let usable = self.usable();
-        // While too little is out, as in learning mode, there is no need to look at everybody.
-        if self.is_restless() && convergence::is_rest(self.distance_min(), usable) {
-            let unfair = self.distance(&self.ideal());
-            self.convergence.settle(unfair, usable, now);
-        }
     }
 
     /// The most that may be in use at each node by clients that are there.

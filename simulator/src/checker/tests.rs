@@ -264,3 +264,12 @@ fn somebody_is_starved_only_while_there_is_something_for_it() {
     watched.finish(at(100.0));
     assert_eq!(watched.figures().starvation_max_s, 5.0);
 }
+
+#[test]
+fn who_gives_up_has_been_starved_until_then() {
+    let mut watched = watched(&template(FairShare, 100.0), &[0]);
+    watched.note_wants(0, 10.0, at(10.0));
+    watched.note_wants(0, 0.0, at(40.0));
+    watched.finish(at(100.0));
+    assert_eq!(watched.figures().starvation_max_s, 30.0);
+}
