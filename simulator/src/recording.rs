@@ -69,7 +69,8 @@ pub struct ResourceRecording {
     pub samples: Vec<Sample>,
     /// Those that are shown one by one: up to 50, spread over all.
     pub clients: Vec<ClientSeries>,
-    /// Averages and extremes, from `settled_after_s` on.
+    /// Averages and extremes, from `settled_after_s` on; what was granted beyond the capacity, of the
+    /// whole time.
     pub figures: Figures,
     /// How clients did from then on: the thousand to whom most was missing, worst first. Those that
     /// never wanted anything are left out.
@@ -169,16 +170,26 @@ pub struct Figures {
     pub granted_of_capacity: f64,
     /// The most that was granted at any instant, as a part of the capacity then.
     pub peak_of_capacity: f64,
+    /// The same, and what clients used without a lease besides.
+    #[serde(default = "unknown")]
+    pub peak_with_fallback: f64,
     /// How long more was granted than there is.
     pub overshoot_s: f64,
     /// The mean of `unfair`, as a part of what could be used.
     pub unfairness: f64,
-    /// Changes of demand after which convergence was measured.
+    /// The part of the time in which clients were further from the ideal than 1 % of what could be
+    /// used.
+    #[serde(default = "unknown")]
+    pub restless: f64,
+    /// Changes of demand or capacity after which convergence was measured; those that overlap are one.
     pub shifts: usize,
     /// The longest and the mean time to convergence after one.
     pub convergence_max_s: f64,
     /// The mean.
     pub convergence_mean_s: f64,
+    /// How long it had not been at rest since such a change when everything ended.
+    #[serde(default)]
+    pub unfinished_s: f64,
     /// The longest time that a client had nothing though there was something for it.
     pub starvation_max_s: f64,
     /// Turns per client and minute while nobody's demand changed.
@@ -190,7 +201,7 @@ const fn unknown() -> f64 {
     f64::NAN
 }
 
-/// How one client did: means over the time from which averages are taken.
+/// How one client did: means over the time of which averages are taken.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientFigures {
     /// Its name.

@@ -12,6 +12,7 @@ mod event;
 mod faults;
 mod links;
 mod message;
+mod nesting;
 mod place;
 mod sampling;
 mod servers;
@@ -108,6 +109,9 @@ pub struct World<'a> {
     elections: Elections,
     traces: Vec<Option<Trace>>,
     is_settling: bool,
+    /// How often it was looked how far everybody is from the ideal.
+    looks: u32,
+    nesting: nesting::Looks,
     /// Nothing goes wrong any more.
     is_healed: bool,
     recording: Recording,
@@ -147,6 +151,8 @@ impl<'a> World<'a> {
             },
             traces: Vec::new(),
             is_settling: false,
+            looks: 0,
+            nesting: nesting::Looks::default(),
             is_healed: false,
             recording: Recording::default(),
             shown: Vec::new(),
@@ -160,6 +166,7 @@ impl<'a> World<'a> {
         world.foresee();
         world.describe();
         world.events.put(Time::ZERO, What::Sample);
+        world.look_later();
         if let Some(at) = scenario.heal_at {
             world.events.put(Time::ZERO + at, What::Heal);
         }
@@ -211,6 +218,8 @@ impl<'a> World<'a> {
                 }
             }
             What::Settle => self.settle(),
+            What::Look => self.look(),
+            What::Nesting => self.look_at_nesting(),
         }
     }
 
@@ -270,7 +279,7 @@ impl<'a> World<'a> {
                 };
                 let client = self.clients.len() as u32;
                 let account = match self.watched.get_mut(resource) {
-                    Some(watched) => watched.join(group.priority),
+                    Some(watched) => watched.join(group.priority, *place as u32),
                     None => continue,
                 };
                 if let Some(place) = self.places.get_mut(*place) {
@@ -375,6 +384,7 @@ impl<'a> World<'a> {
             kind: kind.to_owned(),
             text,
         });
+        self.expect_trouble(until, kind);
     }
 
     /// A message is on its way: it arrives after a time, perhaps twice; or never, which is returned.
@@ -445,7 +455,7 @@ impl<'a> World<'a> {
         let verdicts = self
             .watched
             .iter()
-            .flat_map(|watched| judge(watched, &self.scenario.limits, self.end));
+            .flat_map(|watched| judge(watched, &self.scenario.limits));
         self.recording.verdicts = verdicts.collect();
         self.recording.work = self.work;
         self.recording.trace_hash = format!("{:016x}", self.hash.finish());

@@ -13,50 +13,33 @@ fn seconds(time: Time) -> f64 {
 impl Watched {
     /// Averages and extremes.
     pub(crate) fn figures(&self) -> Figures {
-        let mean = |sum: f64| {
-            if self.sums.samples == 0 {
-                0.0
-            } else {
-                sum / f64::from(self.sums.samples)
-            }
-        };
-        let shifts = self.convergence.shifts;
-        #[expect(clippy::cast_precision_loss, reason = "counts for a mean")]
-        let (clients, turns, many) = (
-            self.accounts.len() as f64,
-            self.turns as f64,
-            shifts.max(1) as f64,
-        );
-        let quiet_minutes = self.quiet_for.as_secs_f64() / 60.0;
+        let (convergence, looks) = (&self.convergence, &self.looks);
+        #[expect(clippy::cast_precision_loss, reason = "a count for a mean")]
+        let shifts = convergence.shifts.max(1) as f64;
+        let unfinished = convergence.unfinished.unwrap_or_default();
         Figures {
-            // Of nothing, all was used.
-            utilisation: if self.sums.samples == 0 {
-                1.0
-            } else {
-                mean(self.sums.used)
-            },
-            demand_met: self.shortage.demand_met(),
-            clients_short: self.shortage.clients_short(),
-            scarce: self.shortage.scarce(),
-            granted_of_capacity: mean(self.sums.granted),
-            peak_of_capacity: self.worst.0,
-            overshoot_s: self.over_for.as_secs_f64(),
-            unfairness: mean(self.sums.unfair),
-            shifts,
-            convergence_max_s: self.convergence.longest.0.as_secs_f64(),
-            convergence_mean_s: self.convergence.total.as_secs_f64() / many,
+            utilisation: self.averages.utilisation(),
+            demand_met: self.averages.demand_met(),
+            clients_short: self.averages.clients_short(),
+            scarce: self.averages.scarce(),
+            granted_of_capacity: self.averages.granted_of_capacity(),
+            peak_of_capacity: self.excess.peak,
+            peak_with_fallback: self.excess.peak_with_fallback,
+            overshoot_s: self.excess.over_for.as_secs_f64(),
+            unfairness: looks.unfair / f64::from(looks.usable.max(1)),
+            restless: 1.0 - f64::from(looks.at_rest) / f64::from(looks.count.max(1)),
+            shifts: convergence.shifts,
+            convergence_max_s: convergence.longest.0.as_secs_f64(),
+            convergence_mean_s: convergence.total.as_secs_f64() / shifts,
+            unfinished_s: unfinished.as_secs_f64(),
             starvation_max_s: self.starved.0.as_secs_f64(),
-            oscillation_per_minute: if quiet_minutes > 0.0 && clients > 0.0 {
-                turns / clients / quiet_minutes
-            } else {
-                0.0
-            },
+            oscillation_per_minute: self.turns.per_minute(self.accounts.len()),
         }
     }
 }
 
 /// What every checker says of a resource.
-pub fn judge(watched: &Watched, limits: &Limits, end: Time) -> Vec<Verdict> {
+pub fn judge(watched: &Watched, limits: &Limits) -> Vec<Verdict> {
     let figures = watched.figures();
     let resource = watched.resource.to_string();
     let verdict = |checker: &str, value: f64, limit: Option<f64>, at: Option<Time>, detail| {
@@ -77,39 +60,31 @@ pub fn judge(watched: &Watched, limits: &Limits, end: Time) -> Vec<Verdict> {
             detail,
         }
     };
-    let overshoot = if figures.overshoot_s > 0.0
-        || watched.promises && watched.worst.0 > 1.0 + super::ROUNDING
-    {
-        figures.peak_of_capacity - 1.0
-    } else {
-        0.0
+    let worst = watched.excess.worst;
+    let overshoot = match worst.0 > 1.0 + super::ROUNDING {
+        true => worst.0 - 1.0,
+        false => 0.0,
     };
-    let unfinished = watched
-        .convergence
-        .unfinished()
-        .map(|since| end.since(since).as_secs_f64())
-        .filter(|had| *had > 0.0);
-    let (longest, began) = watched.convergence.longest;
-    // One that has not come to an end counts with the time it has had.
-    let convergence = longest.as_secs_f64().max(unfinished.unwrap_or(0.0));
+    let began = watched.convergence.longest.1;
+    let unfinished = figures.unfinished_s;
     let percent = |part: f64| format!("{:.2} %", part * 100.0);
     let mut verdicts = vec![
         verdict(
             "overshoot",
             overshoot,
             limits.overshoot_max,
-            Some(watched.worst.1),
+            Some(worst.1),
             format!(
-                "at most {} of what there was could be used, {:.1} s above it",
+                "at most {} of what there was could be used by leases, {:.1} s above it",
                 percent(figures.peak_of_capacity),
                 figures.overshoot_s
             ),
         ),
         verdict(
             "nesting",
-            watched.nesting.0,
+            watched.nesting.worst.0,
             limits.nesting_max,
-            (watched.nesting.0 > 0.0).then_some(watched.nesting.1),
+            (watched.nesting.worst.0 > 0.0).then_some(watched.nesting.worst.1),
             "what is used below a node, beyond what its parent has reserved for it".to_owned(),
         ),
         verdict(
@@ -134,16 +109,17 @@ pub fn judge(watched: &Watched, limits: &Limits, end: Time) -> Vec<Verdict> {
         ),
         verdict(
             "convergence",
-            convergence,
+            figures.convergence_max_s,
             limits.convergence_max.map(|limit| limit.as_secs_f64()),
             (figures.shifts > 0).then_some(began),
             format!(
                 "{} shifts, {:.1} s on average{}",
                 figures.shifts,
                 figures.convergence_mean_s,
-                unfinished.map_or(String::new(), |had| format!(
-                    ", one not over after {had:.1} s"
-                ))
+                match unfinished > 0.0 {
+                    true => format!(", not at rest at the end, after {unfinished:.1} s"),
+                    false => String::new(),
+                }
             ),
         ),
         verdict(

@@ -74,11 +74,11 @@ impl Figure {
 }
 
 /// All of them, the most important first.
-pub(super) const FIGURES: [Figure; 13] = [
+pub(super) const FIGURES: [Figure; 15] = [
     Figure {
         name: "utilisation",
         about: "Of what could be used (the smaller of demand and capacity), the mean part that was \
-                granted to clients that could use it. 100 % is the best.",
+                granted to clients that could use it, at no time more than all. 100 % is the best.",
         unit: Unit::Part,
         better: Better::Higher,
         get: |figures| figures.utilisation,
@@ -109,22 +109,31 @@ pub(super) const FIGURES: [Figure; 13] = [
     },
     Figure {
         name: "granted of capacity",
-        about: "The mean part of the capacity that was granted. Low if little is wanted.",
+        about: "The mean part of the capacity that was granted, at no time more than all. Low if \
+                little is wanted.",
         unit: Unit::Part,
         better: Better::Neither,
         get: |figures| figures.granted_of_capacity,
     },
     Figure {
         name: "peak of capacity",
-        about: "The most that was granted at any instant, as a part of the capacity then. Above \
-                100 % more could be used than there is.",
+        about: "The most that was granted at any instant of the whole run, as a part of the \
+                capacity then. Above 100 % more could be used by leases than there is.",
         unit: Unit::Part,
         better: Better::LowerAboveOne,
         get: |figures| figures.peak_of_capacity,
     },
     Figure {
+        name: "peak with fallback",
+        about: "The same, and what clients used without a lease besides: what the resource had to \
+                bear at most.",
+        unit: Unit::Part,
+        better: Better::LowerAboveOne,
+        get: |figures| figures.peak_with_fallback,
+    },
+    Figure {
         name: "overshoot for",
-        about: "For how long more was granted than there is, all times together.",
+        about: "For how long more was granted than there is, all times of the whole run together.",
         unit: Unit::Seconds,
         better: Better::Lower,
         get: |figures| figures.overshoot_s,
@@ -138,8 +147,19 @@ pub(super) const FIGURES: [Figure; 13] = [
         get: |figures| figures.unfairness,
     },
     Figure {
+        name: "not at rest",
+        about: "The part of the time in which clients were further from the ideal than 1 % of what \
+                could be used, for whatever reason.",
+        unit: Unit::Part,
+        better: Better::Lower,
+        get: |figures| figures.restless,
+    },
+    Figure {
         name: "convergence, longest",
-        about: "The longest time from a change of demand until everybody had what the ideal gives.",
+        about: "From a change of demand or capacity, by more than a twentieth of the capacity at one \
+                instant, until all are within 1 % of what could be used from the ideal: the longest. \
+                What changes before that belongs to it, and what was not over at the end counts with \
+                the time it had.",
         unit: Unit::Seconds,
         better: Better::Lower,
         get: |figures| figures.convergence_max_s,
@@ -153,8 +173,8 @@ pub(super) const FIGURES: [Figure; 13] = [
     },
     Figure {
         name: "demand changes",
-        about: "Changes of demand after which convergence was measured. With none, the two times \
-                above tell nothing.",
+        about: "Changes of demand or capacity after which convergence was measured; those that \
+                overlap are one. With none, the two times above tell nothing.",
         unit: Unit::Count,
         better: Better::Neither,
         get: |figures| {

@@ -282,7 +282,7 @@ mod tests {
   At no instant was more granted than there is.
   Clients got 79.2 % of what they wanted; together they wanted more than there
   is for 100 % of the time.
-  Averages are taken from 0:20 on, when the first learning mode is over.
+  Averages are taken from 0:20 on.
 
   checked      resource   found  limit
   fairness     requests  12.5 %  at most 10 %   VIOLATED at 0:40
@@ -300,8 +300,10 @@ mod tests {
   demand above capacity      100 %
   granted of capacity       95.5 %
   peak of capacity           100 %
+  peak with fallback         120 %
   overshoot for                0 s
   unfairness                12.5 %
+  not at rest                 25 %
   convergence, longest         8 s
   convergence, mean            8 s
   demand changes                 1

@@ -68,6 +68,7 @@ fn notes(recording: &Recording) -> Vec<String> {
         .filter(|resource| over(&resource.figures))
         .collect();
     match overs.as_slice() {
+        [] if recording.resources.iter().all(|r| r.figures.peak_of_capacity <= 0.0) => {}
         [] => notes.push("At no instant was more granted than there is.".to_owned()),
         [one] => notes.push(format!(
             "More of {} was granted than there is: up to {} of the capacity, above it for {} in all.",
@@ -80,12 +81,25 @@ fn notes(recording: &Recording) -> Vec<String> {
             several(many.len(), "resource", "resources"),
         )),
     }
+    // Any change that comes shortly before the end is not over by then: it is told only if it is the
+    // longest of all.
+    let restless = recording.resources.iter().filter(|resource| {
+        let figures = &resource.figures;
+        figures.unfinished_s > 0.0 && figures.unfinished_s >= figures.convergence_max_s
+    });
+    notes.extend(restless.map(|resource| {
+        format!(
+            "{} was not at rest at the end, and had not been for {}.",
+            printable(&resource.resource),
+            span(resource.figures.unfinished_s)
+        )
+    }));
     if let [one] = recording.resources.as_slice() {
         notes.extend(demand(&one.figures));
     }
     if recording.settled_after_s > 0.0 && recording.settled_after_s < recording.duration_s {
         notes.push(format!(
-            "Averages are taken from {} on, when the first learning mode is over.",
+            "Averages are taken from {} on.",
             clock(recording.settled_after_s)
         ));
     }
@@ -129,12 +143,14 @@ pub(super) fn unit_of(checker: &str) -> Unit {
 pub(super) fn about(checker: &str) -> &'static str {
     match checker {
         "overshoot" => "The most that was granted beyond the capacity, as a part of it.",
-        "nesting" => "The most that a node's holders could use beyond the node's own lease.",
+        "nesting" => {
+            "The most that could be used below a node beyond what its parent had reserved for it."
+        }
         "mastership" => "How often a server granted something that was not the master.",
         "rest" => "How far clients were from the ideal when all had to be right.",
         "fairness" => "How far clients were from the ideal on average, of what could be used.",
         "utilisation" => "How much of what could be used was granted, on average.",
-        "convergence" => "The longest time from a change of demand to the ideal.",
+        "convergence" => "The longest time from a change of demand or capacity to the ideal.",
         "starvation" => "The longest time that a client had nothing though there was something.",
         "oscillation" => "How often a client's grant turned while nobody's demand changed.",
         _ => "",
@@ -197,6 +213,34 @@ mod tests {
         assert_eq!(Headline::of(&recording).title, "All 3 limits hold.");
         recording.verdicts.clear();
         assert_eq!(Headline::of(&recording).outcome, Outcome::NotJudged);
+    }
+
+    #[test]
+    fn what_never_came_to_rest_is_told() {
+        let mut recording = plausible::small();
+        let figures = &mut recording.resources[0].figures;
+        (figures.convergence_max_s, figures.unfinished_s) = (30.0, 29.0);
+        let told = |recording: &Recording| {
+            let notes = Headline::of(recording).notes;
+            notes.into_iter().find(|note| note.contains("at rest"))
+        };
+        assert_eq!(told(&recording), None);
+        recording.resources[0].figures.unfinished_s = 30.0;
+        let note = "requests was not at rest at the end, and had not been for 30 s.";
+        assert_eq!(told(&recording).as_deref(), Some(note));
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_total_that_is_not_promised() {
+        let mut recording = plausible::small();
+        recording.resources[0].figures.peak_of_capacity = 0.0;
+        let notes = Headline::of(&recording).notes;
+        assert!(
+            notes
+                .iter()
+                .all(|note| !note.contains("granted than there is")),
+            "{notes:?}"
+        );
     }
 
     #[test]

@@ -43,6 +43,10 @@ pub(crate) enum What {
     Right,
     /// Somebody looks whether all is at rest.
     Settle,
+    /// Somebody looks how far everybody is from the ideal.
+    Look,
+    /// Somebody looks into the books of the nodes.
+    Nesting,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,8 @@
 //! What is measured, and when.
 
-use std::collections::HashMap;
 use std::time::Duration;
+
+use doorward_engine::time::Time;
 
 use crate::recording::{ClientSample, ClientSeries, NodeSample};
 use crate::world::World;
@@ -32,8 +33,8 @@ impl World<'_> {
     /// Measures everything.
     pub(super) fn sample(&mut self) {
         let now = self.now;
+        self.look_into_books();
         for resource in 0..self.watched.len() {
-            self.look_at_nesting(resource);
             let nodes = self.sample_nodes(resource);
             let Some(watched) = self.watched.get_mut(resource) else {
                 continue;
@@ -91,65 +92,26 @@ impl World<'_> {
         self.places.iter().map(of_place).collect()
     }
 
-    /// What is used below a node, against the most that may be, by the books of its parent.
-    fn look_at_nesting(&mut self, resource: usize) {
-        let Some(watched) = self.watched.get(resource) else {
-            return;
-        };
-        let mut used = vec![0.0; self.places.len()];
-        for client in &self.clients {
-            if client.resource as usize == resource
-                && let Some(used) = used.get_mut(client.place as usize)
-            {
-                *used += watched.of_client(client.account as usize).1;
-            }
-        }
-        // Parents stand before their children: from the leaves up.
-        for number in (1..self.places.len()).rev() {
-            let parent = self.places.get(number).and_then(|place| place.parent);
-            let below = used.get(number).copied().unwrap_or_default();
-            if let Some(used) = parent.and_then(|parent| used.get_mut(parent as usize)) {
-                *used += below;
-            }
-        }
-        let mut found = Vec::new();
-        let parents = self.places.iter().filter(|it| !it.children.is_empty());
-        for place in parents {
-            let master = place.master.as_ref().filter(|it| !it.is_frozen(self.now));
-            let Some(master) = master else { continue };
-            let local = place.clock.shows(self.now);
-            let snapshot = master.node.resource_snapshot(&watched.resource, local);
-            // A server that learns, or has not heard of its own parent yet, does not know what is
-            // out.
-            let Some(snapshot) = snapshot else { continue };
-            let has_lease = snapshot
-                .upstream
-                .as_ref()
-                .is_none_or(|lease| lease.expires_in.is_some());
-            if snapshot.learning_remaining.is_some() || !has_lease {
-                continue;
-            }
-            let books: HashMap<String, f64> = master
-                .node
-                .child_snapshots(&watched.resource)
-                .into_iter()
-                .map(|child| (child.holder.name.to_string(), child.reserved))
-                .collect();
-            for child in &place.children {
-                let Some(below) = self.places.get(*child as usize) else {
-                    continue;
-                };
-                let reserved = books.get(below.name.as_str()).copied().unwrap_or_default();
-                let used = used.get(*child as usize).copied().unwrap_or_default();
-                found.push((used, reserved));
-            }
-        }
+    /// Looks how far everybody is from the ideal.
+    pub(super) fn look(&mut self) {
         let now = self.now;
-        if let Some(watched) = self.watched.get_mut(resource) {
-            for (used, reserved) in found {
-                watched.note_nesting(used, reserved, now);
-            }
+        for watched in &mut self.watched {
+            watched.look_at_all(now);
         }
+        self.look_later();
+    }
+
+    /// One look for every sample, each at another time between two of them: demand may well change in
+    /// step with samples, and a look that always comes right after a change, or right before it, tells
+    /// nothing about the time in between.
+    pub(super) fn look_later(&mut self) {
+        /// Multiples of this, less what is whole, are spread evenly however many there are.
+        const GOLDEN: f64 = 0.618_033_988_749_894_9;
+        let part = (f64::from(self.looks) * GOLDEN + 0.5).fract();
+        let every = self.scenario.sample_every;
+        let at = Time::ZERO + every * self.looks + every.mul_f64(part);
+        self.looks += 1;
+        self.events.put(at, What::Look);
     }
 
     /// Looks whether all is at rest after a shift.

@@ -11,6 +11,7 @@ use doorward_simulator::fuzz;
 use doorward_simulator::library::{Entry, LIBRARY};
 use doorward_simulator::recording::Recording;
 use doorward_simulator::scenario::Scenario;
+use doorward_simulator::scenario::read::Files;
 use doorward_simulator::world::World;
 
 /// What is played twice is played for this long only.
@@ -103,4 +104,31 @@ fn a_scenario_by_chance_is_the_same_when_it_is_played_again() {
         let (second, _) = fuzz::play(&fuzz::scenario(seed));
         assert_eq!(first.trace_hash, second.trace_hash, "seed {seed}");
     }
+}
+
+/// The root's clock runs at twice the speed, so it takes the leaf's lease for gone long before the leaf
+/// does. It is found though nothing is sampled then, and though the root knows nothing of the resource.
+#[test]
+fn what_a_root_has_forgotten_and_a_leaf_still_uses_is_found() {
+    let text = "
+templates:
+  resources:
+  - identifier_glob: shared
+    capacity: 100
+    algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 5s}
+duration: 10m
+sample_every: 10m
+tree: {root: {children: [leaf]}}
+clients: [{count: 10, wants: 20}]
+faults: [{at: 200s, drift: root, speed: 2}, {at: 200s, partition: leaf, for: 100s}]
+limits: {nesting: 0}
+";
+    let scenario = Scenario::parse(text, "s.yaml", &Files::BuiltIn(&[])).unwrap();
+    let recording = played(&scenario);
+    let nesting = recording.verdicts.iter().find(|it| it.checker == "nesting");
+    let nesting = nesting.unwrap();
+    assert!(!nesting.holds);
+    assert_eq!(nesting.value, 1.0, "all that there is");
+    let at = nesting.at_s.unwrap();
+    assert!(200.0 < at && at < 270.0, "{at}");
 }

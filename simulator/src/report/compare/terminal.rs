@@ -168,8 +168,10 @@ B holds 1 limit that A violates. Clients get 79.2 % of what they want in A,
   demand above capacity      100 %       100 %             =
   granted of capacity       95.5 %      95.5 %             =
   peak of capacity           100 %       100 %             =
+  peak with fallback         120 %       120 %             =
   overshoot for                0 s         0 s             =
   unfairness                12.5 %         5 %  -7.50 points  B
+  not at rest                 25 %        25 %             =
   convergence, longest         8 s  1 min 10 s    +1 min 2 s  A
   convergence, mean            8 s         8 s             =
   demand changes                 1           1             =

@@ -1,0 +1,105 @@
+//! Averages over time, from when all is settled.
+//!
+//! They are integrals, not means of samples: every change brings them up to date first, so they are
+//! the same however often somebody samples, and what happens in step with the samples is not
+//! mistaken for what always is.
+
+use doorward_engine::time::Time;
+
+/// All clients, from one change to the next.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct State {
+    pub(super) capacity: f64,
+    /// Whether all share that capacity.
+    pub(super) has_total: bool,
+    pub(super) demand: f64,
+    pub(super) granted: f64,
+    pub(super) used: f64,
+    pub(super) usable: f64,
+    pub(super) wanting: usize,
+    pub(super) short: usize,
+}
+
+/// Integrals, in seconds times what is integrated.
+#[derive(Debug, Default)]
+pub(super) struct Averages {
+    /// Up to when they are.
+    since: Time,
+    time: f64,
+    usable_time: f64,
+    utilisation: f64,
+    granted: f64,
+    wanted: f64,
+    got: f64,
+    scarce: f64,
+    wanting: f64,
+    short: f64,
+}
+
+impl Averages {
+    pub(super) fn new(settled_after: Time) -> Self {
+        Self {
+            since: settled_after,
+            ..Self::default()
+        }
+    }
+
+    /// So it was until now.
+    pub(super) fn advance(&mut self, now: Time, state: impl FnOnce() -> State) {
+        if now <= self.since {
+            return;
+        }
+        let time = now.since(self.since).as_secs_f64();
+        self.since = now;
+        let state = state();
+        self.time += time;
+        if state.usable > 0.0 {
+            self.usable_time += time;
+            // While a lowered capacity comes down, more is used than can be from now on: that is no
+            // credit for other times, in which less is.
+            self.utilisation += time * (state.used / state.usable).min(1.0);
+        }
+        if state.capacity > 0.0 {
+            let part = state.granted / state.capacity;
+            self.granted += time * if state.has_total { part.min(1.0) } else { part };
+        }
+        self.wanted += time * state.demand;
+        self.got += time * state.used;
+        if state.demand > state.capacity {
+            self.scarce += time;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "counts of clients")]
+        let (wanting, short) = (state.wanting as f64, state.short as f64);
+        self.wanting += time * wanting;
+        self.short += time * short;
+    }
+
+    /// The mean part of what could be used that was. Of nothing, all was.
+    pub(super) fn utilisation(&self) -> f64 {
+        part(self.utilisation, self.usable_time, 1.0)
+    }
+
+    /// The mean part of the capacity that was granted.
+    pub(super) fn granted_of_capacity(&self) -> f64 {
+        part(self.granted, self.time, 0.0)
+    }
+
+    /// Of all that was wanted, the part that clients got. Of nothing they got all.
+    pub(super) fn demand_met(&self) -> f64 {
+        part(self.got, self.wanted, 1.0)
+    }
+
+    /// Of all the time in which clients wanted something, the part in which they were short.
+    pub(super) fn clients_short(&self) -> f64 {
+        part(self.short, self.wanting, 0.0)
+    }
+
+    /// The part of the time in which more was wanted than there was.
+    pub(super) fn scarce(&self) -> f64 {
+        part(self.scarce, self.time, 0.0)
+    }
+}
+
+fn part(sum: f64, of: f64, of_nothing: f64) -> f64 {
+    if of > 0.0 { sum / of } else { of_nothing }
+}

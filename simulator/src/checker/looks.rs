@@ -1,0 +1,74 @@
+//! How far everybody is from the ideal: now and then, for averages, and often while somebody waits to
+//! see all at rest after a shift. Each look goes over all clients.
+
+use doorward_engine::time::Time;
+
+use crate::checker::ideal::Ideal;
+use crate::checker::{ROUNDING, Standing, Watched, convergence};
+
+/// What was seen of the distance from the ideal, from when all is settled.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    pub(super) count: u32,
+    /// Those at which something could be used, the sum of the distances then as parts of that, and
+    /// at how many all was at rest.
+    pub(super) usable: u32,
+    pub(super) unfair: f64,
+    pub(super) at_rest: u32,
+}
+
+impl Watched {
+    pub(super) fn ideal(&self) -> Ideal {
+        let wishes = self.standings.iter().map(|standing| standing.wish);
+        Ideal::of(&self.algorithm, self.capacity(), wishes)
+    }
+
+    /// Half the sum of the distances of all clients from the ideal.
+    pub(super) fn distance(&self, ideal: &Ideal) -> f64 {
+        let off = |standing: &Standing| (standing.lease.get() - ideal.share(standing.wish)).abs();
+        self.standings.iter().map(off).sum::<f64>() / 2.0
+    }
+
+    /// What that distance is at least: what is granted too much or too little in all is so for
+    /// somebody.
+    fn distance_min(&self) -> f64 {
+        if !self.excess.has_total() {
+            return 0.0;
+        }
+        let ideally = self.sums.wishes.rounded_down().min(self.capacity());
+        (self.sums.leases.rounded_down() - ideally).abs() / 2.0 * (1.0 - ROUNDING)
+    }
+
+    /// Looks how far everybody is from the ideal.
+    pub(crate) fn look_at_all(&mut self, now: Time) {
+        if now < self.settled_after {
+            return;
+        }
+        let ideal = self.ideal();
+        let (unfair, usable) = (self.distance(&ideal), self.usable());
+        self.looks.count += 1;
+        if usable > 0.0 {
+            self.looks.usable += 1;
+            self.looks.unfair += unfair / usable;
+        }
+        self.looks.at_rest += u32::from(convergence::is_rest(unfair, usable));
+        for (standing, account) in self.standings.iter().zip(&mut self.accounts) {
+            account.shortage.note_ideal(ideal.share(standing.wish));
+        }
+    }
+
+    /// Whether somebody waits to see all at rest again after a shift of demand.
+    pub(crate) fn is_restless(&self) -> bool {
+        self.convergence.is_pending()
+    }
+
+    /// Looks whether all is at rest again.
+    pub(crate) fn settle(&mut self, now: Time) {
+        let usable = self.usable();
+        // While too little is out, as in learning mode, there is no need to look at everybody.
+        if self.is_restless() && convergence::is_rest(self.distance_min(), usable) {
+            let unfair = self.distance(&self.ideal());
+            self.convergence.settle(unfair, usable, now);
+        }
+    }
+}

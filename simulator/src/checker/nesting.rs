@@ -1,0 +1,89 @@
+//! What is used below a node, against the most that may be by the books of its parent.
+
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::exact_sum::ExactSum;
+use doorward_engine::template::Algorithm;
+use doorward_engine::time::Time;
+
+use crate::checker::ROUNDING;
+
+#[derive(Debug)]
+pub(super) struct Nesting {
+    /// What the clients at each node may use by their leases.
+    used: Vec<ExactSum>,
+    has_template: bool,
+    /// When the root began to learn, and until when it may not know what is out.
+    learns_since: Time,
+    learns_until: Time,
+    /// The largest part by which a subtree used more than was reserved for it, and when.
+    pub(super) worst: (f64, Time),
+}
+
+impl Nesting {
+    pub(super) fn new(learns: Duration) -> Self {
+        Self {
+            used: Vec::new(),
+            has_template: true,
+            learns_since: Time::ZERO,
+            learns_until: Time::ZERO + learns,
+            worst: (0.0, Time::ZERO),
+        }
+    }
+
+    /// The lease of a client there is another.
+    pub(super) fn replace(&mut self, place: u32, before: Amount, after: Amount) {
+        let place = place as usize;
+        if place >= self.used.len() {
+            self.used.resize(place + 1, ExactSum::ZERO);
+        }
+        if let Some(used) = self.used.get_mut(place) {
+            used.replace(before, after);
+        }
+    }
+
+    pub(super) fn used_at(&self, place: usize) -> f64 {
+        self.used.get(place).map_or(0.0, ExactSum::rounded_down)
+    }
+
+    /// Another template is in force, or none; leases by the former ones end then.
+    pub(super) fn note_template(&mut self, has: bool, algorithm: &Algorithm, former: Time) {
+        let learns_until = self.learns_since + algorithm.learning_mode_duration;
+        self.learns_until = self.learns_until.max(learns_until);
+        if !has || !self.has_template {
+            // What nothing matches is forgotten, though leases are out.
+            self.learns_until = self.learns_until.max(former);
+        }
+        self.has_template = has;
+    }
+
+    /// Another root was elected.
+    pub(super) fn note_learning(&mut self, algorithm: &Algorithm, now: Time) {
+        self.learns_since = now;
+        let learns_until = now + algorithm.learning_mode_duration;
+        self.learns_until = self.learns_until.max(learns_until);
+    }
+
+    /// Whether the root may know nothing of this, though it is used.
+    pub(super) fn may_be_unknown(&self, now: Time) -> bool {
+        now <= self.learns_until
+    }
+
+    /// What all below a node use, and the most that may be in use there by its parent's books.
+    pub(super) fn note(&mut self, used: f64, reserved: f64, capacity: f64, now: Time) {
+        if used <= reserved * (1.0 + ROUNDING) {
+            return;
+        }
+        // Of what is hardly anything, a little is a large part: what is reserved may be nothing.
+        let of = reserved.max(capacity);
+        let over = if of > 0.0 {
+            (used - reserved) / of
+        } else {
+            1.0
+        };
+        if over > self.worst.0 {
+            self.worst = (over, now);
+        }
+    }
+}

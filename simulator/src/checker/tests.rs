@@ -1,0 +1,275 @@
+//! Made-up histories of clients, and what is to be found in them.
+
+use doorward_engine::template::AlgorithmKind::{FairShare, NoAlgorithm, PriorityBands, Static};
+use doorward_engine::template::{TemplateSpec, Templates};
+
+use super::*;
+use crate::recording::{Figures, Verdict};
+use crate::scenario::Limits;
+
+/// A template: leases of 60 s, refreshed every 5 s.
+fn template(kind: AlgorithmKind, capacity: f64) -> Template {
+    template_with(kind, capacity, &[])
+}
+
+fn template_with(kind: AlgorithmKind, capacity: f64, parameters: &[(&str, &str)]) -> Template {
+    let parameter = |(name, value): &(&str, &str)| ((*name).to_owned(), Some((*value).to_owned()));
+    let templates = Templates::parse(&[TemplateSpec {
+        identifier_glob: Some("shared".to_owned()),
+        capacity: Some(capacity),
+        kind: Some(kind),
+        lease_length: Some(Duration::from_secs(60)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        parameters: parameters.iter().map(parameter).collect(),
+        ..TemplateSpec::default()
+    }]);
+    let templates = templates.unwrap();
+    let found = templates.find(&ResourceId::new("shared").unwrap());
+    found.unwrap().as_ref().clone()
+}
+
+/// Clients of the priorities, all at one node; averages are taken from the beginning.
+fn watched(template: &Template, priorities: &[i64]) -> Watched {
+    let resource = ResourceId::new("shared").unwrap();
+    let mut watched = Watched::new(resource, template, Time::ZERO);
+    for priority in priorities {
+        watched.join(*priority, 0);
+    }
+    watched
+}
+
+fn at(seconds: f64) -> Time {
+    Time::ZERO + Duration::from_secs_f64(seconds)
+}
+
+fn verdict(watched: &Watched, checker: &str) -> Verdict {
+    let limits = Limits {
+        overshoot_max: Some(0.0),
+        nesting_max: Some(0.0),
+        ..Limits::default()
+    };
+    let mut verdicts = judge(watched, &limits).into_iter();
+    verdicts.find(|verdict| verdict.checker == checker).unwrap()
+}
+
+#[track_caller]
+fn close(found: f64, expected: f64) {
+    assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
+}
+
+/// Two clients, of which one has twice what it wants half of the time.
+fn in_step(sampled_every: f64) -> Figures {
+    let mut watched = watched(&template(FairShare, 100.0), &[0, 0]);
+    watched.note_wants(0, 60.0, at(0.0));
+    watched.note_wants(1, 20.0, at(0.0));
+    watched.note_usable(1, 20.0, 0.0, at(0.0));
+    let mut sampled = 0.0;
+    for round in 0..10 {
+        let from = f64::from(round) * 10.0;
+        while sampled < from {
+            watched.sample(at(sampled));
+            sampled += sampled_every;
+        }
+        watched.note_usable(0, 60.0, 0.0, at(from + 1.0));
+        watched.note_usable(0, 0.0, 0.0, at(from + 6.0));
+    }
+    watched.finish(at(100.0));
+    watched.figures()
+}
+
+#[test]
+fn averages_are_the_same_however_often_somebody_samples() {
+    for every in [0.1, 3.0, 5.0, 10.0] {
+        let figures = in_step(every);
+        close(figures.utilisation, 0.625);
+        close(figures.granted_of_capacity, 0.5);
+        close(figures.demand_met, 0.625);
+        close(figures.clients_short, 0.25);
+    }
+}
+
+#[test]
+fn what_is_used_beyond_a_lowered_capacity_pays_for_no_outage() {
+    let mut watched = watched(&template(FairShare, 100.0), &[0]);
+    watched.note_wants(0, 100.0, at(0.0));
+    watched.note_usable(0, 100.0, 0.0, at(0.0));
+    watched.note_template(Some(&template(FairShare, 1.0)), at(10.0));
+    watched.note_usable(0, 1.0, 0.0, at(20.0));
+    // There is no master for a while.
+    watched.note_usable(0, 0.0, 0.0, at(50.0));
+    watched.finish(at(100.0));
+    let figures = watched.figures();
+    close(figures.utilisation, 0.5);
+    close(figures.granted_of_capacity, 0.5);
+    assert_eq!(figures.overshoot_s, 0.0);
+    assert!(verdict(&watched, "overshoot").holds);
+}
+
+#[test]
+fn what_is_out_from_before_an_edit_must_be_gone_when_its_leases_end() {
+    let mut watched = watched(&template(FairShare, 100.0), &[0]);
+    watched.note_wants(0, 100.0, at(0.0));
+    watched.note_usable(0, 100.0, 0.0, at(0.0));
+    watched.note_template(Some(&template(FairShare, 50.0)), at(10.0));
+    // It is told the same amount again, and nothing else happens when its lease should have ended.
+    watched.note_usable(0, 100.0, 0.0, at(60.0));
+    watched.note_usable(0, 0.0, 0.0, at(75.0));
+    watched.finish(at(100.0));
+    close(watched.figures().overshoot_s, 5.0);
+    let found = verdict(&watched, "overshoot");
+    assert!(!found.holds);
+    close(found.value, 1.0);
+    assert_eq!(found.at_s, Some(70.0));
+}
+
+#[test]
+fn the_next_edit_hides_nothing_that_came_before_it() {
+    let mut watched = watched(&template(FairShare, 100.0), &[0]);
+    watched.note_usable(0, 100.0, 0.0, at(0.0));
+    watched.note_template(Some(&template(FairShare, 50.0)), at(10.0));
+    watched.note_template(Some(&template(FairShare, 40.0)), at(80.0));
+    watched.note_usable(0, 0.0, 0.0, at(90.0));
+    watched.finish(at(100.0));
+    assert!(!verdict(&watched, "overshoot").holds);
+    assert_eq!(verdict(&watched, "overshoot").at_s, Some(70.0));
+}
+
+#[test]
+fn where_no_total_is_promised_nothing_is_beyond_it() {
+    for kind in [NoAlgorithm, Static] {
+        let mut watched = watched(&template(kind, 100.0), &[0; 6]);
+        for client in 0..6 {
+            watched.note_wants(client, 100.0, at(0.0));
+            watched.note_usable(client, 100.0, 0.0, at(1.0));
+        }
+        // From now on one is, but what was handed out before may be out until its leases end.
+        watched.note_template(Some(&template(FairShare, 120.0)), at(150.0));
+        for client in 0..6 {
+            watched.note_usable(client, 20.0, 0.0, at(209.0));
+        }
+        watched.finish(at(300.0));
+        let figures = watched.figures();
+        assert_eq!((figures.overshoot_s, figures.peak_of_capacity), (0.0, 1.0));
+        assert!(verdict(&watched, "overshoot").holds, "{kind:?}");
+        // Then it is not.
+        watched.note_usable(0, 140.0, 0.0, at(300.0));
+        close(verdict(&watched, "overshoot").value, 1.0);
+    }
+}
+
+#[test]
+fn an_overshoot_with_shrink_immediate_is_measured_and_no_violation() {
+    let immediate = &[("shrink", "immediate")];
+    let mut watched = watched(&template_with(FairShare, 100.0, immediate), &[0, 0]);
+    watched.note_usable(0, 100.0, 0.0, at(0.0));
+    watched.note_usable(1, 50.0, 0.0, at(10.0));
+    watched.note_usable(0, 50.0, 0.0, at(12.0));
+    watched.finish(at(20.0));
+    let figures = watched.figures();
+    assert_eq!((figures.overshoot_s, figures.peak_of_capacity), (2.0, 1.5));
+    assert!(verdict(&watched, "overshoot").holds);
+}
+
+#[test]
+fn of_a_capacity_of_nothing_there_is_no_infinite_part() {
+    let mut watched = watched(&template(FairShare, 100.0), &[0]);
+    watched.note_template(None, at(1.0));
+    watched.note_usable(0, 50.0, 0.0, at(100.0));
+    watched.note_nesting(50.0, 0.0, at(100.0));
+    watched.finish(at(110.0));
+    close(verdict(&watched, "overshoot").value, 0.5);
+    close(verdict(&watched, "nesting").value, 1.0);
+}
+
+#[test]
+fn nesting_is_a_finite_part_also_where_nothing_is_reserved() {
+    let mut watched = watched(&template(FairShare, 100.0), &[0]);
+    watched.note_nesting(50.0, 0.0, at(100.0));
+    watched.finish(at(110.0));
+    let found = verdict(&watched, "nesting");
+    close(found.value, 0.5);
+    assert!(!found.holds);
+    // JSON has no number for what is infinite.
+    let text = serde_json::to_string(&found).unwrap();
+    assert_eq!(serde_json::from_str::<Verdict>(&text).unwrap(), found);
+}
+
+#[test]
+fn a_root_may_know_nothing_only_while_it_learns() {
+    let mut watched = watched(&template(FairShare, 100.0), &[0]);
+    let unknown = |watched: &Watched, seconds: f64| watched.may_be_unknown(at(seconds));
+    assert!(unknown(&watched, 60.0) && !unknown(&watched, 61.0));
+    watched.note_learning(at(200.0));
+    assert!(unknown(&watched, 260.0) && !unknown(&watched, 261.0));
+    // Leases are out of what nothing matches any more.
+    watched.note_template(None, at(300.0));
+    assert!(unknown(&watched, 360.0) && !unknown(&watched, 361.0));
+}
+
+#[test]
+fn what_is_used_without_a_lease_is_told_apart_from_an_overshoot() {
+    let mut watched = watched(&template(FairShare, 100.0), &[0, 0]);
+    watched.note_usable(0, 50.0, 0.0, at(0.0));
+    watched.note_usable(1, 0.0, 250.0, at(10.0));
+    watched.finish(at(20.0));
+    let figures = watched.figures();
+    assert_eq!(figures.peak_of_capacity, 0.5);
+    assert_eq!(figures.peak_with_fallback, 3.0);
+    assert!(verdict(&watched, "overshoot").holds);
+}
+
+#[test]
+fn what_never_rests_converges_never() {
+    let mut watched = watched(&template(FairShare, 100.0), &[0, 0]);
+    watched.note_wants(0, 100.0, at(0.0));
+    watched.note_usable(0, 100.0, 0.0, at(1.0));
+    watched.settle(at(2.0));
+    // The other one comes and goes, and is never given anything.
+    for round in 5..50 {
+        let wants = if round % 2 == 0 { 0.0 } else { 60.0 };
+        watched.note_wants(1, wants, at(f64::from(round) * 2.0));
+        watched.note_usable(0, 80.0, 0.0, at(f64::from(round) * 2.0));
+        watched.settle(at(f64::from(round) * 2.0 + 1.9));
+        watched.look_at_all(at(f64::from(round) * 2.0 + 1.0));
+    }
+    watched.finish(at(100.0));
+    let figures = watched.figures();
+    assert_eq!(figures.shifts, 2);
+    assert_eq!(
+        (figures.convergence_max_s, figures.unfinished_s),
+        (90.0, 90.0)
+    );
+    assert_eq!(figures.restless, 1.0);
+    let found = verdict(&watched, "convergence");
+    assert!(
+        found.detail.contains("not at rest at the end"),
+        "{}",
+        found.detail
+    );
+}
+
+#[test]
+fn somebody_is_starved_only_while_there_is_something_for_it() {
+    let mut watched = watched(&template(PriorityBands, 100.0), &[1, 0]);
+    watched.note_wants(0, 100.0, at(10.0));
+    watched.note_usable(0, 100.0, 0.0, at(10.0));
+    // All is taken until 50 s, and what is left then comes after 2 s.
+    watched.note_wants(1, 50.0, at(20.0));
+    watched.note_wants(0, 60.0, at(50.0));
+    watched.note_usable(1, 40.0, 0.0, at(52.0));
+    // Without a lease again, it waits for 5 s, until those before it take all.
+    watched.note_usable(1, 0.0, 0.0, at(60.0));
+    watched.note_wants(0, 100.0, at(65.0));
+    watched.note_usable(1, 1.0, 0.0, at(90.0));
+    watched.finish(at(100.0));
+    assert_eq!(watched.figures().starvation_max_s, 5.0);
+}
+
+#[test]
+fn who_gives_up_has_been_starved_until_then() {
+    let mut watched = watched(&template(FairShare, 100.0), &[0]);
+    watched.note_wants(0, 10.0, at(10.0));
+    watched.note_wants(0, 0.0, at(40.0));
+    watched.finish(at(100.0));
+    assert_eq!(watched.figures().starvation_max_s, 30.0);
+}

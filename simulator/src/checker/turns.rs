@@ -1,0 +1,90 @@
+//! How often a client's grant turns, up after down or down after up, while nobody's demand changes.
+
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::template::Algorithm;
+use doorward_engine::time::Time;
+
+/// A turn of a grant by less than this is no oscillation, as a part of the grant.
+const TURN: f64 = 0.01;
+
+/// Where the grant of a client goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Course {
+    /// The last extreme of its grant, and whether it rises from there.
+    extreme: f64,
+    rises: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Turns {
+    settled_after: Time,
+    count: u64,
+    quiet_for: Duration,
+    quiet_since: Time,
+}
+
+impl Turns {
+    pub(super) fn new(settled_after: Time) -> Self {
+        Self {
+            settled_after,
+            count: 0,
+            quiet_for: Duration::ZERO,
+            quiet_since: Time::ZERO,
+        }
+    }
+
+    /// Demand or capacity has changed: grants follow for two refresh intervals.
+    pub(super) fn note_unrest(&mut self, algorithm: &Algorithm, now: Time) {
+        self.finish(now);
+        self.quiet_since = now + algorithm.refresh_interval * 2;
+    }
+
+    /// A client's grant is this now.
+    pub(super) fn note(&mut self, course: &mut Course, lease: Amount, now: Time) {
+        let is_quiet = now >= self.quiet_since.max(self.settled_after);
+        if course.turns(lease) && is_quiet {
+            self.count += 1;
+        }
+    }
+
+    /// It was quiet until now, if it was.
+    pub(super) fn finish(&mut self, now: Time) {
+        self.quiet_for += now.since(self.quiet_since.max(self.settled_after));
+    }
+
+    /// Turns per client and minute of rest.
+    pub(super) fn per_minute(&self, clients: usize) -> f64 {
+        let minutes = self.quiet_for.as_secs_f64() / 60.0;
+        #[expect(clippy::cast_precision_loss, reason = "counts for a mean")]
+        let (turns, clients) = (self.count as f64, clients as f64);
+        if minutes > 0.0 && clients > 0.0 {
+            turns / clients / minutes
+        } else {
+            0.0
+        }
+    }
+}
+
+impl Course {
+    /// Whether the grant has turned.
+    fn turns(&mut self, lease: Amount) -> bool {
+        let now = lease.get();
+        let goes_on = if self.rises {
+            now >= self.extreme
+        } else {
+            now <= self.extreme
+        };
+        if goes_on {
+            self.extreme = now;
+            return false;
+        }
+        let turns = (now - self.extreme).abs() > TURN * self.extreme.max(now);
+        if turns {
+            self.rises = !self.rises;
+            self.extreme = now;
+        }
+        turns
+    }
+}

@@ -1,0 +1,133 @@
+//! What is used below a node, against the most that may be by the books of its parent.
+//!
+//! It is looked at with every sample, and often while anything goes wrong with servers, with the way
+//! between them, with clocks or with templates, and for some time after: only then can books go wrong.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use doorward_engine::time::Time;
+
+use crate::world::World;
+use crate::world::event::What;
+
+/// How often it is looked at while something goes wrong …
+const OFTEN: Duration = Duration::from_millis(100);
+
+/// … but no more often than this for each node and resource, so that large trees cost no more time.
+const EACH: Duration = Duration::from_millis(5);
+
+/// What is known of when to look.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    /// Until then something may be wrong.
+    until: Time,
+    /// Whether a look is due.
+    is_due: bool,
+}
+
+impl World<'_> {
+    /// Something happened from outside.
+    pub(super) fn expect_trouble(&mut self, until: Option<Time>, kind: &str) {
+        if matches!(kind, "crash" | "demand") {
+            return;
+        }
+        // A clock that has another speed may lead to something wrong at any time.
+        let is_lasting = kind == "clock";
+        let leases = self.watched.iter().map(|it| it.algorithm.lease_length);
+        let lasts = leases.max().unwrap_or_default() * 2;
+        let until = match is_lasting {
+            true => self.end,
+            false => until.unwrap_or(self.now) + lasts,
+        };
+        self.nesting.until = self.nesting.until.max(until);
+        self.look_at_nesting_later();
+    }
+
+    fn look_at_nesting_later(&mut self) {
+        let books = self.places.len() * self.watched.len();
+        let every = EACH * u32::try_from(books).unwrap_or(u32::MAX);
+        let at = self.now + every.max(OFTEN);
+        if !self.nesting.is_due && at <= self.nesting.until {
+            self.nesting.is_due = true;
+            self.events.put(at, What::Nesting);
+        }
+    }
+
+    /// A look is due.
+    pub(super) fn look_at_nesting(&mut self) {
+        self.look_into_books();
+        self.nesting.is_due = false;
+        self.look_at_nesting_later();
+    }
+
+    /// Looks at all resources.
+    pub(super) fn look_into_books(&mut self) {
+        // With one node there is no other one's book.
+        if self.places.len() > 1 {
+            for resource in 0..self.watched.len() {
+                self.look_into_books_of(resource);
+            }
+        }
+    }
+
+    fn look_into_books_of(&mut self, resource: usize) {
+        let now = self.now;
+        let Some(watched) = self.watched.get(resource) else {
+            return;
+        };
+        let places = 0..self.places.len();
+        let mut used: Vec<f64> = places.map(|place| watched.used_at(place)).collect();
+        // Parents stand before their children: from the leaves up.
+        for number in (1..self.places.len()).rev() {
+            let parent = self.places.get(number).and_then(|place| place.parent);
+            let below = used.get(number).copied().unwrap_or_default();
+            if let Some(used) = parent.and_then(|parent| used.get_mut(parent as usize)) {
+                *used += below;
+            }
+        }
+        let mut found = Vec::new();
+        let parents = self.places.iter().filter(|it| !it.children.is_empty());
+        for place in parents {
+            let master = place.master.as_ref().filter(|it| !it.is_frozen(now));
+            let Some(master) = master else { continue };
+            let local = place.clock.shows(now);
+            let knows = match master.node.resource_snapshot(&watched.resource, local) {
+                // A server that learns, or has not heard of its own parent yet, does not know what is
+                // out.
+                Some(snapshot) => {
+                    let has_lease = snapshot
+                        .upstream
+                        .as_ref()
+                        .is_none_or(|lease| lease.expires_in.is_some());
+                    snapshot.learning_remaining.is_none() && has_lease
+                }
+                // A root that knows nothing of the resource, and does not learn any more, has nothing
+                // reserved. Any other node has no lease of its own then.
+                None => place.parent.is_none() && !watched.may_be_unknown(now),
+            };
+            if !knows {
+                continue;
+            }
+            let books: HashMap<String, f64> = master
+                .node
+                .child_snapshots(&watched.resource)
+                .into_iter()
+                .map(|child| (child.holder.name.to_string(), child.reserved))
+                .collect();
+            for child in &place.children {
+                let Some(below) = self.places.get(*child as usize) else {
+                    continue;
+                };
+                let reserved = books.get(below.name.as_str()).copied().unwrap_or_default();
+                let used = used.get(*child as usize).copied().unwrap_or_default();
+                found.push((used, reserved));
+            }
+        }
+        if let Some(watched) = self.watched.get_mut(resource) {
+            for (used, reserved) in found {
+                watched.note_nesting(used, reserved, now);
+            }
+        }
+    }
+}
