@@ -89,9 +89,13 @@ impl World<'_> {
         let mut found = Vec::new();
         let parents = self.places.iter().filter(|it| !it.children.is_empty());
         for place in parents {
-            let master = place.master.as_ref().filter(|it| !it.is_frozen(now));
-            let Some(master) = master else { continue };
             let local = place.clock.shows(now);
+            // One that is frozen, or whose term is over, has no books.
+            let master = place
+                .master
+                .as_ref()
+                .filter(|it| !it.is_frozen(now) && it.node.mastership(local).is_master());
+            let Some(master) = master else { continue };
             let knows = match master.node.resource_snapshot(&watched.resource, local) {
                 // A server that learns, or has not heard of its own parent yet, does not know what is
                 // out.
