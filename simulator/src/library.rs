@@ -31,6 +31,7 @@ pub const LIBRARY: &[Entry] = entries![
     "capacity-halved",
     "flash-crowd",
     "bad-network",
+    "clocks",
     "llm-day",
     "hour",
     "million",

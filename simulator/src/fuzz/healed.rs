@@ -16,8 +16,12 @@ const RIGHT: f64 = 0.01;
 /// How much longer everything may take by the slowest clocks there are.
 const SLOW: f64 = 1.12;
 
-/// What a level of the tree adds to it when somebody wants something else.
-const ROUND: Duration = Duration::from_secs(2);
+/// What a level of the tree adds to it when somebody wants something else: a message that is lost is
+/// missed after 2 s, and so may be the one that makes up for it.
+const ROUND: Duration = Duration::from_secs(4);
+
+/// How long a client may wait between two attempts, at most, when nobody answers.
+const BACKOFF_MAX: Duration = Duration::from_secs(60);
 
 /// Makes the stream of a seed.
 const STREAM: u64 = 0x5eed_0000_0000_0003;
@@ -36,8 +40,9 @@ pub(super) fn demand_what_is_right(scenario: &mut Scenario) {
         refresh = refresh.max(algorithm.refresh_interval);
     }
     let levels = 1 + depth(&scenario.nodes);
-    // Levels may learn one after the other; by slow clocks it takes longer.
-    let first = learns * 2 + (refresh * 3 * levels) + Duration::from_secs(10);
+    // Levels may learn one after the other; who was cut off for long comes again late; by slow clocks
+    // it takes longer.
+    let first = (learns * 2).max(BACKOFF_MAX) + (refresh * 3 * levels) + Duration::from_secs(10);
     let first = healed + first.mul_f64(SLOW);
     // Who holds too much refreshes once, and those who wait are asked to come soon.
     let again = refresh.mul_f64(1.1) + (ROUND * levels) + Duration::from_secs(3);

@@ -54,7 +54,7 @@ fn every_scenario_of_the_library_keeps_its_limits() {
 
 #[test]
 fn doormans_longest_scenarios_keep_their_limits_whatever_the_seed() {
-    for (name, utilisation) in [("doorman-5", 0.99), ("doorman-7", 0.94)] {
+    for (name, utilisation) in [("doorman-5", 0.99), ("doorman-7", 0.98)] {
         let mut scenario = Entry::find(name).unwrap().read().unwrap();
         assert_eq!(scenario.limits.utilisation_min, Some(utilisation));
         assert_eq!(scenario.duration, Duration::from_secs(3600));
