@@ -30,7 +30,8 @@ impl Time {
 
 /// By how much, as one part in so many, a server's clock may be faster than ours without a lease
 /// being used for longer than it is reserved: 500 ppm each, which is as much as NTP changes a
-/// clock's speed by.
+/// clock's speed by. The engine goes by the same part, and knows nothing of clients
+/// (`docs/protocol.md`, "A lease").
 const SPEEDS_DIFFER_BY: u32 = 1_000;
 
 /// How long a span that a server's clock measures lasts at least, by ours.
