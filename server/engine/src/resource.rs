@@ -1,13 +1,18 @@
 //! One resource: turns the shares of its algorithm into leases that never add up to too much.
 //!
 //! [`decision`] is where a request becomes a lease, [`lowering`] what is kept when there is less,
-//! [`pending`] who waits for the parent; [`upstream`] is the resource's own lease from
+//! [`pending`] who waits for the parent, [`learned`] what holders told of that others had granted,
+//! [`masterships`] of what masterships a child server's node spoke before, [`processes`] who has a name
+//! that several processes ask under; [`upstream`] is the resource's own lease from
 //! the parent, below the root; here is what else happens to a resource: templates, time, releases.
 
 pub mod ask;
 pub mod decision;
+pub mod learned;
 pub mod lowering;
+pub mod masterships;
 pub mod pending;
+pub mod processes;
 pub mod upstream;
 
 use std::collections::BTreeMap;
@@ -19,13 +24,15 @@ use crate::amount::Amount;
 use crate::bands::Bands;
 use crate::claim::Subclients;
 use crate::demand::Demand;
-use crate::id::{HolderId, HolderKind, HolderName, ResourceId};
+use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId, ResourceId};
 use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
+use crate::past::{Identity, Precedence};
 use crate::refresh::Invitations;
-use crate::resource::ask::Released;
+use crate::request::Released;
+use crate::resource::learned::Learned;
 use crate::resource::lowering::Lowerings;
 use crate::resource::upstream::Upstream;
-use crate::snapshot::{ChildSnapshot, LeaseSnapshot, ResourceSnapshot};
+use crate::snapshot::{ChildSnapshot, Conflict, LeaseSnapshot, ResourceSnapshot};
 use crate::supply::Supply;
 use crate::template::{Algorithm, SafeCapacity, Template};
 use crate::time::Time;
@@ -33,6 +40,15 @@ use crate::time::Time;
 /// Entries of ended leases looked at by one request. It never does more than this of others' work;
 /// what is left is done by the timer, and until then counts as in use, which is the safe side.
 const EXPIRIES_PER_REQUEST: usize = 32;
+
+/// How a mastership of the node began, in which a resource is decided about.
+#[derive(Clone, Copy, Debug)]
+pub struct Beginning {
+    /// Which.
+    pub mastership: MastershipId,
+    /// No earlier master of the node has granted anything since then.
+    pub vacant_since: Time,
+}
 
 /// A resource with holders, or about to have one.
 #[derive(Debug)]
@@ -49,8 +65,13 @@ pub struct Resource {
     table: LeaseTable,
     /// The child servers among the holders.
     children: BTreeMap<HolderName, Slot>,
+    /// Which mastership of this node decides.
+    mastership: MastershipId,
     vacant_since: Time,
     learning_until: Option<Time>,
+    learned: Learned,
+    /// Two live processes under one name were seen, and nobody was told yet.
+    conflict: Option<Conflict>,
     lowering: Lowerings,
     invitations: Invitations,
     expired: u64,
@@ -61,18 +82,17 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A resource of the root that nobody holds yet. Since `vacant_since` no earlier
-    /// master of the node has granted anything.
+    /// A resource of the root that nobody holds yet.
     pub fn of_root(
         id: ResourceId,
         template: Arc<Template>,
-        vacant_since: Time,
+        beginning: Beginning,
         seed: u64,
         now: Time,
     ) -> Self {
         let supply = Supply::of_root(template.capacity);
         let algorithm = template.algorithm.clone();
-        let mut resource = Self::new(id, Some(template), algorithm, supply, vacant_since, seed);
+        let mut resource = Self::new(id, Some(template), algorithm, supply, beginning, seed);
         resource.learn(now);
         resource
     }
@@ -82,13 +102,13 @@ impl Resource {
     pub fn of_parent(
         id: ResourceId,
         template: Option<Arc<Template>>,
-        vacant_since: Time,
+        beginning: Beginning,
         seed: u64,
     ) -> Self {
         let algorithm = template
             .as_ref()
             .map_or_else(Algorithm::default, |template| template.algorithm.clone());
-        let mut resource = Self::new(id, template, algorithm, Supply::NONE, vacant_since, seed);
+        let mut resource = Self::new(id, template, algorithm, Supply::NONE, beginning, seed);
         resource.upstream = Some(Upstream::default());
         resource
     }
@@ -98,7 +118,7 @@ impl Resource {
         template: Option<Arc<Template>>,
         algorithm: Algorithm,
         supply: Supply,
-        vacant_since: Time,
+        beginning: Beginning,
         seed: u64,
     ) -> Self {
         Self {
@@ -110,8 +130,11 @@ impl Resource {
             bands: Bands::default(),
             table: LeaseTable::new(seed),
             children: BTreeMap::new(),
-            vacant_since,
+            mastership: beginning.mastership,
+            vacant_since: beginning.vacant_since,
             learning_until: None,
+            learned: Learned::default(),
+            conflict: None,
             lowering: Lowerings::default(),
             invitations: Invitations::new(seed),
             expired: 0,
@@ -156,6 +179,7 @@ impl Resource {
     pub fn handle_release(
         &mut self,
         holder: &HolderId,
+        process: Option<Incarnation>,
         sequence: Option<u64>,
         now: Time,
     ) -> Released {
@@ -165,11 +189,32 @@ impl Resource {
         else {
             return Released::NotThere;
         };
-        if holding.has_seen(None, sequence) {
-            return Released::OutOfOrder;
-        }
-        if let Some(gone) = self.table.remove(slot) {
-            self.forget(&gone);
+        let asks = Identity {
+            epoch: None,
+            process,
+            sequence,
+        };
+        match holding.precedence(asks, now) {
+            Precedence::Next if holding.leases().has_apart() => {
+                // What another process may be using is not this one's to give back.
+                self.release_own(slot);
+            }
+            Precedence::Next | Precedence::Started => {
+                if let Some(gone) = self.table.remove(slot) {
+                    self.forget(&gone);
+                }
+            }
+            Precedence::Returned | Precedence::Refused => {
+                // It has the name no more, but says that it uses nothing.
+                self.table.change_leases(slot, |leases| {
+                    leases.lower_apart(process, Amount::ZERO);
+                });
+                self.unsettled = true;
+                return Released::OutOfOrder;
+            }
+            Precedence::OutOfOrder | Precedence::Late | Precedence::Unnumbered => {
+                return Released::OutOfOrder;
+            }
         }
         Released::Freed
     }
@@ -210,8 +255,7 @@ impl Resource {
         }
         let learned = self.learning_until.is_some_and(|until| until <= now);
         if learned {
-            self.learning_until = None;
-            self.unsettled = true;
+            self.end_learning();
         }
         learned
     }
@@ -219,6 +263,11 @@ impl Resource {
     /// How many holders' last leases have ended since this was last asked.
     pub fn take_expired(&mut self) -> u64 {
         std::mem::take(&mut self.expired)
+    }
+
+    /// Two live processes under one name, if that was seen since this was last asked.
+    pub fn take_conflict(&mut self) -> Option<Conflict> {
+        self.conflict.take()
     }
 
     /// Whether something changed since this was last asked that may change what child servers
@@ -351,6 +400,12 @@ impl Resource {
         self.unsettled = true;
     }
 
+    pub(super) fn end_learning(&mut self) {
+        self.learning_until = None;
+        self.learned.forget();
+        self.unsettled = true;
+    }
+
     /// In learning mode until so long after mastership was won.
     fn learn(&mut self, now: Time) {
         let until = self.vacant_since + self.algorithm.learning_mode_duration;
@@ -397,6 +452,9 @@ impl Resource {
     /// After a holder was taken out of the table.
     fn forget(&mut self, gone: &Holding) {
         self.remove_claims(&gone.demand);
+        if self.upstream.is_some() {
+            self.learned.note_gone(self.table.name_hash(&gone.holder));
+        }
         if gone.holder.kind == HolderKind::Server {
             self.children.remove(&gone.holder.name);
         }

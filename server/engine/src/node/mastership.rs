@@ -8,6 +8,7 @@
 //! it, must not decide a single thing when it goes on. So every method looks at the time it is
 //! handed before it looks at the mastership.
 
+use crate::id::MastershipId;
 use crate::node::Node;
 use crate::node::event::Event;
 use crate::time::Time;
@@ -161,9 +162,11 @@ impl Node {
             self.timeouts.clear();
             self.upstream.forget();
             self.children.forget();
+            self.conflicts.clear();
         }
         self.mastership = mastership;
         self.masterships += 1;
+        self.mastership_id = MastershipId::of(self.config.incarnation, self.masterships);
         true
     }
 }
