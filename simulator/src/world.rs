@@ -7,7 +7,7 @@
 //! up, streams that keep their order, elections.
 
 mod clients;
-mod clock;
+pub(crate) mod clock;
 mod event;
 mod faults;
 mod links;

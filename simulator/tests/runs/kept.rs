@@ -37,8 +37,9 @@ const TWICE: &[(&str, Expected)] = &[
 /// A lease length is shortened, and then the master changes.
 const SHORTENED: &[(&str, Expected)] = &[("short.yaml", Fails(&["overshoot", "nesting"]))];
 
-/// A capacity is lowered where clocks are slow.
-const LOWERED: &[(&str, Expected)] = &[("fuzz-5010487.yaml", Fails(&["overshoot"]))];
+/// A capacity is lowered where clocks are slow. The checkers took what runs down to be over a lease
+/// length later by a true clock, and not by the root's.
+const LOWERED: &[(&str, Expected)] = &[("fuzz-5010487.yaml", Holds), ("lowered-slow.yaml", Holds)];
 
 /// Mended long ago; and what it was.
 const MENDED: &[(&str, Expected)] = &[
