@@ -242,6 +242,11 @@ impl Resource {
             .min()
     }
 
+    /// When the server's own lease ends. None: it has none, or is the root's.
+    pub fn own_lease_ends(&self) -> Option<Time> {
+        self.supply.expires_at
+    }
+
     /// Levels of servers from this one down, as far as this resource's holders tell.
     pub fn height(&self) -> u32 {
         let heights = self.children.values().filter_map(|slot| {
