@@ -220,12 +220,14 @@ impl Watched {
         self.excess.note_clock(clock);
     }
 
-    /// Another root was elected, which begins to learn.
-    pub(crate) fn note_learning(&mut self, now: Time) {
+    /// Another root was elected, which begins to learn; for so long at least, as leases of its
+    /// predecessors may last.
+    pub(crate) fn note_learning(&mut self, longer_leases: Duration, now: Time) {
         self.advance(now);
         self.excess.note_learning(&self.algorithm, now);
         let local = self.excess.local(now);
-        self.nesting.note_learning(&self.algorithm, local);
+        let learns = self.algorithm.learning_mode_duration.max(longer_leases);
+        self.nesting.note_learning(learns, local);
     }
 
     /// The root hears only now of the template in force: until now it granted by this one.

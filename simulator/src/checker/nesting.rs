@@ -58,10 +58,10 @@ impl Nesting {
         self.has_template = has;
     }
 
-    /// Another root was elected, when its clock showed this.
-    pub(super) fn note_learning(&mut self, algorithm: &Algorithm, local: Time) {
+    /// Another root was elected, when its clock showed this, and learns for so long.
+    pub(super) fn note_learning(&mut self, learns: Duration, local: Time) {
         self.learns_since = local;
-        let learns_until = local + algorithm.learning_mode_duration;
+        let learns_until = local + learns;
         self.learns_until = self.learns_until.max(learns_until);
     }
 

@@ -240,7 +240,7 @@ fn a_root_may_know_nothing_only_while_it_learns() {
     let mut watched = watched(&template(FairShare, 100.0), &[0]);
     let unknown = |watched: &Watched, seconds: f64| watched.may_be_unknown(at(seconds));
     assert!(unknown(&watched, 60.0) && !unknown(&watched, 61.0));
-    watched.note_learning(at(200.0));
+    watched.note_learning(Duration::ZERO, at(200.0));
     assert!(unknown(&watched, 260.0) && !unknown(&watched, 261.0));
     // Leases are out of what nothing matches any more.
     watched.note_template(None, at(300.0));

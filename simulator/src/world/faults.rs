@@ -357,13 +357,12 @@ impl World<'_> {
         let Some(master) = &mut root.master else {
             return;
         };
-        if master.is_frozen(now) {
+        if master.is_frozen(now) || master.isolated_until.is_some() {
             master.unread = Some(templates.clone());
             return;
         }
-        master.templates = templates.clone();
-        master.node.handle_templates(templates.clone(), local);
         let term = master.term;
+        root.go_by(templates.clone(), local);
         self.after(ServerId { place: 0, term });
     }
 

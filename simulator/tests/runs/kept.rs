@@ -31,11 +31,12 @@ const TWICE: &[(&str, Expected)] = &[
     ("few3-60.yaml", Fails(&["overshoot", "nesting"])),
     ("fuzz-7555.yaml", Fails(&["nesting"])),
     ("fuzz-16645.yaml", Fails(&["nesting"])),
-    ("fuzz-1015725.yaml", Fails(&["nesting"])),
+    // By luck: a root that is cut off from etcd goes by other templates only later now.
+    ("fuzz-1015725.yaml", Holds),
 ];
 
 /// A lease length is shortened, and then the master changes.
-const SHORTENED: &[(&str, Expected)] = &[("short.yaml", Fails(&["overshoot", "nesting"]))];
+const SHORTENED: &[(&str, Expected)] = &[("short.yaml", Holds)];
 
 /// A capacity is lowered where clocks are slow. The checkers took what runs down to be over a lease
 /// length later by a true clock, and not by the root's.
