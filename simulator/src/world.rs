@@ -7,9 +7,10 @@
 //! up, streams that keep their order, elections.
 
 mod clients;
-mod clock;
+pub(crate) mod clock;
 mod event;
 mod faults;
+mod lengths;
 mod links;
 mod message;
 mod nesting;
@@ -247,6 +248,7 @@ impl<'a> World<'a> {
                 vacant_until: Time::ZERO,
                 terms: 0,
                 vacant_since: None,
+                lengths: None,
                 cut_above_until: Time::ZERO,
                 cut_below_until: Time::ZERO,
                 clock: LocalClock::TRUE,

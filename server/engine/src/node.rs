@@ -135,9 +135,14 @@ pub struct Node {
     config: Config,
     templates: Templates,
     mastership: Mastership,
-    /// When mastership was won.
     /// No earlier master of the node has decided anything since then.
     vacant_since: Time,
+    /// The longest lease that was out then by templates other than those in force. What a
+    /// predecessor granted by templates that were in force here, and are not any more, counts, too.
+    longer_leases: Duration,
+    /// Until when leases may last that this server granted by templates that gave longer ones than
+    /// those in force.
+    former_leases_until: Time,
     /// The mastership of this server that ended last because its time was over, and when that was.
     ended: Option<(u64, Time)>,
     /// When mastership ends by itself.
@@ -165,6 +170,8 @@ impl Node {
             templates,
             mastership: Mastership::Unknown,
             vacant_since: Time::ZERO,
+            longer_leases: Duration::ZERO,
+            former_leases_until: Time::ZERO,
             ended: None,
             valid_until: None,
             masterships: 0,
@@ -177,9 +184,27 @@ impl Node {
         }
     }
 
+    /// A node that knows nothing of what this one has granted, but how long that may last at most: for
+    /// a shell that cannot trust this one any more.
+    pub fn anew(&self) -> Self {
+        let mut node = Self::new(self.config.clone(), self.templates.clone());
+        let inherited = self.vacant_since + self.longer_leases;
+        node.former_leases_until = self.former_leases_until.max(inherited);
+        node
+    }
+
     /// New templates are in force from now on, also for the leases that are out: each is changed
     /// when its holder asks next.
+    ///
+    /// A root that is learning goes on for as long as leases of its predecessors may last, also if
+    /// these give shorter ones.
     pub fn handle_templates(&mut self, templates: Templates, now: Time) {
+        self.end_term_if_over(now);
+        if !self.config.has_parent && self.mastership.is_master() {
+            let outlasts = self.templates.outlasts(&templates);
+            self.longer_leases = self.longer_leases.max(outlasts);
+            self.former_leases_until = self.former_leases_until.max(now + outlasts);
+        }
         self.templates = templates;
         let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
         for id in ids {
@@ -188,7 +213,7 @@ impl Node {
                 continue;
             };
             let had_source = resource.has_source();
-            resource.handle_template(template, now);
+            resource.handle_template(template, self.longer_leases, now);
             let over = resource.overcommitted();
             if had_source && !resource.has_source() {
                 self.tell(Event::TemplateGone {
@@ -479,6 +504,7 @@ impl Node {
         let beginning = Beginning {
             mastership: self.mastership_id,
             vacant_since: self.vacant_since,
+            longer_leases: self.longer_leases,
         };
         let seed = self.config.seed;
         let resource = match template {

@@ -48,6 +48,8 @@ pub struct Beginning {
     pub mastership: MastershipId,
     /// No earlier master of the node has granted anything since then.
     pub vacant_since: Time,
+    /// The longest of their leases by templates other than those in force. Zero: there are none.
+    pub longer_leases: Duration,
 }
 
 /// A resource with holders, or about to have one.
@@ -65,9 +67,7 @@ pub struct Resource {
     table: LeaseTable,
     /// The child servers among the holders.
     children: BTreeMap<HolderName, Slot>,
-    /// Which mastership of this node decides.
-    mastership: MastershipId,
-    vacant_since: Time,
+    beginning: Beginning,
     learning_until: Option<Time>,
     learned: Learned,
     /// Two live processes under one name were seen, and nobody was told yet.
@@ -108,6 +108,11 @@ impl Resource {
         let algorithm = template
             .as_ref()
             .map_or_else(Algorithm::default, |template| template.algorithm.clone());
+        let beginning = Beginning {
+            // The parent tells how long leases last that it granted.
+            longer_leases: Duration::ZERO,
+            ..beginning
+        };
         let mut resource = Self::new(id, template, algorithm, Supply::NONE, beginning, seed);
         resource.upstream = Some(Upstream::default());
         resource
@@ -130,8 +135,7 @@ impl Resource {
             bands: Bands::default(),
             table: LeaseTable::new(seed),
             children: BTreeMap::new(),
-            mastership: beginning.mastership,
-            vacant_since: beginning.vacant_since,
+            beginning,
             learning_until: None,
             learned: Learned::default(),
             conflict: None,
@@ -220,8 +224,14 @@ impl Resource {
     }
 
     /// The template that is in force from now on; None: it is gone. Below the root it counts only
-    /// as long as no parent says how to divide.
-    pub fn handle_template(&mut self, template: Option<Arc<Template>>, now: Time) {
+    /// as long as no parent says how to divide. At the root, `longer_leases` is the longest lease of
+    /// predecessors by templates other than those in force.
+    pub fn handle_template(
+        &mut self,
+        template: Option<Arc<Template>>,
+        longer_leases: Duration,
+        now: Time,
+    ) {
         if let Some(upstream) = &self.upstream {
             if let (false, Some(template)) = (upstream.parent_tells_algorithm, &template) {
                 self.set_algorithm(template.algorithm.clone(), now);
@@ -237,6 +247,7 @@ impl Resource {
         };
         let was_overcommitted = self.overcommitted().is_some();
         let supply = Supply::of_root(template.capacity);
+        self.beginning.longer_leases = longer_leases;
         self.set_algorithm(template.algorithm.clone(), now);
         self.template = Some(template);
         self.change_supply(supply, was_overcommitted);
@@ -289,6 +300,11 @@ impl Resource {
             .into_iter()
             .flatten()
             .min()
+    }
+
+    /// When the server's own lease ends. None: it has none, or is the root's.
+    pub fn own_lease_ends(&self) -> Option<Time> {
+        self.supply.expires_at
     }
 
     /// Levels of servers from this one down, as far as this resource's holders tell.
@@ -393,7 +409,10 @@ impl Resource {
             self.demand_version += 1;
         }
         self.learn(now);
-        if promised_total {
+        if promised_total && self.upstream.is_some() && self.algorithm.learns() {
+            // How long leases last that a predecessor handed out does not change any more.
+            self.learning_until = learned_until;
+        } else if promised_total {
             // What was learned stays learned: a change may end learning mode, never start it.
             self.learning_until = self.learning_until.min(learned_until);
         }
@@ -406,11 +425,11 @@ impl Resource {
         self.unsettled = true;
     }
 
-    /// In learning mode until so long after mastership was won.
+    /// In learning mode until what predecessors granted is over.
     fn learn(&mut self, now: Time) {
-        let until = self.vacant_since + self.algorithm.learning_mode_duration;
-        let learns = until > now && self.algorithm.learns();
-        self.learning_until = learns.then_some(until);
+        let learns_for = self.algorithm.learns_for(self.beginning.longer_leases);
+        let until = self.beginning.vacant_since + learns_for;
+        self.learning_until = Some(until).filter(|until| *until > now);
     }
 
     fn learning_remaining(&self, now: Time) -> Option<Duration> {

@@ -218,6 +218,14 @@ impl Node {
         }
     }
 
+    /// When the last lease ends that this node has of its parent. None: it has none, or is the root.
+    /// O(resources): for when the parent seems to have gone back to an older mastership.
+    pub fn upstream_leases_end(&self, now: Time) -> Option<Time> {
+        let entries = self.resources.values();
+        let ends = entries.filter_map(|entry| entry.resource.own_lease_ends());
+        ends.filter(|end| *end > now).max()
+    }
+
     /// The nodes from the parent up to the root, as far as the parent has told.
     pub fn ancestors(&self) -> &[String] {
         &self.upstream.ancestors

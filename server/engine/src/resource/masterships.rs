@@ -100,7 +100,7 @@ impl Resource {
         // What we have granted it ourselves says nothing of our predecessors.
         let may_be_ours = holding.is_some_and(|holding| !holding.pending);
         let origin: Origin = match granted_by {
-            Some(granted_by) if granted_by == self.mastership => return,
+            Some(granted_by) if granted_by == self.beginning.mastership => return,
             Some(granted_by) => Some(granted_by),
             None if may_be_ours => return,
             // A child server that has just begun, too: it knows nothing of who granted it.

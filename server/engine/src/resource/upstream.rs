@@ -469,7 +469,7 @@ impl Resource {
                 accounted,
                 safe_capacity: Some(answer.safe_capacity),
             },
-            granted_by: Some(self.mastership),
+            granted_by: Some(self.beginning.mastership),
             sequence: Some(holding.sequence).filter(|sequence| *sequence > 0),
         })
     }
