@@ -53,6 +53,8 @@ pub struct Config {
     pub templates_source: String,
     /// The node's own settings.
     pub node: node::Config,
+    /// What the node counts time by.
+    pub clock: Clock,
     /// Where capacity is leased from. Absent: this is the root.
     pub parent: Option<upstream::Config>,
     /// How long changes are gathered before child servers are told.
@@ -80,6 +82,7 @@ impl Default for Config {
                 seed: clock::seed(),
                 ..node::Config::default()
             },
+            clock: Clock::start(),
             parent: None,
             push_round: Duration::from_millis(50),
             election: Election::default(),
@@ -195,7 +198,7 @@ impl Server {
         if config.advertise.is_none() && grpc_address.ip().is_unspecified() {
             warn!(address = %grpc_address, "clients are told an address that means any; give --advertise");
         }
-        let clock = Clock::start();
+        let clock = config.clock;
         let node_config = node::Config {
             name: config.node_name.clone(),
             has_parent: config.parent.is_some(),

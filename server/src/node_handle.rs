@@ -170,7 +170,7 @@ impl NodeHandle {
                 }
                 Some(timeout) => {
                     tokio::select! {
-                        () = tokio::time::sleep_until(self.clock.instant(timeout.at)) => {}
+                        () = self.clock.sleep_until(timeout.at) => {}
                         () = self.timeout_moved.notified() => {}
                     }
                 }

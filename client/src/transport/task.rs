@@ -135,7 +135,7 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
         let until = [until, measure_at].into_iter().flatten().min();
         let sleep = async {
             match until {
-                Some(until) => tokio::time::sleep_until(shared.clock.instant(until)).await,
+                Some(until) => shared.clock.sleep_until(until).await,
                 None => std::future::pending().await,
             }
         };

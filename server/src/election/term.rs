@@ -15,9 +15,9 @@
 
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_engine::node::mastership::Mastership;
 use doorward_etcd::directory::{Servers, Term};
-use tokio::time::Instant;
 
 /// What the master's clock may be slow by, over one TTL: a tenth of it, and not less than this.
 const MARGIN_MIN: Duration = Duration::from_millis(100);

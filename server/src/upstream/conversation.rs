@@ -212,9 +212,14 @@ impl Upstream {
 /// Waits until something is to be asked, or may be, or a while has passed.
 async fn next_request(node: &NodeHandle) {
     let at = node.read(|node, _| node.poll_upstream_timeout());
-    let at = at.map(|at| node.clock().instant(at));
+    let due = async {
+        match at {
+            Some(at) => node.clock().sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
-        () = until(at) => {}
+        () = due => {}
         () = node.upstream_moved() => {}
         () = tokio::time::sleep(MASTERSHIP_CHECK) => {}
     }

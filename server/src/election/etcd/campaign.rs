@@ -5,13 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_engine::node::mastership::Mastership;
 use doorward_etcd::directory::{Registration, Servers, Term};
 use doorward_etcd::follow::{Entry, Follow, Followed, View};
 use doorward_etcd::{Connection, Error};
 use etcd_client::{Client, LeaseGrantResponse, PutOptions, ResponseHeader, Txn, TxnResponse};
 use tokio::sync::{oneshot, watch};
-use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::claim::{self, Claim, Created};
@@ -212,7 +212,7 @@ impl Campaign {
             }
         };
         tokio::select! {
-            () = tokio::time::sleep_until(until) => {}
+            () = doorward_clock::sleep_until(until) => {}
             Ok(()) = self.nodes.changed() => {}
             () = able => {}
         }
