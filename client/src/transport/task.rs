@@ -186,8 +186,9 @@ fn next_call(
     let request = state.request(in_flight, now);
     let sequence = request.sequence;
     let wire = convert::request(&shared.client_id, &request, sent_since_epoch);
+    let leases_end = state.leases_end(now);
     Ok(Box::pin(async move {
-        let outcome = connection.get_capacity(wire).await;
+        let outcome = connection.get_capacity(wire, leases_end).await;
         (
             connection,
             Done::Asked {
