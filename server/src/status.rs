@@ -8,6 +8,7 @@
 pub mod election;
 pub mod tree;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub struct Board {
     templates: Mutex<TemplatesNews>,
     /// Absent at the root.
     parent: Mutex<Option<ParentNews>>,
+    /// How often the epoch of the parent's master was forgotten for a lower one.
+    parent_masterships_forgotten: AtomicU64,
     /// Absent: it is not asked.
     etcd: Mutex<Option<Contact>>,
     stopping: Mutex<bool>,
@@ -122,6 +125,7 @@ impl Board {
                 problem: None,
             }),
             parent: Mutex::new(None),
+            parent_masterships_forgotten: AtomicU64::new(0),
             etcd: Mutex::new(None),
             stopping: Mutex::new(false),
         }
@@ -167,6 +171,17 @@ impl Board {
     pub fn parent_news(&self) -> Option<ParentNews> {
         let news = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
         news.clone()
+    }
+
+    /// How often the epoch of the parent's master was forgotten for a lower one.
+    pub fn parent_masterships_forgotten(&self) -> u64 {
+        self.parent_masterships_forgotten.load(Ordering::Relaxed)
+    }
+
+    /// The epoch of the parent's master was forgotten for a lower one.
+    pub fn count_parent_mastership_forgotten(&self) {
+        self.parent_masterships_forgotten
+            .fetch_add(1, Ordering::Relaxed);
     }
 
     /// Something else is known of the parent now. A link that is what it was keeps its age.
