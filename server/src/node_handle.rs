@@ -300,6 +300,7 @@ mod tests {
         // The timer has nothing to wait for until the first lease.
         tokio::task::yield_now().await;
         let request = GetCapacity {
+            incarnation: None,
             client: HolderName::new("a").expect("a name"),
             sequence: None,
             asks: vec![Ask {

@@ -158,6 +158,7 @@ impl Capacity for CapacityService {
             .node()
             .change(|node, now| node.handle_release_capacity(&request, now));
         Ok(Response::new(wire::ReleaseCapacityResponse {
+            result: Vec::new(),
             mastership: match outcome {
                 Outcome::Served(()) => None,
                 Outcome::NotMaster(mastership) => Some(convert::redirection(&mastership)),

@@ -117,6 +117,7 @@ impl Probe {
         has: Option<f64>,
     ) -> Result<Answer, tonic::Status> {
         let request = GetCapacityRequest {
+            incarnation: None,
             client_id: client.to_owned(),
             resource: vec![ResourceRequest {
                 resource_id: resource.to_owned(),
@@ -185,6 +186,7 @@ impl Child {
 /// A lease that a holder has for a while yet.
 fn lease(capacity: f64) -> Lease {
     Lease {
+        granted_by: None,
         expiry_time: 0,
         refresh_interval: 1,
         capacity,

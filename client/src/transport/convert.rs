@@ -20,6 +20,7 @@ pub(crate) fn request(
         wants: ask.wants,
     };
     doorman::GetCapacityRequest {
+        incarnation: None,
         client_id: client_id.to_owned(),
         resource: request.asks.iter().map(ask).collect(),
         sequence: Some(request.sequence),
@@ -29,6 +30,7 @@ pub(crate) fn request(
 fn lease(has: Has, since_epoch: Duration) -> doorman::Lease {
     let expiry = since_epoch.saturating_add(has.expires_in);
     doorman::Lease {
+        granted_by: None,
         expiry_time: i64::try_from(expiry.as_secs()).unwrap_or(i64::MAX),
         refresh_interval: 1,
         capacity: has.capacity,

@@ -207,6 +207,7 @@ fn release(
     resource_id: Vec<String>,
 ) -> doorman::ReleaseCapacityRequest {
     doorman::ReleaseCapacityRequest {
+        incarnation: None,
         client_id: shared.client_id.clone(),
         resource_id,
         sequence: Some(book.state.next_sequence()),

@@ -205,6 +205,7 @@ impl Actor {
     fn lease(&self, wants: f64) -> doorman::Lease {
         let old = self.play.old;
         doorman::Lease {
+            granted_by: None,
             // Far in the future; only old peers are believed by it.
             expiry_time: 4_000_000_000,
             refresh_interval: 5,
@@ -255,6 +256,7 @@ impl Capacity for Actor {
         for resource in request.resource {
             if let Some((reason, message)) = waits.then_some(not_ready).or(self.play.refused) {
                 answer.refused.push(doorman::Refusal {
+                    retry_in_ms: None,
                     resource_id: Some(resource.resource_id),
                     reason: Some(reason.into()),
                     message: Some(message.to_owned()),
@@ -284,6 +286,7 @@ impl Capacity for Actor {
         self.hear(Some(Asked::Release(request.into_inner())))
             .await?;
         Ok(Response::new(doorman::ReleaseCapacityResponse {
+            result: Vec::new(),
             mastership: self.elsewhere(),
         }))
     }

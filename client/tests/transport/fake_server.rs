@@ -190,6 +190,7 @@ pub fn discovery(is_master: bool, address: Option<&str>, epoch: u64) -> doorman:
 /// A lease of 60 s on `r`, refreshed after so many milliseconds.
 pub fn lease(capacity: f64, refresh_in_ms: u64) -> Answer {
     granted(doorman::Lease {
+        granted_by: None,
         expiry_time: 0,
         refresh_interval: 1,
         capacity,

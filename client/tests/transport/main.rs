@@ -231,6 +231,7 @@ async fn an_unknown_resource_a_refused_one_and_silence_are_told_apart() {
     let refused = |reason: doorman::refusal::Reason| {
         Ok(doorman::GetCapacityResponse {
             refused: vec![doorman::Refusal {
+                retry_in_ms: None,
                 resource_id: Some("r".to_owned()),
                 reason: Some(reason.into()),
                 message: Some("because".to_owned()),
@@ -298,6 +299,7 @@ async fn a_malformed_answer_never_replaces_a_valid_lease() {
 async fn a_server_of_the_old_kind_is_understood() {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
     let old = granted(doorman::Lease {
+        granted_by: None,
         expiry_time: i64::try_from(now + 60).unwrap(),
         refresh_interval: 5,
         capacity: 8.0,

@@ -151,11 +151,13 @@ impl Crowd {
             priority: i64::try_from(client % 4).unwrap(),
             wants: self.wants[client],
             has: Some(Has {
+                granted_by: None,
                 capacity: self.has[client],
                 expires_in: None,
             }),
         };
         let request = GetCapacity {
+            incarnation: None,
             client: self.names[client].clone(),
             sequence: Some(self.sequence),
             asks: vec![ask],

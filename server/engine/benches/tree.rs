@@ -163,11 +163,14 @@ fn bench_decisions(bencher: Bencher, children: usize, changed: bool) {
             0
         };
         let request = GetServerCapacity {
+            incarnation: None,
+            mastership: None,
             epoch: None,
             server: HolderName::new(&format!("leaf-{child}")).unwrap(),
             sequence: Some(sequence),
             height: 1,
             asks: vec![ServerAsk {
+                outstanding_by: Vec::new(),
                 resource: ResourceId::new("bench").unwrap(),
                 demand: Arc::clone(&demands[child][version]),
                 has: Some(Has::untimed(has)),

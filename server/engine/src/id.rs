@@ -7,6 +7,8 @@
 use std::borrow::Borrow;
 use std::fmt;
 
+use std::num::NonZeroU64;
+
 use smol_str::SmolStr;
 use thiserror::Error;
 
@@ -36,6 +38,55 @@ fn parse(text: &str) -> Result<SmolStr, IdError> {
         Err(IdError::Control(control))
     } else {
         Ok(SmolStr::new(text))
+    }
+}
+
+/// Which process asks: 64 random bits, drawn when it starts. 0 is none, so that an optional one takes
+/// no more room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Incarnation(NonZeroU64);
+
+impl Incarnation {
+    /// Those bits. None: there are none, or all are 0.
+    pub fn new(bits: u64) -> Option<Self> {
+        NonZeroU64::new(bits).map(Self)
+    }
+
+    /// The bits.
+    pub const fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// Which mastership of a node granted something. It says when what is known of leases began: whoever
+/// wins, or wins again, knows nothing, and is another one. Only compared for equality.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MastershipId(u64);
+
+impl MastershipId {
+    /// Of none: what is said to be granted by it was granted by a mastership that nobody knows.
+    pub const NOBODY: Self = Self(0);
+
+    /// As a holder, or another node, gives it back.
+    pub const fn new(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// The how manieth mastership of a process.
+    pub fn of(incarnation: Incarnation, masterships: u64) -> Self {
+        // SplitMix64 (Steele, Lea, Flood, 2014): different for each, and hardly ever that of another
+        // process.
+        let mut bits = incarnation
+            .get()
+            .wrapping_add(masterships.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Self((bits ^ (bits >> 31)).max(1))
+    }
+
+    /// The bits.
+    pub const fn get(self) -> u64 {
+        self.0
     }
 }
 

@@ -413,6 +413,7 @@ impl Node {
         let answer = answer?;
         self.count(&answer);
         Ok(Lease {
+            granted_by: None,
             resource: id.clone(),
             capacity: answer.lease.capacity,
             expires_in: answer.lease.expires_at.since(now),

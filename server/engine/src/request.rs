@@ -8,7 +8,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::amount::Amount;
-use crate::id::{HolderName, ResourceId};
+use crate::id::{HolderName, Incarnation, MastershipId, ResourceId};
 use crate::template::SafeCapacity;
 
 /// A client asks for capacity of one or more resources.
@@ -16,8 +16,11 @@ use crate::template::SafeCapacity;
 pub struct GetCapacity {
     /// Who asks.
     pub client: HolderName,
-    /// Grows with every request of this client; a request that is not above the newest seen
-    /// changes nothing. Absent: every request counts.
+    /// Which process asks in that name. Absent: it is of an older version and does not say; all that
+    /// do not say are taken for one.
+    pub incarnation: Option<Incarnation>,
+    /// Grows with every request of one incarnation; a request that is not above the newest seen
+    /// changes nothing. Absent: every request counts, of a holder that never numbered any.
     pub sequence: Option<u64>,
     /// What it asks, a resource at most once.
     pub asks: Vec<Ask>,
@@ -43,6 +46,8 @@ pub struct Has {
     pub capacity: Amount,
     /// How long it still lasts, as far as it says. Absent: up to a whole lease length.
     pub expires_in: Option<Duration>,
+    /// Which mastership of this node granted it last. Absent: the holder does not say.
+    pub granted_by: Option<MastershipId>,
 }
 
 impl Has {
@@ -51,6 +56,7 @@ impl Has {
         Self {
             capacity,
             expires_in: None,
+            granted_by: None,
         }
     }
 }
@@ -60,6 +66,8 @@ impl Has {
 pub struct ReleaseCapacity {
     /// Who releases.
     pub client: HolderName,
+    /// As in [`GetCapacity`]. A process that has not asked for anything releases what the name holds.
+    pub incarnation: Option<Incarnation>,
     /// As in [`GetCapacity`]: an old release changes nothing.
     pub sequence: Option<u64>,
     /// Of which resources. Those it does not hold are passed over.
@@ -79,6 +87,8 @@ pub struct Lease {
     pub refresh_in: Duration,
     /// What it may use in safe mode, should the lease end unrenewed.
     pub safe_capacity: Option<SafeCapacity>,
+    /// Which mastership grants it: the client gives that back with what it has.
+    pub granted_by: Option<MastershipId>,
 }
 
 /// Why a resource got no lease.

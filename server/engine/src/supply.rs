@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::amount::Amount;
+use crate::id::MastershipId;
 use crate::template::SafeCapacity;
 use crate::time::Time;
 
@@ -39,6 +40,12 @@ pub struct Told {
     /// answers: nothing that our predecessor handed out lasts longer. Zero: it had granted nothing
     /// that is not over. Absent: it does not know, or does not say.
     pub inherited_for: Option<Duration>,
+    /// The most that may be in use of what earlier masterships of our node handed out. Absent: the
+    /// parent does not say; it may be all that we are granted.
+    pub inherited: Option<Amount>,
+    /// Of which masterships of our node that is; what others handed out comes on top of it. Empty: of
+    /// all.
+    pub accounted: Vec<MastershipId>,
     /// What a client in safe mode falls back to.
     pub safe_capacity: Option<SafeCapacity>,
 }

@@ -227,6 +227,7 @@ fn learning_is_safe() {
         world.win();
         // A liar comes first, and claims everything.
         let liar = GetCapacity {
+            incarnation: None,
             client: HolderName::new("liar").unwrap(),
             sequence: None,
             asks: vec![Ask {
@@ -234,6 +235,7 @@ fn learning_is_safe() {
                 priority: 0,
                 wants: Amount::MAX,
                 has: Some(Has {
+                    granted_by: None,
                     capacity: Amount::MAX,
                     expires_in: None,
                 }),
@@ -281,6 +283,7 @@ fn release_frees() {
         for number in 0..world.clients.len() {
             let client = &mut world.clients[number];
             let release = ReleaseCapacity {
+                incarnation: None,
                 client: client.name.clone(),
                 sequence: Some(client.release()),
                 resources: vec![resource()],
@@ -322,6 +325,7 @@ fn a_late_duplicate_acknowledges_and_releases_nothing() {
             let client = &world.clients[number];
             let sequence = Some(1 + Chance(seed).bits() % (client.sequence() - 1));
             let old = GetCapacity {
+                incarnation: None,
                 client: client.name.clone(),
                 sequence,
                 asks: vec![Ask {
@@ -333,6 +337,7 @@ fn a_late_duplicate_acknowledges_and_releases_nothing() {
             };
             world.node.handle_get_capacity(&old, world.now);
             let old = ReleaseCapacity {
+                incarnation: None,
                 client: old.client,
                 sequence,
                 resources: vec![resource()],

@@ -68,11 +68,14 @@ fn asking(server: &str, sequence: u64, clients: u32, height: u32) -> GetServerCa
         curve: DemandCurve::of_equals(wants, clients),
     };
     GetServerCapacity {
+        incarnation: None,
+        mastership: None,
         epoch: None,
         server: HolderName::new(server).unwrap(),
         sequence: Some(sequence),
         height,
         asks: vec![ServerAsk {
+            outstanding_by: Vec::new(),
             resource: resource(),
             demand: Arc::new(ServerDemand::new(vec![band])),
             has: None,
@@ -100,6 +103,7 @@ fn the_safe_capacity_counts_the_clients_of_the_whole_tree() {
     // And below, what the root says is what clients are told.
     let mut eu = node("eu", None);
     let client = GetCapacity {
+        incarnation: None,
         client: HolderName::new("c").unwrap(),
         sequence: Some(1),
         asks: vec![Ask {
@@ -262,6 +266,7 @@ fn what_nobody_holds_any_more_is_given_back_to_the_parent() {
     let mut eu = node("eu", None);
     let client = HolderName::new("c").unwrap();
     let ask = GetCapacity {
+        incarnation: None,
         client: client.clone(),
         sequence: Some(1),
         asks: vec![Ask {
@@ -290,6 +295,7 @@ fn what_nobody_holds_any_more_is_given_back_to_the_parent() {
     );
     let later = Time::from_secs(5);
     let release = ReleaseCapacity {
+        incarnation: None,
         client,
         sequence: Some(2),
         resources: vec![resource()],
@@ -317,10 +323,12 @@ fn what_was_out_before_a_restart_and_is_more_than_there_is_now_runs_down_and_goe
     let mut eu = node("eu", None);
     let ask = |eu: &mut Node, client: &str, wants: f64, has: Option<(f64, u64)>, seconds: u64| {
         let has = has.map(|(capacity, until)| Has {
+            granted_by: None,
             capacity: Amount::new(capacity).unwrap(),
             expires_in: Some(Duration::from_secs(until - seconds)),
         });
         let request = GetCapacity {
+            incarnation: None,
             client: HolderName::new(client).unwrap(),
             sequence: None,
             asks: vec![Ask {
@@ -352,6 +360,7 @@ fn what_was_out_before_a_restart_and_is_more_than_there_is_now_runs_down_and_goe
     };
     let answer = |sequence, reserved| GetServerCapacityReply {
         leases: vec![ServerLease {
+            granted_by: None,
             resource: resource(),
             capacity: Amount::new(10.0).unwrap(),
             expires_in: algorithm.lease_length,
@@ -394,6 +403,7 @@ fn learns_for(before: Option<u64>, begins: u64) -> Option<Duration> {
         let mut eu = node("eu", None);
         eu.handle_mastership(Mastership::Master { epoch: Some(epoch) }, now);
         let request = GetCapacity {
+            incarnation: None,
             client: HolderName::new("c").unwrap(),
             sequence: None,
             asks: vec![Ask {
@@ -453,6 +463,7 @@ fn what_a_child_says_is_out_is_not_told_on_when_it_is_over() {
     let mut request = asking("leaf", 1, 4, 1);
     request.asks[0].learning = true;
     request.asks[0].outstanding = Some(Has {
+        granted_by: None,
         capacity: Amount::new(30.0).unwrap(),
         expires_in: Some(Duration::from_millis(500)),
     });
@@ -497,6 +508,7 @@ fn one_who_wants_more_than_can_be_told_does_not_spoil_it_for_the_others() {
     let now = Time::from_secs(1);
     for (client, wants) in [("a", Amount::MAX.get()), ("b", 2.0)] {
         let request = GetCapacity {
+            incarnation: None,
             client: HolderName::new(client).unwrap(),
             sequence: None,
             asks: vec![Ask {

@@ -140,10 +140,12 @@ impl Teller {
             }
             "get-capacity" => {
                 let has = number("has").map(|has| Has {
+                    granted_by: None,
                     capacity: Amount::new(has).unwrap(),
                     expires_in: None,
                 });
                 let request = GetCapacity {
+                    incarnation: None,
                     client: client(),
                     sequence,
                     asks: vec![Ask {
@@ -178,6 +180,7 @@ impl Teller {
             }
             "release" => {
                 let request = ReleaseCapacity {
+                    incarnation: None,
                     client: client(),
                     sequence,
                     resources: vec![resource()],

@@ -63,6 +63,7 @@ fn term(epoch: u64, vacant_since: u64, valid_until: u64) -> Term {
 
 fn has(capacity: f64) -> Option<Has> {
     Some(Has {
+        granted_by: None,
         capacity: amount(capacity),
         expires_in: None,
     })
@@ -70,6 +71,7 @@ fn has(capacity: f64) -> Option<Has> {
 
 fn asking(sequence: u64, wants: f64, has: Option<Has>) -> GetCapacity {
     GetCapacity {
+        incarnation: None,
         client: HolderName::new("c").unwrap(),
         sequence: Some(sequence),
         asks: vec![Ask {
@@ -84,11 +86,14 @@ fn asking(sequence: u64, wants: f64, has: Option<Has>) -> GetCapacity {
 fn child_asking(sequence: u64) -> GetServerCapacity {
     let wants = amount(10.0);
     GetServerCapacity {
+        incarnation: None,
+        mastership: None,
         server: HolderName::new("eu").unwrap(),
         epoch: Some(3),
         sequence: Some(sequence),
         height: 1,
         asks: vec![ServerAsk {
+            outstanding_by: Vec::new(),
             resource: ResourceId::new("r").unwrap(),
             demand: Arc::new(ServerDemand::new(vec![BandDemand {
                 priority: 0,
@@ -125,6 +130,7 @@ fn whatever_comes_first_after_the_end_nothing_is_decided() {
         }),
         ("a client releases", |node, now| {
             let release = ReleaseCapacity {
+                incarnation: None,
                 client: HolderName::new("c").unwrap(),
                 sequence: Some(2),
                 resources: vec![ResourceId::new("r").unwrap()],

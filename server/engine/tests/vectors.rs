@@ -158,6 +158,7 @@ fn by_node(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
         let before = has.clone();
         for client in &case.clients {
             let request = GetCapacity {
+                incarnation: None,
                 client: HolderName::new(&client.id).unwrap(),
                 sequence: Some(round),
                 asks: vec![Ask {
@@ -165,6 +166,7 @@ fn by_node(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
                     priority: client.priority,
                     wants: Amount::new(client.wants).unwrap(),
                     has: has.get(&client.id).map(|has| Has {
+                        granted_by: None,
                         capacity: *has,
                         expires_in: None,
                     }),

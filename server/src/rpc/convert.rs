@@ -69,6 +69,7 @@ pub fn get_capacity(
         });
     }
     let request = GetCapacity {
+        incarnation: None,
         client,
         sequence: request.sequence,
         asks,
@@ -86,6 +87,7 @@ pub fn release_capacity(
 ) -> Result<ReleaseCapacity, RpcStatus> {
     check_count(request.resource_id.len())?;
     Ok(ReleaseCapacity {
+        incarnation: None,
         client: client_id(&request.client_id)?,
         sequence: request.sequence,
         resources: request
@@ -129,6 +131,7 @@ fn refusal_message(refused: Refusal) -> wire::Refusal {
         | RefusalReason::TooManyBands(_) => wire::refusal::Reason::TooMany,
     };
     wire::Refusal {
+        retry_in_ms: None,
         resource_id: Some(refused.resource.to_string()),
         reason: Some(reason.into()),
         message: Some(refused.reason.to_string()),
@@ -222,6 +225,7 @@ fn has(lease: &wire::Lease, wall: Duration) -> Result<Has, String> {
         ),
     };
     Ok(Has {
+        granted_by: None,
         capacity,
         expires_in,
     })
@@ -229,6 +233,7 @@ fn has(lease: &wire::Lease, wall: Duration) -> Result<Has, String> {
 
 fn refusal(resource_id: &str, message: String) -> wire::Refusal {
     wire::Refusal {
+        retry_in_ms: None,
         resource_id: Some(resource_id.to_owned()),
         reason: Some(wire::refusal::Reason::InvalidRequest.into()),
         message: Some(message),
@@ -245,6 +250,7 @@ fn lease_message(
 ) -> wire::Lease {
     let expiry = wall.saturating_add(expires_in);
     wire::Lease {
+        granted_by: None,
         expiry_time: i64::try_from(expiry.as_secs()).unwrap_or(i64::MAX),
         refresh_interval: i64::try_from(refresh_in.as_secs().max(1)).unwrap_or(i64::MAX),
         capacity: capacity.get(),

@@ -181,6 +181,8 @@ impl Upstream {
     /// What a stream begins with if there is nothing to ask.
     fn greeting(&self) -> Option<GetServerCapacity> {
         Some(GetServerCapacity {
+            incarnation: None,
+            mastership: None,
             server: HolderName::new(self.board.node_name()).ok()?,
             epoch: self.node.read(|node, now| match node.mastership(now) {
                 Mastership::Master { epoch } => *epoch,

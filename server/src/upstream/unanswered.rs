@@ -100,6 +100,8 @@ mod tests {
 
     fn request(sequence: u64, resources: &[&str]) -> GetServerCapacity {
         GetServerCapacity {
+            incarnation: None,
+            mastership: None,
             epoch: None,
             server: HolderName::new("eu").expect("a name"),
             sequence: Some(sequence),
@@ -107,6 +109,7 @@ mod tests {
             asks: resources
                 .iter()
                 .map(|resource| ServerAsk {
+                    outstanding_by: Vec::new(),
                     resource: id(resource),
                     demand: Arc::new(ServerDemand::new(Vec::new())),
                     has: None,
@@ -120,6 +123,7 @@ mod tests {
     fn lease(resource: &str, sequence: Option<u64>) -> Answer {
         let mut answer = Answer::default();
         answer.reply.leases.push(ServerLease {
+            granted_by: None,
             resource: id(resource),
             capacity: Amount::ZERO,
             expires_in: Duration::ZERO,

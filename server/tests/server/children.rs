@@ -89,6 +89,7 @@ impl Child {
 /// Of one resource, with a curve of that many equal clients.
 fn wants(resource: &str, wants: f64, clients: i64) -> ServerCapacityResourceRequest {
     ServerCapacityResourceRequest {
+        outstanding_by: Vec::new(),
         resource_id: resource.to_owned(),
         has: None,
         wants: vec![PriorityBandAggregate {
@@ -125,6 +126,7 @@ fn old(of: ServerCapacityResourceRequest) -> ServerCapacityResourceRequest {
         ..band
     });
     ServerCapacityResourceRequest {
+        outstanding_by: Vec::new(),
         wants: wants.collect(),
         has: None,
         outstanding: None,
@@ -141,6 +143,8 @@ fn ask(
 ) -> GetServerCapacityRequest {
     let sequence = sequence.into();
     GetServerCapacityRequest {
+        incarnation: None,
+        mastership: None,
         epoch: None,
         server_id: child.to_owned(),
         resource,

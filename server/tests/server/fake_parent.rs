@@ -340,6 +340,7 @@ fn algorithm() -> doorman::Algorithm {
 pub(crate) fn refuse(reason: doorman::refusal::Reason) -> impl Fn(&Ask) -> Answer {
     move |ask| {
         let refused = ask.resource.iter().map(|asked| doorman::Refusal {
+            retry_in_ms: None,
             resource_id: Some(asked.resource_id.clone()),
             reason: Some(reason.into()),
             message: None,

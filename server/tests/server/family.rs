@@ -62,11 +62,14 @@ pub(crate) fn request(child: &str, resource: &str, word: Word) -> GetServerCapac
         },
     }]);
     GetServerCapacity {
+        incarnation: None,
+        mastership: None,
         epoch: None,
         server: HolderName::new(child).unwrap(),
         sequence: None,
         height: 1,
         asks: vec![ServerAsk {
+            outstanding_by: Vec::new(),
             resource: ResourceId::new(resource).unwrap(),
             demand: Arc::new(demand),
             has: None,
@@ -159,6 +162,7 @@ impl Family {
     /// A client asks `eu` once, whatever it is answered.
     pub(crate) fn client_asks(&self, client: &str, resource: &str, wants: f64) {
         let request = GetCapacity {
+            incarnation: None,
             client: HolderName::new(client).unwrap(),
             sequence: None,
             asks: vec![Ask {

@@ -94,6 +94,7 @@ pub(crate) fn asked_with(resource_id: &str, wants: f64, has: f64) -> ResourceReq
 
 pub(crate) fn request(client_id: &str, resource: Vec<ResourceRequest>) -> GetCapacityRequest {
     GetCapacityRequest {
+        incarnation: None,
         client_id: client_id.to_owned(),
         resource,
         sequence: None,

@@ -258,6 +258,7 @@ impl World<'_> {
                 wants: Amount::new(ask.wants).ok()?,
                 has: ask.has.and_then(|has| {
                     Some(Has {
+                        granted_by: None,
                         capacity: Amount::new(has.capacity).ok()?,
                         expires_in: Some(has.expires_in),
                     })
@@ -265,6 +266,7 @@ impl World<'_> {
             })
         });
         let request = GetCapacity {
+            incarnation: None,
             client: client.name.clone(),
             sequence: Some(sequence),
             asks: asks.collect(),

@@ -55,6 +55,7 @@ pub(crate) async fn run(common: &Common, flags: &GetFlags) -> Result<(), Failure
         End::Kept
     } else {
         let request = doorman::ReleaseCapacityRequest {
+            incarnation: None,
             client_id: client.clone(),
             resource_id: vec![flags.ask.resource.clone()],
             sequence: Some(sequence()),
@@ -77,6 +78,7 @@ async fn ask(
     let mut waited = Duration::ZERO;
     loop {
         let request = doorman::GetCapacityRequest {
+            incarnation: None,
             client_id: client.to_owned(),
             resource: vec![doorman::ResourceRequest {
                 resource_id: ask.resource.clone(),

@@ -11,6 +11,7 @@ use crate::flags::{Common, Output, ReleaseFlags};
 pub(crate) async fn run(common: &Common, flags: &ReleaseFlags) -> Result<(), Failure> {
     let caller = Caller::new(common)?;
     let request = doorman::ReleaseCapacityRequest {
+        incarnation: None,
         client_id: flags.client.clone(),
         resource_id: flags.resources.clone(),
         sequence: Some(sequence()),

@@ -109,6 +109,8 @@ impl Node {
         let sequence = wall_micros.max(self.upstream.sequence.saturating_add(1));
         self.upstream.sequence = sequence;
         let mut request = GetServerCapacity {
+            incarnation: None,
+            mastership: None,
             server,
             epoch: self.mastership.epoch(),
             sequence: Some(sequence),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::demand::ServerDemand;
-use crate::id::{HolderName, ResourceId};
+use crate::id::{HolderName, Incarnation, MastershipId, ResourceId};
 use crate::request::{Has, Refusal};
 use crate::supply::Told;
 use crate::template::Algorithm;
@@ -16,8 +16,13 @@ pub struct GetServerCapacity {
     /// The name of its node.
     pub server: HolderName,
     /// The epoch of the mastership by which it speaks for its node. Absent: the node has no
-    /// election, or it is of the old kind. What a master of an older epoch asks is out of order.
+    /// election, or it is of the old kind. What a master of an older epoch asks is out of order, and
+    /// none is older than any.
     pub epoch: Option<u64>,
+    /// Which process asks in that name. Absent: it does not say.
+    pub incarnation: Option<Incarnation>,
+    /// By which mastership of its node it hands out leases. Absent: it does not say.
+    pub mastership: Option<MastershipId>,
     /// As in [`crate::request::GetCapacity`]. Of a newer epoch, any is newer.
     pub sequence: Option<u64>,
     /// Levels of servers from it down; a leaf is 1.
@@ -37,6 +42,9 @@ pub struct ServerAsk {
     pub has: Option<Has>,
     /// The most its holders may be using. Absent: it is of the old kind and does not say.
     pub outstanding: Option<Has>,
+    /// In learning mode: that, by the mastership of its node that had granted it when its holder told
+    /// of it. Empty: it does not say.
+    pub outstanding_by: Vec<Has>,
     /// It does not know yet what its predecessor gave to others.
     pub learning: bool,
 }
@@ -65,6 +73,8 @@ pub struct ServerLease {
     pub algorithm: Option<Algorithm>,
     /// What it is told of the tree as a whole.
     pub told: Told,
+    /// Which mastership of the parent grants it: the child gives that back with what it has.
+    pub granted_by: Option<MastershipId>,
     /// The newest request of the child that the answer takes into account.
     pub sequence: Option<u64>,
 }

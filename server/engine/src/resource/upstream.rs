@@ -192,9 +192,11 @@ impl Resource {
         let holding = self.holding();
         let has = self.supply.expires_at.filter(|end| *end > now);
         let ask = ServerAsk {
+            outstanding_by: Vec::new(),
             resource: self.id.clone(),
             demand: Arc::new(self.aggregate()),
             has: has.map(|end| Has {
+                granted_by: None,
                 capacity: self.supply.capacity,
                 expires_in: Some(end.since(now)),
             }),
@@ -422,12 +424,15 @@ impl Resource {
             Vec::new()
         };
         Some(ServerLease {
+            granted_by: None,
             resource: self.id.clone(),
             capacity: answer.lease.capacity,
             expires_in: answer.lease.expires_at.since(asked_at),
             refresh_in: answer.refresh_in,
             algorithm: Some(self.algorithm.clone()),
             told: Told {
+                accounted: Vec::new(),
+                inherited: None,
                 share: holding.share,
                 bands,
                 per_client: rule.per_client().filter(|_| is_known),
@@ -457,6 +462,7 @@ impl Resource {
     fn outstanding(&self, now: Time) -> Has {
         match self.table.in_use_until(now) {
             Some(until) => Has {
+                granted_by: None,
                 capacity: self.table.reserved().rounded_up(),
                 expires_in: Some(until.since(now)),
             },

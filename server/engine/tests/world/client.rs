@@ -84,10 +84,12 @@ impl Client {
         let uses = self.uses(now);
         let valid = self.lease.filter(|(_, until)| *until > now);
         let has = (valid.is_some() || !uses.is_zero()).then(|| Has {
+            granted_by: None,
             capacity: uses,
             expires_in: Some(valid.map_or(Duration::ZERO, |(_, until)| until.since(now))),
         });
         GetCapacity {
+            incarnation: None,
             client: self.name.clone(),
             sequence: Some(self.sequence),
             asks: vec![Ask {

@@ -514,6 +514,7 @@ impl TreeWorld {
             1 | 2 if self.clients[number].crashed => self.clients[number].restart(self.now),
             3 if !self.clients[number].crashed => {
                 let release = ReleaseCapacity {
+                    incarnation: None,
                     client: self.clients[number].name.clone(),
                     sequence: Some(self.clients[number].release()),
                     resources: vec![resource()],

@@ -19,6 +19,7 @@ fn asked(resource_id: &str, wants: f64) -> wire::ResourceRequest {
 
 fn request(resource: Vec<wire::ResourceRequest>) -> wire::GetCapacityRequest {
     wire::GetCapacityRequest {
+        incarnation: None,
         client_id: "client".to_owned(),
         resource,
         sequence: None,
@@ -140,6 +141,7 @@ fn how_long_a_lease_still_lasts_is_never_negative() {
         (None, i64::MIN, Some(Duration::ZERO)),
     ] {
         let lease = wire::Lease {
+            granted_by: None,
             expiry_time,
             refresh_interval: 1,
             capacity: 5.0,
@@ -176,6 +178,7 @@ fn the_end_of_a_lease_is_rounded_down_and_its_refresh_is_at_least_a_second_for_o
 fn no_limit_is_minus_one_on_the_wire() {
     let reply = GetCapacityReply {
         leases: vec![Lease {
+            granted_by: None,
             resource: ResourceId::new("r").expect("an id"),
             capacity: Amount::ZERO,
             expires_in: Duration::from_secs(2),
@@ -207,6 +210,7 @@ fn only_one_who_is_not_the_master_redirects() {
 #[test]
 fn a_release_passes_over_what_nobody_can_hold() {
     let release = release_capacity(&wire::ReleaseCapacityRequest {
+        incarnation: None,
         client_id: "client".to_owned(),
         resource_id: vec![String::new(), "r".to_owned(), "x".repeat(300)],
         sequence: Some(4),

@@ -52,6 +52,8 @@ pub fn get_server_capacity(
         }
     }
     let request = GetServerCapacity {
+        incarnation: None,
+        mastership: None,
         server,
         sequence: request.sequence,
         // A server of the old kind does not say; it is taken for a leaf.
@@ -84,6 +86,7 @@ fn server_ask(
     let outstanding = asked.outstanding.map(Amount::new).transpose();
     let outstanding = outstanding.map_err(|error| said(format!("outstanding {error}")))?;
     let outstanding = outstanding.map(|capacity| Has {
+        granted_by: None,
         capacity,
         expires_in: asked.outstanding_for_ms.map(Duration::from_millis),
     });
@@ -104,6 +107,7 @@ fn server_ask(
         bands.push(band.map_err(place)?);
     }
     Ok(ServerAsk {
+        outstanding_by: Vec::new(),
         demand: Arc::new(ServerDemand::new(bands)),
         has,
         outstanding,
@@ -178,6 +182,8 @@ fn server_lease_message(
         capacity: amount.get(),
     };
     wire::ServerCapacityResourceResponse {
+        accounted: Vec::new(),
+        inherited: None,
         resource_id: lease.resource.to_string(),
         gets: lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall),
         algorithm: lease.algorithm.as_ref().map(algorithm_message),
@@ -282,6 +288,8 @@ pub fn get_server_capacity_request(
     wall: Duration,
 ) -> wire::GetServerCapacityRequest {
     wire::GetServerCapacityRequest {
+        incarnation: None,
+        mastership: None,
         server_id: request.server.to_string(),
         resource: request
             .asks
@@ -307,6 +315,7 @@ fn server_ask_message(ask: &ServerAsk, wall: Duration) -> wire::ServerCapacityRe
         demand: band.curve.points().iter().map(|p| p.demand).collect(),
     };
     wire::ServerCapacityResourceRequest {
+        outstanding_by: Vec::new(),
         resource_id: ask.resource.to_string(),
         has: ask.has.map(|has| {
             let lasts = has.expires_in.unwrap_or_default();
@@ -419,12 +428,15 @@ fn server_lease(
         bands.push((band.priority, capacity));
     }
     Ok(ServerLease {
+        granted_by: None,
         resource,
         capacity,
         expires_in,
         refresh_in,
         algorithm: told.algorithm.as_ref().map(algorithm).transpose()?,
         told: Told {
+            accounted: Vec::new(),
+            inherited: None,
             share,
             bands,
             per_client,

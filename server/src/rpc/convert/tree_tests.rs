@@ -23,18 +23,23 @@ fn request() -> GetServerCapacity {
             .expect("a curve"),
     };
     GetServerCapacity {
+        incarnation: None,
+        mastership: None,
         epoch: Some(7),
         server: HolderName::new("eu").expect("a name"),
         sequence: Some(7),
         height: 2,
         asks: vec![ServerAsk {
+            outstanding_by: Vec::new(),
             resource: resource(),
             demand: Arc::new(ServerDemand::new(vec![band])),
             has: Some(Has {
+                granted_by: None,
                 capacity: amount(40.0),
                 expires_in: Some(Duration::from_millis(1234)),
             }),
             outstanding: Some(Has {
+                granted_by: None,
                 capacity: amount(50.0),
                 expires_in: Some(Duration::from_millis(777)),
             }),
@@ -81,6 +86,7 @@ fn a_request_that_is_too_large_goes_in_parts() {
 #[test]
 fn an_answer_arrives_as_it_was_sent() {
     let lease = ServerLease {
+        granted_by: None,
         resource: resource(),
         capacity: amount(40.0),
         expires_in: Duration::from_millis(60_001),
@@ -95,6 +101,8 @@ fn an_answer_arrives_as_it_was_sent() {
             min_shares: [(-4, 0.25)].into(),
         }),
         told: Told {
+            accounted: Vec::new(),
+            inherited: None,
             share: amount(60.0),
             bands: vec![(0, amount(15.0)), (9, amount(25.0))],
             per_client: Some(amount(1.5)),
