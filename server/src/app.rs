@@ -422,6 +422,7 @@ fn obey(node: &NodeHandle, standing: &Standing) {
             let term = Term {
                 epoch: *epoch,
                 vacant_since: clock.time(held.vacant_since),
+                longer_leases: Duration::ZERO,
                 valid_until: clock.time(held.valid_until),
             };
             node.handle_term(term, now)

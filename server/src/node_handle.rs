@@ -10,6 +10,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use doorward_engine::node::event::Event;
 use doorward_engine::node::mastership::{Mastership, Term};
@@ -25,7 +26,6 @@ use crate::clock::Clock;
 #[derive(Debug)]
 pub struct NodeHandle {
     node: Mutex<Node>,
-    config: Config,
     clock: Clock,
     /// The next timeout has become earlier than the timer knows.
     timeout_moved: Notify,
@@ -48,8 +48,7 @@ impl NodeHandle {
     /// A node that knows of no master yet.
     pub fn new(config: Config, templates: Templates, clock: Clock) -> Self {
         Self {
-            node: Mutex::new(Node::new(config.clone(), templates)),
-            config,
+            node: Mutex::new(Node::new(config, templates)),
             clock,
             timeout_moved: Notify::new(),
             upstream_moved: Notify::new(),
@@ -193,9 +192,8 @@ impl NodeHandle {
         let now = self.clock.now();
         let mastership = node.mastership(now).clone();
         let valid_until = node.valid_until();
-        let templates = node.templates().clone();
         let masterships = self.count_masterships(&node) + 1;
-        *node = Node::new(self.config.clone(), templates);
+        *node = node.anew();
         // It counts from the beginning; those who are told must see that there is another one.
         self.masterships_before
             .store(masterships, Ordering::Relaxed);
@@ -204,6 +202,8 @@ impl NodeHandle {
                 let term = Term {
                     epoch: *epoch,
                     vacant_since: now,
+                    // It knows by itself how long what it granted may last.
+                    longer_leases: Duration::ZERO,
                     valid_until,
                 };
                 node.handle_term(term, now)
@@ -270,7 +270,6 @@ fn log(event: &Event) {
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::time::Duration;
 
     use doorward_engine::amount::Amount;
     use doorward_engine::id::{HolderName, ResourceId};

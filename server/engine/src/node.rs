@@ -29,8 +29,8 @@ use crate::node::upstream::NodeUpstream;
 use crate::request::{
     Ask, GetCapacity, GetCapacityReply, Lease, Refusal, RefusalReason, ReleaseCapacity,
 };
-use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk, Released};
+use crate::resource::{Learning, Resource};
 use crate::snapshot::{Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;
@@ -125,9 +125,14 @@ pub struct Node {
     config: Config,
     templates: Templates,
     mastership: Mastership,
-    /// When mastership was won.
     /// No earlier master of the node has decided anything since then.
     vacant_since: Time,
+    /// The longest lease that was out then by templates other than those in force. What a
+    /// predecessor granted by templates that were in force here, and are not any more, counts, too.
+    longer_leases: Duration,
+    /// Until when leases may last that this server granted by templates that gave longer ones than
+    /// those in force.
+    former_leases_until: Time,
     /// The mastership of this server that ended last because its time was over, and when that was.
     ended: Option<(u64, Time)>,
     /// When mastership ends by itself.
@@ -150,6 +155,8 @@ impl Node {
             templates,
             mastership: Mastership::Unknown,
             vacant_since: Time::ZERO,
+            longer_leases: Duration::ZERO,
+            former_leases_until: Time::ZERO,
             ended: None,
             valid_until: None,
             masterships: 0,
@@ -162,9 +169,27 @@ impl Node {
         }
     }
 
+    /// A node that knows nothing of what this one has granted, but how long that may last at most: for
+    /// a shell that cannot trust this one any more.
+    pub fn anew(&self) -> Self {
+        let mut node = Self::new(self.config.clone(), self.templates.clone());
+        let inherited = self.vacant_since + self.longer_leases;
+        node.former_leases_until = self.former_leases_until.max(inherited);
+        node
+    }
+
     /// New templates are in force from now on, also for the leases that are out: each is changed
     /// when its holder asks next.
+    ///
+    /// A root that is learning goes on for as long as leases of its predecessors may last, also if
+    /// these give shorter ones.
     pub fn handle_templates(&mut self, templates: Templates, now: Time) {
+        self.end_term_if_over(now);
+        if !self.config.has_parent && self.mastership.is_master() {
+            let outlasts = self.templates.outlasts(&templates);
+            self.longer_leases = self.longer_leases.max(outlasts);
+            self.former_leases_until = self.former_leases_until.max(now + outlasts);
+        }
         self.templates = templates;
         let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
         for id in ids {
@@ -173,7 +198,7 @@ impl Node {
                 continue;
             };
             let had_source = resource.has_source();
-            resource.handle_template(template, now);
+            resource.handle_template(template, self.longer_leases, now);
             let over = resource.overcommitted();
             if had_source && !resource.has_source() {
                 self.tell(Event::TemplateGone {
@@ -442,12 +467,16 @@ impl Node {
         let glob = template
             .as_ref()
             .map(|template| template.identifier_glob.clone());
-        let (since, seed) = (self.vacant_since, self.config.seed);
+        let learning = Learning {
+            vacant_since: self.vacant_since,
+            longer_leases: self.longer_leases,
+        };
+        let seed = self.config.seed;
         let resource = match template {
             Some(template) if !self.config.has_parent => {
-                Resource::of_root(id.clone(), template, since, seed, now)
+                Resource::of_root(id.clone(), template, learning, seed, now)
             }
-            template => Resource::of_parent(id.clone(), template, since, seed),
+            template => Resource::of_parent(id.clone(), template, learning.vacant_since, seed),
         };
         self.resources.insert(
             id.clone(),

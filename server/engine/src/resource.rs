@@ -34,6 +34,15 @@ use crate::time::Time;
 /// what is left is done by the timer, and until then counts as in use, which is the safe side.
 const EXPIRIES_PER_REQUEST: usize = 32;
 
+/// What a fresh master knows of the leases that its predecessors left.
+#[derive(Clone, Copy, Debug)]
+pub struct Learning {
+    /// They granted nothing after that.
+    pub vacant_since: Time,
+    /// The longest of their leases by templates other than those in force. Zero: there are none.
+    pub longer_leases: Duration,
+}
+
 /// A resource with holders, or about to have one.
 #[derive(Debug)]
 pub struct Resource {
@@ -49,7 +58,7 @@ pub struct Resource {
     table: LeaseTable,
     /// The child servers among the holders.
     children: BTreeMap<HolderName, Slot>,
-    vacant_since: Time,
+    learning: Learning,
     learning_until: Option<Time>,
     lowering: Lowerings,
     invitations: Invitations,
@@ -61,18 +70,17 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A resource of the root that nobody holds yet. Since `vacant_since` no earlier
-    /// master of the node has granted anything.
+    /// A resource of the root that nobody holds yet.
     pub fn of_root(
         id: ResourceId,
         template: Arc<Template>,
-        vacant_since: Time,
+        learning: Learning,
         seed: u64,
         now: Time,
     ) -> Self {
         let supply = Supply::of_root(template.capacity);
         let algorithm = template.algorithm.clone();
-        let mut resource = Self::new(id, Some(template), algorithm, supply, vacant_since, seed);
+        let mut resource = Self::new(id, Some(template), algorithm, supply, learning, seed);
         resource.learn(now);
         resource
     }
@@ -88,7 +96,12 @@ impl Resource {
         let algorithm = template
             .as_ref()
             .map_or_else(Algorithm::default, |template| template.algorithm.clone());
-        let mut resource = Self::new(id, template, algorithm, Supply::NONE, vacant_since, seed);
+        let learning = Learning {
+            vacant_since,
+            // The parent tells how long leases last that it granted.
+            longer_leases: Duration::ZERO,
+        };
+        let mut resource = Self::new(id, template, algorithm, Supply::NONE, learning, seed);
         resource.upstream = Some(Upstream::default());
         resource
     }
@@ -98,7 +111,7 @@ impl Resource {
         template: Option<Arc<Template>>,
         algorithm: Algorithm,
         supply: Supply,
-        vacant_since: Time,
+        learning: Learning,
         seed: u64,
     ) -> Self {
         Self {
@@ -110,7 +123,7 @@ impl Resource {
             bands: Bands::default(),
             table: LeaseTable::new(seed),
             children: BTreeMap::new(),
-            vacant_since,
+            learning,
             learning_until: None,
             lowering: Lowerings::default(),
             invitations: Invitations::new(seed),
@@ -175,8 +188,14 @@ impl Resource {
     }
 
     /// The template that is in force from now on; None: it is gone. Below the root it counts only
-    /// as long as no parent says how to divide.
-    pub fn handle_template(&mut self, template: Option<Arc<Template>>, now: Time) {
+    /// as long as no parent says how to divide. At the root, `longer_leases` is the longest lease of
+    /// predecessors by templates other than those in force.
+    pub fn handle_template(
+        &mut self,
+        template: Option<Arc<Template>>,
+        longer_leases: Duration,
+        now: Time,
+    ) {
         if let Some(upstream) = &self.upstream {
             if let (false, Some(template)) = (upstream.parent_tells_algorithm, &template) {
                 self.set_algorithm(template.algorithm.clone(), now);
@@ -192,6 +211,7 @@ impl Resource {
         };
         let was_overcommitted = self.overcommitted().is_some();
         let supply = Supply::of_root(template.capacity);
+        self.learning.longer_leases = longer_leases;
         self.set_algorithm(template.algorithm.clone(), now);
         self.template = Some(template);
         self.change_supply(supply, was_overcommitted);
@@ -349,18 +369,21 @@ impl Resource {
             self.demand_version += 1;
         }
         self.learn(now);
-        if promised_total {
+        if promised_total && self.upstream.is_some() && self.algorithm.learns() {
+            // How long leases last that a predecessor handed out does not change any more.
+            self.learning_until = learned_until;
+        } else if promised_total {
             // What was learned stays learned: a change may end learning mode, never start it.
             self.learning_until = self.learning_until.min(learned_until);
         }
         self.unsettled = true;
     }
 
-    /// In learning mode until so long after mastership was won.
+    /// In learning mode until what predecessors granted is over.
     fn learn(&mut self, now: Time) {
-        let until = self.vacant_since + self.algorithm.learning_mode_duration;
-        let learns = until > now && self.algorithm.learns();
-        self.learning_until = learns.then_some(until);
+        let learns_for = self.algorithm.learns_for(self.learning.longer_leases);
+        let until = self.learning.vacant_since + learns_for;
+        self.learning_until = Some(until).filter(|until| *until > now);
     }
 
     fn learning_remaining(&self, now: Time) -> Option<Duration> {

@@ -7,6 +7,8 @@
 //!
 //! [`Templates::parse`] finds every problem at once; after it nothing checks again.
 
+mod lengths;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;

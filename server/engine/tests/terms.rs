@@ -57,6 +57,7 @@ fn term(epoch: u64, vacant_since: u64, valid_until: u64) -> Term {
     Term {
         epoch,
         vacant_since: at(vacant_since),
+        longer_leases: Duration::ZERO,
         valid_until: at(valid_until),
     }
 }

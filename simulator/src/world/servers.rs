@@ -46,6 +46,7 @@ impl World<'_> {
         let won = Term {
             epoch,
             vacant_since: place.vacant_since.take().unwrap_or(local),
+            longer_leases: Duration::ZERO,
             valid_until: local + Duration::from_secs(1),
         };
         server.node.handle_term(won, local);

@@ -8,6 +8,8 @@
 //! it, must not decide a single thing when it goes on. So every method looks at the time it is
 //! handed before it looks at the mastership.
 
+use std::time::Duration;
+
 use crate::node::Node;
 use crate::node::event::Event;
 use crate::time::Time;
@@ -59,6 +61,11 @@ pub struct Term {
     /// lease length later, so a fresh master has to learn for that much less. If that is not known:
     /// now.
     pub vacant_since: Time,
+    /// The longest lease that may have been out when the node became vacant, if it was granted by
+    /// templates other than those in force: a root learns for that long, too. Zero: leases were no
+    /// longer than they are now. Below the root the parent's books tell how long leases last, and this
+    /// changes nothing.
+    pub longer_leases: Duration,
     /// Until when it holds.
     pub valid_until: Time,
 }
@@ -78,7 +85,7 @@ impl Node {
     pub fn handle_mastership(&mut self, mastership: Mastership, now: Time) {
         self.end_term_if_over(now);
         self.valid_until = None;
-        self.begin(mastership, now, now);
+        self.begin(mastership, now, Duration::ZERO, now);
     }
 
     /// Mastership was won in an election, or confirmed by it: it holds until the term ends, unless
@@ -86,7 +93,8 @@ impl Node {
     pub fn handle_term(&mut self, term: Term, now: Time) {
         self.end_term_if_over(now);
         let epoch = Some(term.epoch);
-        self.begin(Mastership::Master { epoch }, term.vacant_since, now);
+        let master = Mastership::Master { epoch };
+        self.begin(master, term.vacant_since, term.longer_leases, now);
         self.valid_until = Some(term.valid_until);
         self.end_term_if_over(now);
     }
@@ -139,8 +147,15 @@ impl Node {
         self.mastership.is_master() && self.valid_until.is_some_and(|until| until <= now)
     }
 
-    /// Another mastership, if it is one; before which nobody has decided anything since then.
-    fn begin(&mut self, mastership: Mastership, vacant_since: Time, now: Time) {
+    /// Another mastership, if it is one; before which nobody has decided anything since then, and
+    /// which finds leases that last for so long.
+    fn begin(
+        &mut self,
+        mastership: Mastership,
+        vacant_since: Time,
+        longer_leases: Duration,
+        now: Time,
+    ) {
         // If it is one that ended and is confirmed too late, nobody had another one in between.
         let ended = self
             .ended
@@ -148,6 +163,9 @@ impl Node {
         if self.set_mastership(mastership) {
             let since = ended.map_or(vacant_since, |(_, ended)| ended);
             self.vacant_since = since.min(now);
+            // What this server granted itself before is forgotten as well.
+            let own = self.former_leases_until.since(self.vacant_since);
+            self.longer_leases = longer_leases.max(own);
         }
     }
 

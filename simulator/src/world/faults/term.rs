@@ -4,6 +4,8 @@
 //! for nine tenths of the shortest election more, by its own clock; a successor comes after the
 //! whole of it at the earliest (decision 6).
 
+use std::time::Duration;
+
 use doorward_engine::id::ResourceId;
 use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::time::Time;
@@ -75,6 +77,7 @@ impl World<'_> {
         let confirmed = Term {
             epoch: term,
             vacant_since: clock.shows(now),
+            longer_leases: Duration::ZERO,
             valid_until: ends,
         };
         server.node.handle_term(confirmed, clock.shows(now));

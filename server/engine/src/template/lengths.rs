@@ -1,0 +1,208 @@
+//! How long leases by a set of templates last, and which of them outlast those by another set.
+//!
+//! A fresh master learns for as long as leases last by *its* templates. If leases were longer before,
+//! that is not enough: see [`Term::longer_leases`](crate::node::mastership::Term::longer_leases). Here
+//! is what two sets of templates say of it. Only lease lengths count, and which template a resource
+//! takes. Capacities do not: an edit of them must not make anybody learn longer. Nor does the kind of
+//! algorithm: a lease by a template that promises no total is in use for as long as any other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::template::{Algorithm, Template, Templates};
+
+impl Templates {
+    /// How long the longest lease lasts. Zero: there are no templates, so nobody gets one.
+    pub fn longest_lease(&self) -> Duration {
+        self.iter().map(length_of).max().unwrap_or_default()
+    }
+
+    /// The longest lease that a resource may have been granted by these templates, and for which the
+    /// new ones give a shorter one. Zero: for every resource the new ones give leases as long as these,
+    /// or longer. A resource without a template gets no lease at all, so it counts as a shorter one.
+    ///
+    /// Resources are not known, so where templates were added or moved the answer may be longer than
+    /// it need be, never shorter. A template of these counts unless two things hold. Its glob stands in
+    /// the new ones, with leases as long: then every resource that took it still has a template. And no
+    /// template that may take a resource away from it gives shorter leases: such are those that are
+    /// added, and if the order of those that stay is another one, all of them.
+    pub fn outlasts(&self, new: &Self) -> Duration {
+        let new_lengths: BTreeMap<&str, Duration> = new
+            .iter()
+            .map(|template| (glob_of(template), length_of(template)))
+            .collect();
+        let places: BTreeMap<&str, usize> = self
+            .iter()
+            .enumerate()
+            .map(|(place, template)| (glob_of(template), place))
+            .collect();
+        let stay = new.iter().filter_map(|it| places.get(glob_of(it)));
+        let is_order_kept = stay.is_sorted();
+        let takers = new
+            .iter()
+            .filter(|taker| !is_order_kept || !places.contains_key(glob_of(taker)));
+        let shortest_taker = takers.map(length_of).min().unwrap_or(Duration::MAX);
+        let is_shortened = |template: &&Arc<Template>| {
+            let length = length_of(template);
+            let still = new_lengths.get(glob_of(template));
+            still.is_none_or(|still| *still < length) || shortest_taker < length
+        };
+        let shortened = self.iter().filter(is_shortened);
+        shortened.map(length_of).max().unwrap_or_default()
+    }
+}
+
+impl Algorithm {
+    /// How long a fresh master of the root learns if leases of its predecessors may last for
+    /// `longer_leases`, by templates other than those in force. An operator who wants a server to
+    /// learn for less than a lease lasts, has decided that it may overshoot; that stays so.
+    pub(crate) fn learns_for(&self, longer_leases: Duration) -> Duration {
+        if !self.learns() {
+            Duration::ZERO
+        } else if self.learning_mode_duration < self.lease_length {
+            self.learning_mode_duration
+        } else {
+            self.learning_mode_duration.max(longer_leases)
+        }
+    }
+}
+
+fn glob_of(template: &Arc<Template>) -> &str {
+    &template.identifier_glob
+}
+
+fn length_of(template: &Arc<Template>) -> Duration {
+    template.algorithm.lease_length
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::ResourceId;
+    use crate::template::{AlgorithmKind, TemplateSpec};
+
+    /// Templates as `GLOB SECONDS` each.
+    fn templates(said: &str) -> Templates {
+        let specs: Vec<TemplateSpec> = said
+            .split(", ")
+            .filter(|said| !said.is_empty())
+            .map(|said| {
+                let (glob, seconds) = said.split_once(' ').unwrap();
+                TemplateSpec {
+                    identifier_glob: Some(glob.to_owned()),
+                    capacity: Some(100.0),
+                    kind: Some(AlgorithmKind::FairShare),
+                    lease_length: Some(Duration::from_secs(seconds.parse().unwrap())),
+                    refresh_interval: Some(Duration::from_millis(500)),
+                    ..TemplateSpec::default()
+                }
+            })
+            .collect();
+        Templates::parse(&specs).unwrap()
+    }
+
+    #[test]
+    fn the_longest_lease_is_that_of_any_template() {
+        for (said, seconds) in [("", 0), ("a 5", 5), ("a 5, b 60, * 20", 60)] {
+            let longest = templates(said).longest_lease();
+            assert_eq!(longest, Duration::from_secs(seconds), "{said}");
+        }
+    }
+
+    #[test]
+    fn leases_outlast_templates_that_give_shorter_ones() {
+        for (what, old, new, seconds) in [
+            ("nothing was there", "", "a 5", 0),
+            ("nothing changes", "a* 40, * 60", "a* 40, * 60", 0),
+            ("leases become longer", "a 40, * 5", "a 60, * 10", 0),
+            (
+                "one becomes shorter",
+                "a 40, b 30, * 60",
+                "a 5, b 6, * 60",
+                40,
+            ),
+            ("it is gone", "a 40, b 50", "b 50", 40),
+            ("the last one is gone", "a 40", "", 40),
+            (
+                "one as long is added",
+                "b* 30, * 60",
+                "b1* 60, b* 30, * 60",
+                0,
+            ),
+            (
+                "a shorter one is added",
+                "a 5, b* 30, * 60",
+                "a 5, b* 30, c 40, * 60",
+                60,
+            ),
+            (
+                "a short one is added among shorter ones",
+                "a 5, b 6",
+                "a 5, b 6, c 6",
+                0,
+            ),
+            ("the order is another one", "a* 5, *b 60", "*b 60, a* 5", 60),
+            ("and no lease is shorter", "a* 60, *b 60", "*b 60, a* 60", 0),
+            ("a glob is another one", "a* 40, c 30", "b* 40, c 30", 40),
+        ] {
+            let found = templates(old).outlasts(&templates(new));
+            assert_eq!(found, Duration::from_secs(seconds), "{what}");
+        }
+    }
+
+    #[test]
+    fn no_resource_has_a_lease_that_outlasts_what_is_said() {
+        let sets = [
+            "",
+            "a 5",
+            "a* 40",
+            "a* 40, * 60",
+            "a 7, a* 40",
+            "*b 30, a* 40",
+            "a* 40, *b 30",
+            "* 20",
+            "ab 50, * 20",
+            "a* 5, ab 3, *b 9, * 70",
+            "*b 9, a* 5, ab 3, * 70",
+        ];
+        let ids = ["a", "b", "ab", "aab", "abb", "x", "a*", "*"];
+        for (old, new) in sets.iter().flat_map(|a| sets.map(|b| (a, b))) {
+            let (before, after) = (templates(old), templates(new));
+            let said = before.outlasts(&after);
+            for id in ids {
+                let id = ResourceId::new(id).unwrap();
+                let length = |set: &Templates| set.find(&id).map(length_of).unwrap_or_default();
+                let (had, has) = (length(&before), length(&after));
+                assert!(had <= has || had <= said, "{id}: {old:?} to {new:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_operator_who_wants_less_learning_than_leases_last_has_it() {
+        let algorithm = |lease, learning| Algorithm {
+            lease_length: Duration::from_secs(lease),
+            learning_mode_duration: Duration::from_secs(learning),
+            ..Algorithm::default()
+        };
+        for (lease, learning, longer, learns_for) in [
+            (5, 5, 0, 5),
+            (5, 5, 40, 40),
+            (60, 60, 40, 60),
+            (5, 90, 40, 90),
+            (5, 3, 40, 3),
+            (5, 0, 40, 0),
+        ] {
+            let found = algorithm(lease, learning).learns_for(Duration::from_secs(longer));
+            let expected = Duration::from_secs(learns_for);
+            assert_eq!(found, expected, "{lease} {learning} {longer}");
+        }
+        let promises_nothing = Algorithm {
+            kind: AlgorithmKind::Static,
+            ..algorithm(5, 5)
+        };
+        let found = promises_nothing.learns_for(Duration::from_secs(40));
+        assert_eq!(found, Duration::ZERO);
+    }
+}

@@ -1,0 +1,238 @@
+//! Leases were longer before: a root learns for as long as they may last, and not for longer than
+//! anything may be out.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+#![allow(missing_docs, reason = "a test")]
+
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::mastership::{Mastership, Outcome, Term};
+use doorward_engine::node::{Config, Node};
+use doorward_engine::request::server::{GetServerCapacityReply, ServerLease};
+use doorward_engine::request::{Ask, GetCapacity};
+use doorward_engine::supply::Told;
+use doorward_engine::template::{Algorithm, AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+
+fn at(seconds: u64) -> Time {
+    Time::from_secs(seconds)
+}
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Of every resource 100, for so many seconds; learning as long as that, unless it is said.
+fn templates(lease: u64, learning: Option<u64>) -> Templates {
+    Templates::parse(&[TemplateSpec {
+        identifier_glob: Some("*".to_owned()),
+        capacity: Some(100.0),
+        kind: Some(AlgorithmKind::FairShare),
+        lease_length: Some(secs(lease)),
+        refresh_interval: Some(secs(1)),
+        learning_mode_duration: learning.map(secs),
+        ..TemplateSpec::default()
+    }])
+    .unwrap()
+}
+
+fn node(templates: Templates) -> Node {
+    let config = Config {
+        refresh_floor: Duration::ZERO,
+        ..Config::default()
+    };
+    Node::new(config, templates)
+}
+
+/// Mastership is won, and nobody has decided anything since then.
+fn win(node: &mut Node, vacant_since: u64, longer_leases: u64, now: u64) {
+    let term = Term {
+        epoch: now + 1,
+        vacant_since: at(vacant_since),
+        longer_leases: secs(longer_leases),
+        valid_until: at(1_000_000),
+    };
+    node.handle_term(term, at(now));
+}
+
+/// What somebody gets who has nothing and wants everything.
+fn newcomer_gets(node: &mut Node, resource: &str, now: Time) -> f64 {
+    node.handle_timeout(now);
+    let request = GetCapacity {
+        client: HolderName::new("newcomer").unwrap(),
+        incarnation: None,
+        sequence: None,
+        asks: vec![Ask {
+            resource: ResourceId::new(resource).unwrap(),
+            priority: 0,
+            wants: Amount::new(100.0).unwrap(),
+            has: None,
+        }],
+    };
+    match node.handle_get_capacity(&request, now) {
+        // Below the root it may be refused: not ready.
+        Outcome::Served(reply) => reply.leases.first().map_or(0.0, |it| it.capacity.get()),
+        Outcome::NotMaster(_) => panic!("it is the master"),
+    }
+}
+
+/// Asserts that somebody who has nothing gets something from then on, and not before.
+#[track_caller]
+fn check_learns_until(node: &mut Node, resource: &str, seconds: u64) {
+    let end = at(seconds);
+    let before = newcomer_gets(node, resource, end - Duration::from_millis(1));
+    let after = newcomer_gets(node, resource, end);
+    assert_eq!((before, after), (0.0, 100.0), "until {seconds} s");
+}
+
+#[test]
+fn a_root_learns_for_as_long_as_leases_lasted_before() {
+    for (lease, learning, longer, until) in [
+        (5, None, 0, 25),
+        (5, None, 40, 60),
+        (60, None, 40, 80),
+        (5, Some(90), 40, 110),
+        // The operator wants it so.
+        (5, Some(3), 40, 23),
+    ] {
+        let mut node = node(templates(lease, learning));
+        win(&mut node, 20, longer, 21);
+        check_learns_until(&mut node, "r", until);
+    }
+    let mut node = node(templates(5, Some(0)));
+    win(&mut node, 20, 40, 21);
+    assert_eq!(newcomer_gets(&mut node, "r", at(21)), 100.0);
+}
+
+#[test]
+fn leases_that_become_shorter_do_not_shorten_learning() {
+    let mut node = node(templates(40, None));
+    win(&mut node, 0, 0, 1);
+    assert_eq!(newcomer_gets(&mut node, "known", at(1)), 0.0);
+    node.handle_templates(templates(5, None), at(2));
+    node.handle_templates(templates(4, None), at(3));
+    check_learns_until(&mut node, "known", 40);
+
+    node.handle_mastership(Mastership::Unknown, at(100));
+    node.handle_templates(templates(40, None), at(100));
+    win(&mut node, 100, 0, 101);
+    node.handle_templates(templates(5, None), at(102));
+    // Nobody has asked for it before.
+    check_learns_until(&mut node, "unknown", 140);
+    // Whatever is out now, it has granted itself.
+    assert_eq!(newcomer_gets(&mut node, "third", at(141)), 100.0);
+}
+
+#[test]
+fn a_server_without_an_election_learns_for_as_long_as_leases_lasted_before() {
+    let mut node = node(templates(40, None));
+    node.handle_mastership(Mastership::Master { epoch: None }, at(0));
+    node.handle_templates(templates(5, None), at(10));
+    check_learns_until(&mut node, "r", 40);
+}
+
+#[test]
+fn an_operator_may_end_learning() {
+    let mut node = node(templates(40, None));
+    win(&mut node, 0, 0, 1);
+    assert_eq!(newcomer_gets(&mut node, "r", at(1)), 0.0);
+    node.handle_templates(templates(5, Some(0)), at(2));
+    assert_eq!(newcomer_gets(&mut node, "r", at(3)), 100.0);
+}
+
+#[test]
+fn a_change_of_capacities_makes_nobody_learn_longer() {
+    let mut node = node(templates(40, None));
+    win(&mut node, 0, 0, 50);
+    for second in 51..60 {
+        node.handle_templates(templates(40, None), at(second));
+        assert_eq!(newcomer_gets(&mut node, "r", at(second)), 100.0);
+    }
+    let resources = node.snapshot(at(60)).resources;
+    assert_eq!(resources.first().unwrap().learning_remaining, None);
+}
+
+#[test]
+fn a_master_that_was_confirmed_too_late_learns_for_what_it_had_granted_before_a_change() {
+    let mut node = node(templates(40, None));
+    let term = |valid_until, longer_leases| Term {
+        epoch: 7,
+        vacant_since: at(0),
+        longer_leases,
+        valid_until: at(valid_until),
+    };
+    node.handle_term(term(100, Duration::ZERO), at(50));
+    assert_eq!(newcomer_gets(&mut node, "r", at(90)), 100.0);
+    node.handle_templates(templates(5, None), at(95));
+    // Its time is over at 100 s, and everything forgotten: also a lease that lasts until 130 s.
+    node.handle_timeout(at(100));
+    node.handle_term(term(200, Duration::ZERO), at(101));
+    check_learns_until(&mut node, "r", 135);
+}
+
+#[test]
+fn a_leaf_learns_for_what_its_predecessor_had_although_leases_become_shorter() {
+    let config = Config {
+        name: "leaf".to_owned(),
+        has_parent: true,
+        refresh_floor: Duration::ZERO,
+        ..Config::default()
+    };
+    let mut leaf = Node::new(config, Templates::default());
+    win(&mut leaf, 0, 0, 0);
+    assert_eq!(newcomer_gets(&mut leaf, "r", at(0)), 0.0);
+    let answer = |leaf: &mut Node, sequence: u64, lease: u64| {
+        let now = at(sequence);
+        leaf.handle_timeout(now);
+        let asked = leaf.poll_upstream_request(sequence, now).unwrap();
+        let told = Told {
+            inherited_for: Some(secs(30)),
+            ..Told::default()
+        };
+        let lease = ServerLease {
+            resource: ResourceId::new("r").unwrap(),
+            capacity: Amount::new(100.0).unwrap(),
+            expires_in: secs(100),
+            refresh_in: secs(1),
+            algorithm: Some(Algorithm {
+                kind: AlgorithmKind::FairShare,
+                lease_length: secs(lease),
+                learning_mode_duration: secs(lease),
+                ..Algorithm::default()
+            }),
+            told,
+            sequence: asked.sequence,
+            granted_by: None,
+        };
+        let reply = GetServerCapacityReply {
+            leases: vec![lease],
+            ..GetServerCapacityReply::default()
+        };
+        leaf.handle_upstream_reply(&reply, now);
+    };
+    answer(&mut leaf, 1, 40);
+    assert_eq!(newcomer_gets(&mut leaf, "r", at(2)), 0.0);
+    answer(&mut leaf, 10, 5);
+    assert_eq!(newcomer_gets(&mut leaf, "r", at(30)), 0.0);
+    assert_eq!(newcomer_gets(&mut leaf, "r", at(32)), 100.0);
+}
+
+#[test]
+fn a_node_that_is_made_anew_learns_for_what_the_one_before_may_have_granted() {
+    for (what, longer, changed, until) in [
+        ("by the templates in force", 0, None, 105),
+        ("by others before", 0, Some(90), 130),
+        ("by a predecessor", 120, None, 120),
+    ] {
+        let mut before = node(templates(changed.map_or(5, |_| 40), None));
+        win(&mut before, 0, longer, 1);
+        if let Some(changed) = changed {
+            before.handle_templates(templates(5, None), at(changed));
+        }
+        let mut anew = before.anew();
+        anew.handle_mastership(Mastership::Master { epoch: None }, at(100));
+        check_learns_until(&mut anew, what, until);
+    }
+}
