@@ -71,3 +71,4 @@ pub mod snapshot;
 pub mod supply;
 pub mod template;
 pub mod time;
+pub mod tolerance;

@@ -14,6 +14,7 @@
 pub mod children;
 pub mod event;
 pub mod mastership;
+mod spans;
 pub mod upstream;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -34,6 +35,7 @@ use crate::resource::{Learning, Resource};
 use crate::snapshot::{Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;
+use crate::tolerance::Tolerance;
 
 /// How a node is set up.
 #[derive(Clone, Debug)]
@@ -48,6 +50,8 @@ pub struct Config {
     /// Requests of one holder for one resource that come faster than this get their current lease
     /// again, without a new decision. Zero: every request is decided.
     pub refresh_floor: Duration,
+    /// By how much the node's clock may be wrong.
+    pub clock_tolerance: Tolerance,
     /// How much a node takes on.
     pub limits: Limits,
 }
@@ -59,6 +63,7 @@ impl Default for Config {
             has_parent: false,
             seed: 0,
             refresh_floor: Duration::from_secs(1),
+            clock_tolerance: Tolerance::default(),
             limits: Limits::default(),
         }
     }
@@ -428,7 +433,7 @@ impl Node {
                 priority: ask.priority,
                 claim: Claim::of_client(ask.wants),
             },
-            has: ask.has,
+            has: ask.has.map(|has| self.config.clock_tolerance.has(has)),
             outstanding: None,
             report: None,
             floor: self.config.refresh_floor,
@@ -437,14 +442,14 @@ impl Node {
         self.settle(id);
         let answer = answer?;
         self.count(&answer);
-        Ok(Lease {
+        Ok(self.config.clock_tolerance.lease(Lease {
             granted_by: None,
             resource: id.clone(),
             capacity: answer.lease.capacity,
             expires_in: answer.lease.expires_at.since(now),
             refresh_in: answer.refresh_in,
             safe_capacity: Some(answer.safe_capacity),
-        })
+        }))
     }
 
     fn count(&mut self, answer: &Answer) {
@@ -470,13 +475,14 @@ impl Node {
         let learning = Learning {
             vacant_since: self.vacant_since,
             longer_leases: self.longer_leases,
+            clock_tolerance: self.config.clock_tolerance,
         };
         let seed = self.config.seed;
         let resource = match template {
             Some(template) if !self.config.has_parent => {
                 Resource::of_root(id.clone(), template, learning, seed, now)
             }
-            template => Resource::of_parent(id.clone(), template, learning.vacant_since, seed),
+            template => Resource::of_parent(id.clone(), template, learning, seed),
         };
         self.resources.insert(
             id.clone(),

@@ -29,6 +29,7 @@ use crate::snapshot::{ChildSnapshot, LeaseSnapshot, ResourceSnapshot};
 use crate::supply::Supply;
 use crate::template::{Algorithm, SafeCapacity, Template};
 use crate::time::Time;
+use crate::tolerance::Tolerance;
 
 /// Entries of ended leases looked at by one request. It never does more than this of others' work;
 /// what is left is done by the timer, and until then counts as in use, which is the safe side.
@@ -41,6 +42,8 @@ pub struct Learning {
     pub vacant_since: Time,
     /// The longest of their leases by templates other than those in force. Zero: there are none.
     pub longer_leases: Duration,
+    /// By how much the clock may be wrong that they are counted on now.
+    pub clock_tolerance: Tolerance,
 }
 
 /// A resource with holders, or about to have one.
@@ -90,16 +93,16 @@ impl Resource {
     pub fn of_parent(
         id: ResourceId,
         template: Option<Arc<Template>>,
-        vacant_since: Time,
+        learning: Learning,
         seed: u64,
     ) -> Self {
         let algorithm = template
             .as_ref()
             .map_or_else(Algorithm::default, |template| template.algorithm.clone());
         let learning = Learning {
-            vacant_since,
             // The parent tells how long leases last that it granted.
             longer_leases: Duration::ZERO,
+            ..learning
         };
         let mut resource = Self::new(id, template, algorithm, Supply::NONE, learning, seed);
         resource.upstream = Some(Upstream::default());
@@ -382,6 +385,7 @@ impl Resource {
     /// In learning mode until what predecessors granted is over.
     fn learn(&mut self, now: Time) {
         let learns_for = self.algorithm.learns_for(self.learning.longer_leases);
+        let learns_for = self.learning.clock_tolerance.report(learns_for);
         let until = self.learning.vacant_since + learns_for;
         self.learning_until = Some(until).filter(|until| *until > now);
     }

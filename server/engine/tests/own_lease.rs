@@ -35,6 +35,7 @@ fn asking() -> Node {
     let request = GetCapacity {
         client: HolderName::new("c").unwrap(),
         sequence: None,
+        incarnation: None,
         asks: vec![ask("a"), ask("b")],
     };
     node.handle_get_capacity(&request, Time::ZERO);
@@ -45,6 +46,7 @@ fn lease(resource: &str, seconds: u64, sequence: Option<u64>) -> ServerLease {
     ServerLease {
         resource: id(resource),
         capacity: Amount::new(1.0).unwrap(),
+        granted_by: None,
         expires_in: Duration::from_secs(seconds),
         refresh_in: Duration::from_secs(1),
         algorithm: None,

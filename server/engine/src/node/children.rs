@@ -141,6 +141,7 @@ impl Node {
         if self.check_master(now).is_err() {
             return Vec::new();
         }
+        let tolerance = self.config.clock_tolerance;
         let mut leases: Vec<(HolderName, ServerLease)> = Vec::new();
         let mut looked_at = 0;
         while looked_at < LEASES_PER_POLL {
@@ -160,7 +161,7 @@ impl Node {
                 let lease = resource
                     .regrant(slot, now)
                     .and_then(|answer| resource.pushed_lease(&name, &answer, now));
-                leases.extend(lease.map(|lease| (name, lease)));
+                leases.extend(lease.map(|lease| (name, tolerance.server_lease(lease))));
             }
             self.settle(&id);
             // What was granted just now is no reason to look again.
@@ -227,13 +228,14 @@ impl Node {
         let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
             return Err(RefusalReason::UnknownResource);
         };
+        let tolerance = self.config.clock_tolerance;
         let holder = HolderId::server(request.server.clone());
         let holder_ask = HolderAsk {
             holder: &holder,
             sequence: request.sequence,
             demand: Demand::Server(ask.demand.clone()),
-            has: ask.has,
-            outstanding: ask.outstanding,
+            has: ask.has.map(|has| tolerance.has(has)),
+            outstanding: ask.outstanding.map(|has| tolerance.has(has)),
             report: Some(ServerReport {
                 epoch: request.epoch,
                 height: request.height,
@@ -258,6 +260,6 @@ impl Node {
         self.settle(id);
         let (answer, lease) = lease?;
         self.count(&answer);
-        Ok(lease)
+        Ok(tolerance.server_lease(lease))
     }
 }

@@ -117,6 +117,7 @@ impl Node {
             height: 1,
             asks: Vec::with_capacity(ids.len()),
         };
+        let tolerance = self.config.clock_tolerance;
         let mut points = 0;
         for id in ids {
             if points > POINTS_PER_REQUEST_MAX {
@@ -127,7 +128,9 @@ impl Node {
                 request.height = request.height.max(resource.height());
                 let ask = resource.ask_upstream(sequence, now);
                 points += ask.as_ref().map_or(0, |ask| ask.demand.points());
-                request.asks.extend(ask);
+                request
+                    .asks
+                    .extend(ask.map(|ask| tolerance.server_ask(ask)));
             }
             self.settle(&id);
         }
@@ -159,7 +162,8 @@ impl Node {
             let Some(Entry { resource, .. }) = self.resources.get_mut(&lease.resource) else {
                 continue;
             };
-            match resource.handle_upstream_lease(lease, now) {
+            let heard = self.config.clock_tolerance.server_lease_heard(lease);
+            match resource.handle_upstream_lease(&heard, now) {
                 Ok(Applied::Behind(sequence)) => {
                     self.upstream.sequence = self.upstream.sequence.max(sequence);
                 }
