@@ -80,6 +80,7 @@ impl Default for Config {
             templates_source: "nowhere".to_owned(),
             node: node::Config {
                 seed: clock::seed(),
+                clock_tolerance: clock::tolerance(),
                 ..node::Config::default()
             },
             clock: Clock::start(),

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doorward_clock::Instant;
 use doorward_engine::time::Time;
+use doorward_engine::tolerance::Tolerance;
 
 /// Counts from when it was made.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +47,15 @@ impl Clock {
     pub async fn sleep_until(&self, time: Time) {
         let deadline = self.origin + time.since(Time::ZERO);
         doorward_clock::sleep_until_by(self.source, deadline).await;
+    }
+}
+
+/// By how much this platform's clock may be wrong, if nobody says something else.
+pub const fn tolerance() -> Tolerance {
+    if doorward_clock::IS_STEERED {
+        Tolerance::STEERED
+    } else {
+        Tolerance::LEAST
     }
 }
 

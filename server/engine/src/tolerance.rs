@@ -17,6 +17,8 @@
 //!
 //! Why that is enough: docs/protocol.md, "A lease".
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -27,14 +29,14 @@ use thiserror::Error;
 pub struct Tolerance(u32);
 
 /// A tolerance that cannot be.
-#[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[derive(Clone, Debug, PartialEq, Error)]
 #[error(
-    "a clock's tolerance is a part from {least} to {most}, and not {given}",
+    "is {given}; give the part by which clocks may differ in speed, a number from {least} to {most}",
     least = Tolerance::LEAST.part(),
     most = Tolerance::MOST.part()
 )]
 pub struct BadTolerance {
-    given: f64,
+    given: String,
 }
 
 /// A whole, in the unit of a tolerance.
@@ -59,7 +61,9 @@ impl Tolerance {
         let ppm = (part * f64::from(WHOLE)).round();
         let is_within = ppm >= f64::from(Self::LEAST.0) && ppm <= f64::from(Self::MOST.0);
         if !is_within {
-            return Err(BadTolerance { given: part });
+            return Err(BadTolerance {
+                given: part.to_string(),
+            });
         }
         #[expect(
             clippy::cast_possible_truncation,
@@ -97,6 +101,25 @@ impl Tolerance {
         // What remains of a division by a second is less than one.
         let rest = u32::try_from(nanos % SECOND).unwrap_or(0);
         seconds.map_or(Duration::MAX, |seconds| Duration::new(seconds, rest))
+    }
+}
+
+/// As a part, such as `0.1`.
+impl FromStr for Tolerance {
+    type Err = BadTolerance;
+
+    fn from_str(text: &str) -> Result<Self, BadTolerance> {
+        let bad = |_| BadTolerance {
+            given: format!("{text:?}"),
+        };
+        text.parse().map_err(bad).and_then(Self::of_part)
+    }
+}
+
+/// As [`Tolerance::from_str`] reads it.
+impl fmt::Display for Tolerance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.part(), f)
     }
 }
 
@@ -172,6 +195,21 @@ mod tests {
                 let counted = time::at_most(granter.report(told));
                 assert!(of_granter(counted) >= of_holder(MINUTE), "{what}: a report");
             }
+        }
+    }
+
+    #[test]
+    fn a_tolerance_is_read_as_it_is_written() {
+        for text in ["0.001", "0.1", "0.25", "0.083"] {
+            assert_eq!(
+                text.parse::<Tolerance>()
+                    .map(|it| it.to_string())
+                    .as_deref(),
+                Ok(text)
+            );
+        }
+        for text in ["", "a tenth", "10%", "1", "0.0001", "NaN"] {
+            text.parse::<Tolerance>().expect_err(text);
         }
     }
 

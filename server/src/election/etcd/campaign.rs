@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use doorward_clock::Instant;
 use doorward_engine::node::mastership::Mastership;
+use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::directory::{Registration, Servers, Term};
 use doorward_etcd::follow::{Entry, Follow, Followed, View};
 use doorward_etcd::{Connection, Error};
@@ -29,6 +30,7 @@ const RESIGN_ATTEMPT: Duration = Duration::from_millis(300);
 pub(super) struct Campaign {
     candidate: Candidate,
     ttl: Duration,
+    clock_tolerance: Tolerance,
     claim: Claim,
     connection: Connection,
     /// The keys of the node.
@@ -53,6 +55,7 @@ pub(super) struct Campaign {
 impl Campaign {
     pub(super) fn new(
         ttl: Duration,
+        clock_tolerance: Tolerance,
         claim: Claim,
         connection: Connection,
         follow: Follow,
@@ -62,6 +65,7 @@ impl Campaign {
     ) -> Self {
         Self {
             ttl,
+            clock_tolerance,
             claim,
             connection,
             nodes: follow.receiver(),
@@ -422,7 +426,11 @@ impl Campaign {
         let answer = self.transact("confirm a mastership", confirm).await?;
         if answer.succeeded() {
             self.held = Some(Held {
-                valid_until: Some(term::valid_until(lease.renewed, lease.ttl)),
+                valid_until: Some(term::valid_until(
+                    lease.renewed,
+                    lease.ttl,
+                    self.clock_tolerance,
+                )),
                 ..held
             });
         } else {
