@@ -33,6 +33,7 @@ fn asking() -> Node {
         has: None,
     };
     let request = GetCapacity {
+        incarnation: None,
         client: HolderName::new("c").unwrap(),
         sequence: None,
         asks: vec![ask("a"), ask("b")],
@@ -43,6 +44,7 @@ fn asking() -> Node {
 
 fn lease(resource: &str, seconds: u64, sequence: Option<u64>) -> ServerLease {
     ServerLease {
+        granted_by: None,
         resource: id(resource),
         capacity: Amount::new(1.0).unwrap(),
         expires_in: Duration::from_secs(seconds),

@@ -109,7 +109,7 @@ mod tests {
             asks: resources
                 .iter()
                 .map(|resource| ServerAsk {
-                    outstanding_by: Vec::new(),
+                    told_of: Vec::new(),
                     resource: id(resource),
                     demand: Arc::new(ServerDemand::new(Vec::new())),
                     has: None,

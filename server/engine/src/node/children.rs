@@ -230,12 +230,16 @@ impl Node {
         let holder = HolderId::server(request.server.clone());
         let holder_ask = HolderAsk {
             holder: &holder,
+            incarnation: request.incarnation,
             sequence: request.sequence,
             demand: Demand::Server(ask.demand.clone()),
             has: ask.has,
             outstanding: ask.outstanding,
+            told_of: &ask.told_of,
+            unheard: ask.unheard,
             report: Some(ServerReport {
                 epoch: request.epoch,
+                mastership: request.mastership,
                 height: request.height,
                 learning: ask.learning,
                 streams: via == Via::Stream,
@@ -248,9 +252,14 @@ impl Node {
                 Via::Stream => Duration::ZERO,
             },
         };
-        let inherited_for = resource.granted_for(&request.server, now);
+        // Of a child that does not say by which mastership it speaks: before it is granted anything.
+        let before = resource.granted_for(&request.server, now);
         let answer = resource.handle_ask(&holder_ask, &self.config.limits, now);
         let lease = answer.and_then(|answer| {
+            let inherited_for = match request.mastership {
+                Some(_) => resource.granted_for(&request.server, now),
+                None => before,
+            };
             let lease = resource.server_lease(&request.server, &answer, now, inherited_for, now);
             // It was just found or put in.
             Ok((answer, lease.ok_or(RefusalReason::NotReady)?))
