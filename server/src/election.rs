@@ -12,10 +12,10 @@ pub mod term;
 use std::fmt;
 use std::sync::Arc;
 
+use doorward_clock::Instant;
 use doorward_engine::node::mastership::Mastership;
 use doorward_etcd::directory::Role;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 /// How the master is found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

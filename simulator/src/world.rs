@@ -83,6 +83,11 @@ struct Client {
 }
 
 impl Client {
+    /// Which process of it runs: another one after each start.
+    fn incarnation(&self) -> u64 {
+        (u64::from(self.place) << 48) ^ (self.account as u64) << 16 | u64::from(self.starts)
+    }
+
     fn wants(&self) -> f64 {
         (self.fixed.unwrap_or(self.curve) + self.extra).max(0.0)
     }

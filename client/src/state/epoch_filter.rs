@@ -69,9 +69,11 @@ impl EpochFilter {
 mod tests {
     use super::*;
 
-    const UP_TO_DATE: Result<Option<u64>, OutOfDate> = Ok(None);
+    type Heeded = Result<Option<u64>, OutOfDate>;
 
-    fn out_of_date(newest: u64, seconds: u64) -> Result<Option<u64>, OutOfDate> {
+    const UP_TO_DATE: Heeded = Ok(None);
+
+    fn out_of_date(newest: u64, seconds: u64) -> Heeded {
         Err(OutOfDate {
             newest,
             forgotten_in: Duration::from_secs(seconds),
@@ -80,7 +82,7 @@ mod tests {
 
     /// Plays epochs that are told at some second, by a holder whose last lease ends at another.
     #[track_caller]
-    fn check(leases_end_at: u64, told: &[(u64, u64, Result<Option<u64>, OutOfDate>)]) {
+    fn check(leases_end_at: u64, told: &[(u64, u64, Heeded)]) {
         let mut filter = EpochFilter::default();
         for (at, epoch, expected) in told {
             let leases_last = || Duration::from_secs(leases_end_at.saturating_sub(*at));

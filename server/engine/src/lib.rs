@@ -72,3 +72,4 @@ pub mod snapshot;
 pub mod supply;
 pub mod template;
 pub mod time;
+pub mod tolerance;

@@ -14,6 +14,7 @@
 pub mod children;
 pub mod event;
 pub mod mastership;
+mod spans;
 pub mod upstream;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -35,6 +36,7 @@ use crate::resource::{Beginning, Resource};
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;
+use crate::tolerance::Tolerance;
 
 /// How a node is set up.
 #[derive(Clone, Debug)]
@@ -51,6 +53,8 @@ pub struct Config {
     /// Requests of one holder for one resource that come faster than this get their current lease
     /// again, without a new decision. Zero: every request is decided.
     pub refresh_floor: Duration,
+    /// By how much the node's clock may be wrong.
+    pub clock_tolerance: Tolerance,
     /// How much a node takes on.
     pub limits: Limits,
 }
@@ -63,6 +67,7 @@ impl Default for Config {
             incarnation: Incarnation::FIRST,
             seed: 0,
             refresh_floor: Duration::from_secs(1),
+            clock_tolerance: Tolerance::default(),
             limits: Limits::default(),
         }
     }
@@ -185,9 +190,13 @@ impl Node {
     }
 
     /// A node that knows nothing of what this one has granted, but how long that may last at most: for
-    /// a shell that cannot trust this one any more.
-    pub fn anew(&self) -> Self {
-        let mut node = Self::new(self.config.clone(), self.templates.clone());
+    /// a shell that cannot trust this one any more. It is another process to everybody else.
+    pub fn anew(&self, incarnation: Incarnation) -> Self {
+        let config = Config {
+            incarnation,
+            ..self.config.clone()
+        };
+        let mut node = Self::new(config, self.templates.clone());
         let inherited = self.vacant_since + self.longer_leases;
         node.former_leases_until = self.former_leases_until.max(inherited);
         node
@@ -365,14 +374,15 @@ impl Node {
                 .values()
                 .map(|entry| entry.resource.snapshot(now))
                 .collect(),
-            conflicts: self
-                .conflicts
-                .values()
-                .filter(|conflict| now.since(conflict.at) < CONFLICT_SHOWN)
-                .cloned()
-                .collect(),
+            conflicts: self.conflicts(now).cloned().collect(),
             counters: self.counters,
         }
+    }
+
+    /// Names under which two live processes ask, as far as that was seen lately.
+    pub fn conflicts(&self, now: Time) -> impl Iterator<Item = &Conflict> {
+        let all = self.conflicts.values();
+        all.filter(move |conflict| now.since(conflict.at) < CONFLICT_SHOWN)
     }
 
     /// A view of one resource that has holders.
@@ -460,7 +470,7 @@ impl Node {
                 priority: ask.priority,
                 claim: Claim::of_client(ask.wants),
             },
-            has: ask.has,
+            has: ask.has.map(|has| self.config.clock_tolerance.has(has)),
             outstanding: None,
             told_of: &[],
             unheard: Amount::ZERO,
@@ -471,14 +481,14 @@ impl Node {
         self.settle(id);
         let answer = answer?;
         self.count(&answer);
-        Ok(Lease {
+        Ok(self.config.clock_tolerance.lease(Lease {
             resource: id.clone(),
             capacity: answer.lease.capacity,
             expires_in: answer.lease.expires_at.since(now),
             refresh_in: answer.refresh_in,
             safe_capacity: Some(answer.safe_capacity),
             granted_by: Some(self.mastership_id),
-        })
+        }))
     }
 
     fn count(&mut self, answer: &Answer) {
@@ -505,6 +515,7 @@ impl Node {
             mastership: self.mastership_id,
             vacant_since: self.vacant_since,
             longer_leases: self.longer_leases,
+            clock_tolerance: self.config.clock_tolerance,
         };
         let seed = self.config.seed;
         let resource = match template {

@@ -36,6 +36,7 @@ use crate::snapshot::{ChildSnapshot, Conflict, LeaseSnapshot, ResourceSnapshot};
 use crate::supply::Supply;
 use crate::template::{Algorithm, SafeCapacity, Template};
 use crate::time::Time;
+use crate::tolerance::Tolerance;
 
 /// Entries of ended leases looked at by one request. It never does more than this of others' work;
 /// what is left is done by the timer, and until then counts as in use, which is the safe side.
@@ -50,6 +51,8 @@ pub struct Beginning {
     pub vacant_since: Time,
     /// The longest of their leases by templates other than those in force. Zero: there are none.
     pub longer_leases: Duration,
+    /// By how much the clock may be wrong that they are counted on now.
+    pub clock_tolerance: Tolerance,
 }
 
 /// A resource with holders, or about to have one.
@@ -428,6 +431,7 @@ impl Resource {
     /// In learning mode until what predecessors granted is over.
     fn learn(&mut self, now: Time) {
         let learns_for = self.algorithm.learns_for(self.beginning.longer_leases);
+        let learns_for = self.beginning.clock_tolerance.report(learns_for);
         let until = self.beginning.vacant_since + learns_for;
         self.learning_until = Some(until).filter(|until| *until > now);
     }

@@ -109,6 +109,7 @@ mod tests {
             asks: resources
                 .iter()
                 .map(|resource| ServerAsk {
+                    unheard: Amount::ZERO,
                     told_of: Vec::new(),
                     resource: id(resource),
                     demand: Arc::new(ServerDemand::new(Vec::new())),

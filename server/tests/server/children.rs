@@ -89,6 +89,7 @@ impl Child {
 /// Of one resource, with a curve of that many equal clients.
 fn wants(resource: &str, wants: f64, clients: i64) -> ServerCapacityResourceRequest {
     ServerCapacityResourceRequest {
+        unheard: None,
         told_of: Vec::new(),
         resource_id: resource.to_owned(),
         has: None,
@@ -126,6 +127,7 @@ fn old(of: ServerCapacityResourceRequest) -> ServerCapacityResourceRequest {
         ..band
     });
     ServerCapacityResourceRequest {
+        unheard: None,
         told_of: Vec::new(),
         wants: wants.collect(),
         has: None,

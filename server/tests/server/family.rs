@@ -69,6 +69,7 @@ pub(crate) fn request(child: &str, resource: &str, word: Word) -> GetServerCapac
         sequence: None,
         height: 1,
         asks: vec![ServerAsk {
+            unheard: Amount::ZERO,
             told_of: Vec::new(),
             resource: ResourceId::new(resource).unwrap(),
             demand: Arc::new(demand),

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use doorward_engine::id::HolderName;
+use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::GetCapacity;
 use doorward_engine::template::Templates;
@@ -104,6 +104,8 @@ impl Server {
         let config = Config {
             name: place.name.to_string(),
             has_parent: place.parent.is_some(),
+            // As it is drawn: of each server another one.
+            incarnation: Incarnation::new(seed).unwrap_or(Incarnation::FIRST),
             seed,
             refresh_floor: floor,
             ..Config::default()

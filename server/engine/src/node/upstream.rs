@@ -125,6 +125,7 @@ impl Node {
             height: 1,
             asks: Vec::with_capacity(ids.len()),
         };
+        let tolerance = self.config.clock_tolerance;
         let mut points = 0;
         for id in ids {
             if points > POINTS_PER_REQUEST_MAX {
@@ -135,11 +136,30 @@ impl Node {
                 request.height = request.height.max(resource.height());
                 let ask = resource.ask_upstream(sequence, now);
                 points += ask.as_ref().map_or(0, |ask| ask.demand.points());
-                request.asks.extend(ask);
+                request
+                    .asks
+                    .extend(ask.map(|ask| tolerance.server_ask(ask)));
             }
             self.settle(&id);
         }
         (!request.asks.is_empty()).then_some(request)
+    }
+
+    /// What a stream to the parent begins with if there is nothing to ask: who is there.
+    pub fn upstream_greeting(&self, now: Time) -> Option<GetServerCapacity> {
+        Some(GetServerCapacity {
+            server: HolderName::new(&self.config.name).ok()?,
+            epoch: self
+                .mastership(now)
+                .is_master()
+                .then(|| self.mastership.epoch())
+                .flatten(),
+            incarnation: Some(self.config.incarnation),
+            mastership: Some(self.mastership_id),
+            sequence: None,
+            height: 1,
+            asks: Vec::new(),
+        })
     }
 
     /// The parent answered, or told something unasked. Every resource stands on its own: what
@@ -167,7 +187,8 @@ impl Node {
             let Some(Entry { resource, .. }) = self.resources.get_mut(&lease.resource) else {
                 continue;
             };
-            match resource.handle_upstream_lease(lease, now) {
+            let heard = self.config.clock_tolerance.server_lease_heard(lease);
+            match resource.handle_upstream_lease(&heard, now) {
                 Ok(Applied::Behind(sequence))
                     if sequence > self.upstream.wall_micros.saturating_add(AHEAD_MICROS) =>
                 {

@@ -137,12 +137,18 @@ impl Resource {
         })
     }
 
+    /// How long a whole lease of somebody else's clock may last by ours.
+    pub(super) fn longest_by_others(&self) -> Duration {
+        let length = self.algorithm.lease_length;
+        self.beginning.clock_tolerance.report(length)
+    }
+
     /// How long a lease by the holder's own word counts.
     pub(super) fn word_lasts(&self, expires_in: Option<Duration>) -> Duration {
         // A lease that is over, but for work that goes on: nobody knows for how long.
         let expires_in = expires_in.filter(|lasts| !lasts.is_zero());
         let expires_in = expires_in.map(time::at_most);
-        let length = self.algorithm.lease_length;
+        let length = self.longest_by_others();
         match &self.upstream {
             // How long leases are is not known yet.
             Some(upstream) if !upstream.knows_algorithm => {

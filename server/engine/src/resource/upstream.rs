@@ -285,8 +285,7 @@ impl Resource {
         if first {
             // Until now, how long to learn was not known, nor how long leases are.
             self.learn(now);
-            let length = self.algorithm.lease_length;
-            self.table.end_all_by(now + length);
+            self.table.end_all_by(now + self.longest_by_others());
             // Leases of our predecessor may be longer than they are now.
             let out = now + lease.told.reserved_for.unwrap_or_default();
             self.learning_until = self.learning_until.map(|until| until.max(out));

@@ -5,13 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_engine::node::mastership::Mastership;
+use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::directory::{Registration, Servers, Term};
 use doorward_etcd::follow::{Entry, Follow, Followed, View};
 use doorward_etcd::{Connection, Error};
 use etcd_client::{Client, LeaseGrantResponse, PutOptions, ResponseHeader, Txn, TxnResponse};
 use tokio::sync::{oneshot, watch};
-use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::claim::{self, Claim, Created};
@@ -29,6 +30,7 @@ const RESIGN_ATTEMPT: Duration = Duration::from_millis(300);
 pub(super) struct Campaign {
     candidate: Candidate,
     ttl: Duration,
+    clock_tolerance: Tolerance,
     claim: Claim,
     connection: Connection,
     /// The keys of the node.
@@ -53,6 +55,7 @@ pub(super) struct Campaign {
 impl Campaign {
     pub(super) fn new(
         ttl: Duration,
+        clock_tolerance: Tolerance,
         claim: Claim,
         connection: Connection,
         follow: Follow,
@@ -62,6 +65,7 @@ impl Campaign {
     ) -> Self {
         Self {
             ttl,
+            clock_tolerance,
             claim,
             connection,
             nodes: follow.receiver(),
@@ -212,7 +216,7 @@ impl Campaign {
             }
         };
         tokio::select! {
-            () = tokio::time::sleep_until(until) => {}
+            () = doorward_clock::sleep_until(until) => {}
             Ok(()) = self.nodes.changed() => {}
             () = able => {}
         }
@@ -422,7 +426,11 @@ impl Campaign {
         let answer = self.transact("confirm a mastership", confirm).await?;
         if answer.succeeded() {
             self.held = Some(Held {
-                valid_until: Some(term::valid_until(lease.renewed, lease.ttl)),
+                valid_until: Some(term::valid_until(
+                    lease.renewed,
+                    lease.ttl,
+                    self.clock_tolerance,
+                )),
                 ..held
             });
         } else {

@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_etcd::directory::{Master, MasterKey, Registration, Term};
 use doorward_etcd::follow::{Entry, View};
 use doorward_etcd::layout::NodeKeys;
 use etcd_client::{Compare, CompareOp, PutOptions, Txn, TxnOp, TxnOpResponse, TxnResponse};
 use serde::Serialize;
-use tokio::time::Instant;
 
 /// A candidate, as etcd knows it.
 #[derive(Clone, Debug)]

@@ -30,6 +30,7 @@ fn request() -> GetServerCapacity {
         sequence: Some(7),
         height: 2,
         asks: vec![ServerAsk {
+            unheard: Amount::ZERO,
             told_of: Vec::new(),
             resource: resource(),
             demand: Arc::new(ServerDemand::new(vec![band])),
