@@ -25,20 +25,20 @@ use Expected::{Fails, Holds};
 
 /// A child's master changes twice while its parent learns.
 const TWICE: &[(&str, Expected)] = &[
-    ("chain-5.yaml", Fails(&["nesting"])),
-    ("few2-259.yaml", Fails(&["overshoot", "nesting"])),
-    ("few3-10.yaml", Fails(&["overshoot", "nesting"])),
-    ("few3-60.yaml", Fails(&["overshoot", "nesting"])),
-    ("fuzz-7555.yaml", Fails(&["nesting"])),
-    ("fuzz-16645.yaml", Fails(&["nesting"])),
+    ("chain-5.yaml", Holds),
+    ("few2-259.yaml", Holds),
+    ("few3-10.yaml", Holds),
+    ("few3-60.yaml", Holds),
+    ("fuzz-7555.yaml", Holds),
+    ("fuzz-16645.yaml", Holds),
     // By luck: a root that is cut off from etcd goes by other templates only later now.
     ("fuzz-1015725.yaml", Holds),
-    ("fuzz-30524.yaml", Fails(&["nesting"])),
-    ("fuzz-31184.yaml", Fails(&["nesting"])),
-    ("fuzz-31726.yaml", Fails(&["overshoot", "nesting"])),
-    ("fuzz-32717.yaml", Fails(&["nesting"])),
-    ("fuzz-34143.yaml", Fails(&["nesting"])),
-    ("fuzz-36743.yaml", Fails(&["nesting"])),
+    ("fuzz-30524.yaml", Holds),
+    ("fuzz-31184.yaml", Holds),
+    ("fuzz-31726.yaml", Holds),
+    ("fuzz-32717.yaml", Holds),
+    ("fuzz-34143.yaml", Holds),
+    ("fuzz-36743.yaml", Holds),
 ];
 
 /// A lease length is shortened, and then the master changes.
@@ -52,7 +52,7 @@ const SHORTENED: &[(&str, Expected)] = &[
 /// of up to what there is, beside what it was not told of yet.
 const LOWERED_AND_CHANGED: &[(&str, Expected)] = &[
     ("fuzz-49438.yaml", Fails(&["overshoot", "nesting"])),
-    ("fuzz-48729.yaml", Fails(&["overshoot", "nesting"])),
+    ("fuzz-48729.yaml", Holds),
 ];
 
 /// A capacity is lowered where clocks are slow. The checkers took what runs down to be over a lease
