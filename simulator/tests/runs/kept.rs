@@ -41,6 +41,12 @@ const TWICE: &[(&str, Expected)] = &[
     ("fuzz-36743.yaml", Holds),
 ];
 
+/// A node that learns hands out what its lease has grown by.
+const GROWN: &[(&str, Expected)] = &[
+    ("fuzz-31747.yaml", Fails(&["nesting"])),
+    ("fuzz-33137.yaml", Fails(&["overshoot", "nesting"])),
+];
+
 /// A lease length is shortened, and then the master changes.
 const SHORTENED: &[(&str, Expected)] = &[
     ("short.yaml", Holds),
@@ -90,7 +96,14 @@ const MENDED: &[(&str, Expected)] = &[
 ];
 
 /// All of them.
-const KEPT: [&[(&str, Expected)]; 5] = [TWICE, SHORTENED, LOWERED_AND_CHANGED, LOWERED, MENDED];
+const KEPT: [&[(&str, Expected)]; 6] = [
+    TWICE,
+    GROWN,
+    SHORTENED,
+    LOWERED_AND_CHANGED,
+    LOWERED,
+    MENDED,
+];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kept")
