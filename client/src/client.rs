@@ -215,6 +215,7 @@ impl ClientBuilder {
         };
         let shared = Arc::new(Shared {
             client_id: self.client_id,
+            incarnation: clock::incarnation(),
             clock: self.clock,
             hooks: self.hooks,
             book: Mutex::new(Book {

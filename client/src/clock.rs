@@ -46,6 +46,11 @@ pub(crate) fn since_epoch() -> Duration {
         .unwrap_or_default()
 }
 
+/// Which process this is, or which client of it: another one each time. Not 0, which is none.
+pub(crate) fn incarnation() -> u64 {
+    rand::random::<u64>().max(1)
+}
+
 /// Uniform in 0…1.
 pub(crate) fn chance() -> f64 {
     rand::random()

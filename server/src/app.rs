@@ -204,6 +204,7 @@ impl Server {
         let node_config = node::Config {
             name: config.node_name.clone(),
             has_parent: config.parent.is_some(),
+            incarnation: clock::incarnation(),
             ..config.node
         };
         let node = Arc::new(NodeHandle::new(node_config, config.templates, clock));

@@ -8,6 +8,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doorward_clock::Instant;
+use doorward_engine::id::Incarnation;
 use doorward_engine::time::Time;
 use doorward_engine::tolerance::Tolerance;
 
@@ -73,6 +74,11 @@ pub fn wall() -> Duration {
 /// Fresh chance for one node.
 pub fn seed() -> u64 {
     rand::random()
+}
+
+/// Which process this is: another one each time.
+pub fn incarnation() -> Incarnation {
+    Incarnation::new(rand::random()).unwrap_or(Incarnation::FIRST)
 }
 
 /// A part of a span by chance, at least a tenth: so that those who wait do not all come at once.

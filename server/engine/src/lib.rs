@@ -64,6 +64,7 @@ pub mod id;
 pub mod lease;
 pub mod lease_table;
 pub mod node;
+pub mod past;
 pub mod refresh;
 pub mod request;
 pub mod resource;

@@ -33,9 +33,9 @@ fn asking() -> Node {
         has: None,
     };
     let request = GetCapacity {
+        incarnation: None,
         client: HolderName::new("c").unwrap(),
         sequence: None,
-        incarnation: None,
         asks: vec![ask("a"), ask("b")],
     };
     node.handle_get_capacity(&request, Time::ZERO);
@@ -44,9 +44,9 @@ fn asking() -> Node {
 
 fn lease(resource: &str, seconds: u64, sequence: Option<u64>) -> ServerLease {
     ServerLease {
+        granted_by: None,
         resource: id(resource),
         capacity: Amount::new(1.0).unwrap(),
-        granted_by: None,
         expires_in: Duration::from_secs(seconds),
         refresh_in: Duration::from_secs(1),
         algorithm: None,

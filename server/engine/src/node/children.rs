@@ -6,7 +6,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::demand::Demand;
-use crate::id::{HolderId, HolderName, ResourceId};
+use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
 use crate::node::event::Event;
 use crate::node::mastership::Outcome;
 use crate::node::{Entry, Node};
@@ -50,6 +50,10 @@ pub struct Children {
 
 /// Refused ancestors that are remembered.
 const REFUSED_MAX: usize = 1_000;
+
+/// How long a process is refused a stream after it was seen that it came later than another one that
+/// lives. The other one's stream, if it has one, must be there still.
+const REFUSED_LENGTH: Duration = Duration::from_secs(60);
 
 /// Leases of child servers that are looked at by one call, at most, but for those of the last
 /// resource: a few milliseconds.
@@ -114,6 +118,13 @@ impl Node {
             }
         }
         Ok(Outcome::Served(reply))
+    }
+
+    /// Whether a process that asks as a child server was refused lately, since another live process of
+    /// that name was there first.
+    pub fn is_refused(&self, server: &HolderName, process: Option<Incarnation>, now: Time) -> bool {
+        let conflict = self.conflicts.get(&HolderId::server(server.clone()));
+        conflict.is_some_and(|it| it.refused == process && now.since(it.at) < REFUSED_LENGTH)
     }
 
     /// A child server has a stream open, or has it no more.
@@ -232,12 +243,16 @@ impl Node {
         let holder = HolderId::server(request.server.clone());
         let holder_ask = HolderAsk {
             holder: &holder,
+            incarnation: request.incarnation,
             sequence: request.sequence,
             demand: Demand::Server(ask.demand.clone()),
             has: ask.has.map(|has| tolerance.has(has)),
             outstanding: ask.outstanding.map(|has| tolerance.has(has)),
+            told_of: &ask.told_of,
+            unheard: ask.unheard,
             report: Some(ServerReport {
                 epoch: request.epoch,
+                mastership: request.mastership,
                 height: request.height,
                 learning: ask.learning,
                 streams: via == Via::Stream,
@@ -250,9 +265,14 @@ impl Node {
                 Via::Stream => Duration::ZERO,
             },
         };
-        let inherited_for = resource.granted_for(&request.server, now);
+        // Of a child that does not say by which mastership it speaks: before it is granted anything.
+        let before = resource.granted_for(&request.server, now);
         let answer = resource.handle_ask(&holder_ask, &self.config.limits, now);
         let lease = answer.and_then(|answer| {
+            let inherited_for = match request.mastership {
+                Some(_) => resource.granted_for(&request.server, now),
+                None => before,
+            };
             let lease = resource.server_lease(&request.server, &answer, now, inherited_for, now);
             // It was just found or put in.
             Ok((answer, lease.ok_or(RefusalReason::NotReady)?))
