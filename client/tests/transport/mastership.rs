@@ -20,6 +20,7 @@ fn patient(addresses: &[&str]) -> ClientBuilder {
             base: Duration::from_millis(20),
             cap: Duration::from_secs(3600),
         },
+        ..Config::default()
     };
     let builder = Client::builder("c").config(config);
     builder.addresses(addresses.iter().copied())
@@ -125,6 +126,7 @@ granted_by: None,
             capacity: 8.0,
             expires_in_ms: Some(500),
             refresh_in_ms: Some(20),
+            granted_by: None,
         });
         let gone = Err(Status::unavailable("gone"));
         let before = FakeServer::start(Some(discovery(true, None, 9)), [short, gone]).await;
