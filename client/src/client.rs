@@ -52,6 +52,7 @@ pub struct ClientBuilder {
     mode: Mode,
     config: Config,
     hooks: Arc<dyn Hooks>,
+    clock: Clock,
     connect_timeout: Duration,
 }
 
@@ -67,6 +68,7 @@ impl Client {
             mode: Mode::default(),
             config: Config::default(),
             hooks: Arc::new(NoHooks),
+            clock: Clock::start(),
             connect_timeout: Duration::from_secs(10),
         }
     }
@@ -194,14 +196,16 @@ impl ClientBuilder {
         let addresses = Addresses::parse_with_etcd(&self.addresses, self.etcd.as_ref(), timeout)?;
         #[cfg(not(feature = "etcd"))]
         let addresses = Addresses::parse(&self.addresses, timeout)?;
-        Ok(Connection::new(addresses, timeout))
+        let hooks = Arc::clone(&self.hooks);
+        Ok(Connection::new(addresses, self.clock, hooks, timeout))
     }
 
     fn start(self, connection: Connection) -> Client {
         let sequence = u64::try_from(clock::since_epoch().as_micros()).unwrap_or(0);
         let shared = Arc::new(Shared {
             client_id: self.client_id,
-            clock: Clock::start(),
+            incarnation: clock::incarnation(),
+            clock: self.clock,
             hooks: self.hooks,
             book: Mutex::new(Book {
                 state: ClientState::new(self.config, sequence),

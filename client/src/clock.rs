@@ -1,36 +1,31 @@
 //! The only file that reads clocks and draws chance.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use doorward_clock::Instant;
 
 use crate::time::Time;
 
-/// The monotonic clock that leases count on.
+/// [The clock that leases count on](doorward_clock), from when it was made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     origin: Instant,
 }
 
 impl Clock {
-    #[expect(clippy::disallowed_methods, reason = "this is the file that may")]
     pub(crate) fn start() -> Self {
         Self {
             origin: Instant::now(),
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the file that may")]
     pub(crate) fn now(&self) -> Time {
-        Time::after_origin(Instant::now().saturating_duration_since(self.origin))
+        Time::after_origin(self.origin.elapsed())
     }
 
-    /// The instant of a time, for timers.
-    pub(crate) fn instant(&self, time: Time) -> tokio::time::Instant {
-        let instant = self.origin.checked_add(time.since_origin());
-        // Farther than the clock can count: a day from now is as good.
-        instant.map_or_else(
-            || tokio::time::Instant::now() + Duration::from_secs(86_400),
-            tokio::time::Instant::from_std,
-        )
+    /// Sleeps until this clock has come to a time. Cancel safe.
+    pub(crate) async fn sleep_until(&self, time: Time) {
+        doorward_clock::sleep_until(self.origin + time.since_origin()).await;
     }
 }
 
@@ -40,6 +35,11 @@ pub(crate) fn since_epoch() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
+}
+
+/// Which process this is, or which client of it: another one each time. Not 0, which is none.
+pub(crate) fn incarnation() -> u64 {
+    rand::random::<u64>().max(1)
 }
 
 /// Uniform in 0…1.

@@ -76,7 +76,7 @@ impl ConcurrencyLimiter {
             match until {
                 // The limit changes by itself then.
                 Some(until) => tokio::select! {
-                    () = tokio::time::sleep_until(self.clock().instant(until)) => {}
+                    () = self.clock().sleep_until(until) => {}
                     () = &mut changed => {}
                 },
                 None => changed.await,

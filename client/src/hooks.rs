@@ -22,6 +22,12 @@ pub trait Hooks: Send + Sync {
         let _ = (resource, message);
     }
 
+    /// The master's epoch was `forgotten` for the lower one `instead`, since the last lease is over:
+    /// the node's masterships have begun again, because etcd was wiped or restored from a backup.
+    fn mastership_forgotten(&self, forgotten: u64, instead: u64) {
+        let _ = (forgotten, instead);
+    }
+
     /// A limiter admitted `cost` of a resource.
     fn admitted(&self, resource: &str, cost: f64) {
         let _ = (resource, cost);

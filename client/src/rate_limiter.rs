@@ -54,9 +54,9 @@ impl RateLimiter {
             }
             match refusal {
                 Some(retry_after) => {
-                    let at = self.clock().instant(self.clock().now() + retry_after);
+                    let at = self.clock().now() + retry_after;
                     tokio::select! {
-                        () = tokio::time::sleep_until(at) => {}
+                        () = self.clock().sleep_until(at) => {}
                         () = &mut changed => {}
                     }
                 }

@@ -10,6 +10,7 @@
 //! lease ends no later than the server's.
 
 mod backoff;
+mod epoch_filter;
 mod message;
 mod resource;
 
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use backoff::{Backoff, BackoffConfig, FailureKind};
+pub use epoch_filter::{EpochFilter, OutOfDate};
 pub use message::{Ask, Granted, Has, RefusalKind, Refused, Request, Response};
 pub use resource::{Lease, Mode, ResourceState, Trouble};
 
@@ -145,6 +147,15 @@ impl ClientState {
             .map(|(id, state)| (id.as_str(), state))
     }
 
+    /// When the last lease ends that is valid now.
+    pub fn leases_end(&self, now: Time) -> Option<Time> {
+        let ends = self
+            .resources
+            .values()
+            .filter_map(|state| state.expiry(now));
+        ends.max()
+    }
+
     /// What may be used of a resource from now on; nothing if it is not used.
     pub fn allowance(&self, resource: &str, now: Time) -> Allowance {
         self.resources
@@ -245,10 +256,14 @@ impl ClientState {
             }
             if let Some(state) = self.resources.get_mut(&refused.resource) {
                 let message = refused.message.clone();
+                if refused.kind == RefusalKind::AnotherProcess {
+                    state.give_way(message, refused.retry_in, now);
+                    continue;
+                }
                 let trouble = match refused.kind {
                     RefusalKind::Unknown => Trouble::UnknownResource(message),
                     RefusalKind::NotReady => Trouble::NotReady(message),
-                    RefusalKind::Other => Trouble::Refused(message),
+                    RefusalKind::AnotherProcess | RefusalKind::Other => Trouble::Refused(message),
                 };
                 state.refuse(trouble, now);
             }

@@ -57,6 +57,8 @@ pub struct Config {
     pub templates_history: Option<TemplateKeys>,
     /// The node's own settings.
     pub node: node::Config,
+    /// What the node counts time by.
+    pub clock: Clock,
     /// Where capacity is leased from. Absent: this is the root.
     pub parent: Option<upstream::Config>,
     /// How long changes are gathered before child servers are told.
@@ -83,8 +85,10 @@ impl Default for Config {
             templates_history: None,
             node: node::Config {
                 seed: clock::seed(),
+                clock_tolerance: clock::tolerance(),
                 ..node::Config::default()
             },
+            clock: Clock::start(),
             parent: None,
             push_round: Duration::from_millis(50),
             election: Election::default(),
@@ -200,10 +204,11 @@ impl Server {
         if config.advertise.is_none() && grpc_address.ip().is_unspecified() {
             warn!(address = %grpc_address, "clients are told an address that means any; give --advertise");
         }
-        let clock = Clock::start();
+        let clock = config.clock;
         let node_config = node::Config {
             name: config.node_name.clone(),
             has_parent: config.parent.is_some(),
+            incarnation: clock::incarnation(),
             ..config.node
         };
         // Below the root, how leases are granted and for how long is the parent's to tell.

@@ -1,51 +1,62 @@
 //! Time and chance: the only file of the server that reads a clock or draws entropy.
 //!
-//! The engine counts time from when the process started, on the monotonic clock: a wall clock that
-//! jumps must not end leases. The wall clock is read for three things only: the absolute expiry
-//! that old peers understand, the start of sequences, and timestamps for people.
+//! The engine counts time from when the process started, on [the clock that leases count
+//! on](doorward_clock): a wall clock that jumps must not end leases, and a monotonic clock that runs
+//! fast while NTP corrects it must not either. The wall clock is read for three things only: the
+//! absolute expiry that old peers understand, the start of sequences, and timestamps for people.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use doorward_clock::Instant;
+use doorward_engine::id::Incarnation;
 use doorward_engine::time::Time;
+use doorward_engine::tolerance::Tolerance;
 
 /// Counts from when it was made.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: Instant,
+    source: fn() -> Instant,
 }
 
 impl Clock {
     /// A clock that shows [`Time::ZERO`] now.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place that reads the clock"
-    )]
     pub fn start() -> Self {
+        Self::start_by(Instant::now)
+    }
+
+    /// As [`Clock::start`], by another source than the machine's clock. An election goes by the
+    /// machine's clock: a server that takes part in one must as well.
+    pub fn start_by(source: fn() -> Instant) -> Self {
         Self {
-            origin: Instant::now(),
+            origin: source(),
+            source,
         }
     }
 
     /// The time now. Never runs backwards.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place that reads the clock"
-    )]
     pub fn now(&self) -> Time {
-        Time::ZERO + Instant::now().saturating_duration_since(self.origin)
+        self.time((self.source)())
     }
 
     /// The time of a moment. One before this clock was started is [`Time::ZERO`].
-    pub fn time(&self, instant: tokio::time::Instant) -> Time {
-        Time::ZERO + instant.into_std().saturating_duration_since(self.origin)
+    pub fn time(&self, instant: Instant) -> Time {
+        Time::ZERO + instant.saturating_duration_since(self.origin)
     }
 
-    /// The moment of a time, to sleep until it.
-    pub fn instant(&self, time: Time) -> tokio::time::Instant {
-        /// Nobody sleeps longer than this at once, and it cannot overflow.
-        const SLEEP_MAX: Duration = Duration::from_secs(24 * 3600);
-        let wait = time.since(self.now()).min(SLEEP_MAX);
-        (self.origin + self.now().since(Time::ZERO) + wait).into()
+    /// Sleeps until this clock has come to a time. Cancel safe.
+    pub async fn sleep_until(&self, time: Time) {
+        let deadline = self.origin + time.since(Time::ZERO);
+        doorward_clock::sleep_until_by(self.source, deadline).await;
+    }
+}
+
+/// By how much this platform's clock may be wrong, if nobody says something else.
+pub const fn tolerance() -> Tolerance {
+    if doorward_clock::IS_STEERED {
+        Tolerance::STEERED
+    } else {
+        Tolerance::LEAST
     }
 }
 
@@ -65,6 +76,11 @@ pub fn seed() -> u64 {
     rand::random()
 }
 
+/// Which process this is: another one each time.
+pub fn incarnation() -> Incarnation {
+    Incarnation::new(rand::random()).unwrap_or(Incarnation::FIRST)
+}
+
 /// A part of a span by chance, at least a tenth: so that those who wait do not all come at once.
 pub fn some_of(span: Duration) -> Duration {
     span.mul_f64(rand::random_range(0.1..1.0))
@@ -75,13 +91,24 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_time_far_away_is_a_moment_within_a_day() {
-        let clock = Clock::start();
-        let far = clock.instant(Time::from_nanos(u64::MAX));
-        assert!(far > tokio::time::Instant::now());
-        assert!(
-            far <= tokio::time::Instant::now() + Duration::from_secs(24 * 3600),
-            "a sleep of centuries would overflow some platforms"
+    async fn it_goes_by_its_source() {
+        /// As the machine's clock, at twice its speed.
+        fn fast() -> Instant {
+            let now = Instant::now();
+            now + now.saturating_duration_since(now - Duration::MAX)
+        }
+        let began = Instant::now();
+        let clock = Clock::start_by(fast);
+        clock
+            .sleep_until(Time::ZERO + Duration::from_millis(20))
+            .await;
+        let shows = clock.now();
+        assert!(shows >= Time::ZERO + Duration::from_millis(20));
+        assert!(shows <= Time::ZERO + 2 * began.elapsed());
+        assert_eq!(
+            clock.time(began - Duration::MAX),
+            Time::ZERO,
+            "before it began"
         );
     }
 }

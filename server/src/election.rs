@@ -16,13 +16,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::template::Templates;
 use doorward_etcd::directory::Role;
 use doorward_etcd::layout::TemplateKeys;
 use gate::Gate;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 /// How the master is found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! The command line: flags, each with an environment variable, and what `--help` teaches.
 
+mod clock;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,6 +16,7 @@ use doorward_etcd::flags::{ElectionFlags, EtcdFlags};
 use thiserror::Error;
 
 use crate::demo::DemoFlags;
+use crate::flags::clock::ClockFlags;
 use crate::logs::LogFormat;
 use crate::upstream;
 
@@ -198,6 +201,10 @@ pub struct ServeFlags {
         value_parser = humantime::parse_duration
     )]
     pub refresh_floor: Duration,
+
+    /// How good the clock is.
+    #[command(flatten)]
+    pub clock: ClockFlags,
 
     /// How many resources may have leases out; requests for more are refused.
     #[arg(
@@ -430,6 +437,8 @@ mod tests {
             ["--advertise", "host:0"],
             ["--node", ""],
             ["--refresh-floor", "soon"],
+            ["--clock-tolerance", "0"],
+            ["--clock-tolerance", "10%"],
             ["--push-round", "0s"],
             ["--push-round", "1h"],
             ["--election-ttl", "1s"],

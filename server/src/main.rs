@@ -253,6 +253,7 @@ fn election(flags: &ServeFlags, etcd: doorward_etcd::Config) -> Result<Election,
         etcd,
         prefix: flags.election.prefix.clone(),
         ttl: flags.election_ttl,
+        clock_tolerance: flags.clock.tolerance,
     }))
 }
 
@@ -322,6 +323,7 @@ fn config(
         node: node::Config {
             seed: clock::seed(),
             refresh_floor: flags.refresh_floor,
+            clock_tolerance: flags.clock.tolerance,
             limits: node::Limits {
                 resources_max: flags.resources_max,
                 leases_per_resource_max: flags.leases_per_resource_max,

@@ -290,7 +290,7 @@ const RESOURCE_GAUGES: [ResourceGauge; 8] = [
     ),
 ];
 
-fn counters(counters: Counters) -> [(&'static str, &'static str, u64); 7] {
+fn counters(counters: Counters) -> [(&'static str, &'static str, u64); 8] {
     [
         ("decisions", "Asks that were decided", counters.decisions),
         (
@@ -310,6 +310,11 @@ fn counters(counters: Counters) -> [(&'static str, &'static str, u64); 7] {
             "requests_redirected",
             "Requests answered with where the master is",
             counters.redirected,
+        ),
+        (
+            "name_conflicts",
+            "How often two live processes were seen to ask under one name",
+            counters.conflicts,
         ),
     ]
 }

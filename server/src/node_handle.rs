@@ -20,7 +20,7 @@ use doorward_engine::time::Time;
 use tokio::sync::{Notify, watch};
 use tracing::{debug, error, info, warn};
 
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 
 /// A node on the real clock, shared by everyone in the process.
 #[derive(Debug)]
@@ -169,7 +169,7 @@ impl NodeHandle {
                 }
                 Some(timeout) => {
                     tokio::select! {
-                        () = tokio::time::sleep_until(self.clock.instant(timeout.at)) => {}
+                        () = self.clock.sleep_until(timeout.at) => {}
                         () = self.timeout_moved.notified() => {}
                     }
                 }
@@ -193,7 +193,7 @@ impl NodeHandle {
         let mastership = node.mastership(now).clone();
         let valid_until = node.valid_until();
         let masterships = self.count_masterships(&node) + 1;
-        *node = node.anew();
+        *node = node.anew(clock::incarnation());
         // It counts from the beginning; those who are told must see that there is another one.
         self.masterships_before
             .store(masterships, Ordering::Relaxed);
@@ -260,6 +260,12 @@ fn log(event: &Event) {
             capacity,
             reserved,
             "capacity is below what is out; nothing new is granted until it fits"
+        ),
+        Event::TwoProcesses { resource, holder } => error!(
+            %resource,
+            %holder,
+            "two live processes ask under one name: the later one is refused; give each a name of its own, \
+             or stop one"
         ),
         Event::TemplateGone { resource } => {
             warn!(%resource, "its template is gone; its leases run down");

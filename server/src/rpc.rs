@@ -157,13 +157,9 @@ impl Capacity for CapacityService {
             .board
             .node()
             .change(|node, now| node.handle_release_capacity(&request, now));
-        Ok(Response::new(wire::ReleaseCapacityResponse {
-            result: Vec::new(),
-            mastership: match outcome {
-                Outcome::Served(()) => None,
-                Outcome::NotMaster(mastership) => Some(convert::redirection(&mastership)),
-            },
-        }))
+        Ok(Response::new(convert::release_capacity_response(
+            &request, outcome,
+        )))
     }
 }
 

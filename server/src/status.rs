@@ -5,9 +5,11 @@
 //! leases of each resource that are asked for or belong to child servers, so that requests get in
 //! between. The JSON of `/status` is this structure: its field names are an interface.
 
+pub mod conflicts;
 pub mod election;
 pub mod tree;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ use serde::Serialize;
 use crate::clock;
 use crate::election::etcd::Contact;
 use crate::node_handle::NodeHandle;
+use crate::status::conflicts::ConflictStatus;
 use crate::status::election::EtcdStatus;
 use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
 
@@ -39,6 +42,8 @@ pub struct Board {
     templates: Mutex<TemplatesNews>,
     /// Absent at the root.
     parent: Mutex<Option<ParentNews>>,
+    /// How often the epoch of the parent's master was forgotten for a lower one.
+    parent_masterships_forgotten: AtomicU64,
     /// Absent: it is not asked.
     etcd: Mutex<Option<Contact>>,
     stopping: Mutex<bool>,
@@ -122,6 +127,7 @@ impl Board {
                 problem: None,
             }),
             parent: Mutex::new(None),
+            parent_masterships_forgotten: AtomicU64::new(0),
             etcd: Mutex::new(None),
             stopping: Mutex::new(false),
         }
@@ -167,6 +173,17 @@ impl Board {
     pub fn parent_news(&self) -> Option<ParentNews> {
         let news = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
         news.clone()
+    }
+
+    /// How often the epoch of the parent's master was forgotten for a lower one.
+    pub fn parent_masterships_forgotten(&self) -> u64 {
+        self.parent_masterships_forgotten.load(Ordering::Relaxed)
+    }
+
+    /// The epoch of the parent's master was forgotten for a lower one.
+    pub fn count_parent_mastership_forgotten(&self) {
+        self.parent_masterships_forgotten
+            .fetch_add(1, Ordering::Relaxed);
     }
 
     /// Something else is known of the parent now. A link that is what it was keeps its age.
@@ -225,23 +242,32 @@ impl Board {
     pub fn status(&self, only: Option<&ResourceId>, leases_max: usize) -> Status {
         let news = self.templates_news();
         let parent = self.parent_news().map(ParentStatus::of);
-        let (mastership, master_for, templates, resources, uptime, ancestors, is_in_cycle) =
-            self.node.read(|node, now| {
-                let resources = match only {
-                    Some(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
-                    None => node.snapshot(now).resources,
-                };
-                let uptime = now.since(Time::ZERO);
-                (
-                    node.mastership(now).clone(),
-                    node.valid_until().map(|until| millis(until.since(now))),
-                    node.templates().len(),
-                    resources,
-                    uptime,
-                    node.ancestors().to_vec(),
-                    node.is_in_cycle(),
-                )
-            });
+        let (
+            mastership,
+            master_for,
+            templates,
+            resources,
+            uptime,
+            (ancestors, is_in_cycle),
+            conflicts,
+        ) = self.node.read(|node, now| {
+            let resources = match only {
+                Some(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
+                None => node.snapshot(now).resources,
+            };
+            let uptime = now.since(Time::ZERO);
+            (
+                node.mastership(now).clone(),
+                node.valid_until().map(|until| millis(until.since(now))),
+                node.templates().len(),
+                resources,
+                uptime,
+                (node.ancestors().to_vec(), node.is_in_cycle()),
+                node.conflicts(now)
+                    .map(|conflict| ConflictStatus::of(conflict, now))
+                    .collect(),
+            )
+        });
         let mut listable = LEASES_LISTED_MAX;
         let resources = resources
             .into_iter()
@@ -271,6 +297,7 @@ impl Board {
             parent,
             ancestors,
             is_in_cycle,
+            conflicts,
             resources,
         }
     }
@@ -387,6 +414,8 @@ pub struct Status {
     pub ancestors: Vec<String>,
     /// Whether the node is its own ancestor: its parent, or a parent of that, leases from it.
     pub is_in_cycle: bool,
+    /// Names under which two live processes ask, as far as that was seen lately.
+    pub conflicts: Vec<ConflictStatus>,
     /// Sorted by id.
     pub resources: Vec<ResourceStatus>,
 }

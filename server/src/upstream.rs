@@ -35,7 +35,7 @@ use crate::clock;
 use crate::node_handle::NodeHandle;
 use crate::status::{Board, ParentLink, ParentNews};
 use crate::upstream::addresses::Addresses;
-use crate::upstream::mastership::{Masterships, OUT_OF_DATE};
+use crate::upstream::mastership::Masterships;
 
 pub use crate::upstream::addresses::Source;
 
@@ -139,8 +139,8 @@ impl Upstream {
             addresses: Addresses::new(config.servers.clone()),
             config,
             node: Arc::clone(board.node()),
+            masterships: Masterships::new(Arc::clone(&board)),
             board,
-            masterships: Masterships::default(),
             redirects: 0,
             failures: 0,
             replaced: 0,
@@ -270,8 +270,8 @@ impl Upstream {
     }
 
     async fn redirect(&mut self, mastership: wire::Mastership) {
-        if !self.masterships.heed(&mastership) {
-            return self.fail(OUT_OF_DATE).await;
+        if let Err(problem) = self.masterships.heed(&mastership) {
+            return self.fail(&problem).await;
         }
         self.redirects += 1;
         let address = mastership.master_address;

@@ -43,6 +43,7 @@ use crate::checker::nesting::Nesting;
 use crate::checker::shortage::{Shortage, is_short};
 use crate::checker::turns::{Course, Turns};
 use crate::recording::{ClientFigures, Sample};
+use crate::world::clock::LocalClock;
 
 pub use judge::judge;
 
@@ -213,11 +214,20 @@ impl Watched {
         self.look_at_bands(now);
     }
 
-    /// Another root was elected, which begins to learn.
-    pub(crate) fn note_learning(&mut self, now: Time) {
+    /// The root's clock runs at another speed from now on, or has jumped.
+    pub(crate) fn note_clock(&mut self, clock: LocalClock, now: Time) {
+        self.advance(now);
+        self.excess.note_clock(clock);
+    }
+
+    /// Another root was elected, which begins to learn; for so long at least, as leases of its
+    /// predecessors may last.
+    pub(crate) fn note_learning(&mut self, longer_leases: Duration, now: Time) {
         self.advance(now);
         self.excess.note_learning(&self.algorithm, now);
-        self.nesting.note_learning(&self.algorithm, now);
+        let local = self.excess.local(now);
+        let learns = self.algorithm.learning_mode_duration.max(longer_leases);
+        self.nesting.note_learning(learns, local);
     }
 
     /// The root hears only now of the template in force: until now it granted by this one.
@@ -399,7 +409,7 @@ impl Watched {
 
     /// Whether a root that is up may know nothing of this, though clients use it.
     pub(crate) fn may_be_unknown(&self, now: Time) -> bool {
-        self.nesting.may_be_unknown(now)
+        self.nesting.may_be_unknown(self.excess.local(now))
     }
 
     /// What all below a node use, and the most that may be in use there by its parent's books.

@@ -45,6 +45,17 @@ fn play(scenario: &Scenario, command: String, flags: &OutputFlags) -> Result<(),
     }
 }
 
+/// Prints the scenario file that plays the same as a command does.
+fn print_scenario(scenario: &Scenario, command: &str) -> Result<(), Failure> {
+    let text = scenario.to_yaml().map_err(|error| Failure::usage(&error))?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "# What this plays: {command}")?;
+    let files = "# Files are looked for from the folder of this one.";
+    writeln!(out, "{files} docs/simulator.md has every key.")?;
+    out.write_all(text.as_bytes())?;
+    Ok(())
+}
+
 /// Writes what was asked for: a summary or everything, and a report.
 fn tell(recording: &Recording, flags: &OutputFlags) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());

@@ -190,6 +190,11 @@ pub(crate) struct FuzzFlags {
     #[arg(long)]
     pub(crate) shrink: bool,
 
+    /// Do not tell how it went: print the scenario file that plays the same as this seed, whatever
+    /// later releases draw. With --shrink, what is left if it fails.
+    #[arg(long, conflicts_with_all = ["seeds", "out", "json"])]
+    pub(crate) print_scenario: bool,
+
     #[command(flatten)]
     pub(crate) output: OutputFlags,
 }
@@ -252,6 +257,7 @@ mod tests {
             "fuzz --seeds 0",
             "fuzz --seeds 3 --seed 1",
             "fuzz --seeds 3 --out report",
+            "fuzz --seeds 3 --print-scenario",
             "compare one",
         ] {
             let words = std::iter::once("doorward-sim").chain(wrong.split(' '));

@@ -1,14 +1,15 @@
 //! What is simulated: plain data, checked, with nothing left to look up.
 //!
-//! Files are read by `read`, traces by `crate::trace`. Whoever has a `Scenario` has one that makes
+//! Files are read by `read` and written by `write`, traces by `crate::trace`. Whoever has a `Scenario` has one that makes
 //! sense: names are resolved to indices, parents stand before their children, every probability is
 //! one, every amount is finite and not negative.
 
 pub mod demand;
 pub mod fault;
 pub mod read;
+pub mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use doorward_client::state::Mode;
@@ -60,7 +61,23 @@ pub struct Scenario {
     pub limits: Limits,
 }
 
+/// The time after the first learning mode until averages are judged, if nothing else is said.
+const SETTLES_FOR: Duration = Duration::from_secs(30);
+
 impl Scenario {
+    /// The nodes that have none below them.
+    pub fn leaves(&self) -> Vec<usize> {
+        let parents: BTreeSet<usize> = self.nodes.iter().filter_map(|it| it.parent).collect();
+        let all = 0..self.nodes.len();
+        all.filter(|node| !parents.contains(node)).collect()
+    }
+
+    /// From when on averages are judged, if nothing else is said: some time after the first learning
+    /// mode, but within the first half.
+    pub fn settled_by_default(&self) -> Duration {
+        settled_by_default(&self.clients, &self.templates, self.duration)
+    }
+
     /// All templates that are ever in force: those at the start, and those of every edit.
     pub fn templates_ever(&self) -> impl Iterator<Item = &Template> {
         let events = self.faults.iter().flat_map(|fault| &fault.choices);
@@ -71,6 +88,19 @@ impl Scenario {
         let all = edits.chain([&self.templates]).flat_map(Templates::iter);
         all.map(AsRef::as_ref)
     }
+}
+
+fn settled_by_default(
+    clients: &[ClientGroup],
+    templates: &Templates,
+    duration: Duration,
+) -> Duration {
+    let learning = |group: &ClientGroup| {
+        let template = templates.find(&group.resource)?;
+        Some(template.algorithm.learning_mode_duration)
+    };
+    let learning = clients.iter().filter_map(learning).max();
+    (learning.unwrap_or_default() + SETTLES_FOR).min(duration / 2)
 }
 
 /// A node of the tree.

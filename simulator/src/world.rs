@@ -7,9 +7,10 @@
 //! up, streams that keep their order, elections.
 
 mod clients;
-mod clock;
+pub(crate) mod clock;
 mod event;
 mod faults;
+mod lengths;
 mod links;
 mod message;
 mod nesting;
@@ -82,6 +83,11 @@ struct Client {
 }
 
 impl Client {
+    /// Which process of it runs: another one after each start.
+    fn incarnation(&self) -> u64 {
+        (u64::from(self.place) << 48) ^ (self.account as u64) << 16 | u64::from(self.starts)
+    }
+
     fn wants(&self) -> f64 {
         (self.fixed.unwrap_or(self.curve) + self.extra).max(0.0)
     }
@@ -247,6 +253,7 @@ impl<'a> World<'a> {
                 vacant_until: Time::ZERO,
                 terms: 0,
                 vacant_since: None,
+                lengths: None,
                 cut_above_until: Time::ZERO,
                 cut_below_until: Time::ZERO,
                 clock: LocalClock::TRUE,

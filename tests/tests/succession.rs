@@ -12,7 +12,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_engine::node::mastership::Mastership;
+use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::Config;
 use doorward_etcd::directory::Role;
 use doorward_server::election::{Candidate, Election, Running, Standing, TreePlace, etcd};
@@ -20,7 +22,6 @@ use doorward_tests::etcd::Etcd;
 use doorward_tests::processes::PATIENCE;
 use doorward_tests::proxy::Proxy;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 const TTL: Duration = Duration::from_secs(4);
 
@@ -30,6 +31,7 @@ fn candidate(etcd: Config, address: &str, able: watch::Receiver<bool>) -> Runnin
         etcd,
         prefix: "/p".to_owned(),
         ttl: TTL,
+        clock_tolerance: Tolerance::LEAST,
     };
     Election::Etcd(config).start(Candidate {
         node: "n".to_owned(),

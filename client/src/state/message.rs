@@ -33,6 +33,8 @@ pub struct Has {
     pub capacity: f64,
     /// How long its lease still lasts.
     pub expires_in: Duration,
+    /// Who granted it, as the server said with it.
+    pub granted_by: Option<u64>,
 }
 
 /// The answer of a master.
@@ -57,6 +59,8 @@ pub struct Granted {
     pub refresh_in: Duration,
     /// For safe mode.
     pub safe_capacity: Option<Capacity>,
+    /// Which mastership grants it: a number to be given back. Absent: the server does not say.
+    pub granted_by: Option<u64>,
 }
 
 impl Granted {
@@ -86,6 +90,8 @@ pub struct Refused {
     pub kind: RefusalKind,
     /// Why, for people.
     pub message: String,
+    /// When to ask again, if the server says so.
+    pub retry_in: Option<Duration>,
 }
 
 /// Why a resource got no lease, as far as it makes a difference.
@@ -95,6 +101,8 @@ pub enum RefusalKind {
     Unknown,
     /// The server has no lease itself yet.
     NotReady,
+    /// Another live process has the lease under the same client id.
+    AnotherProcess,
     /// Anything else.
     Other,
 }

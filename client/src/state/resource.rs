@@ -27,6 +27,8 @@ pub enum Trouble {
     /// The server waits for its own parent: it will have a lease to give soon, or when its parent
     /// is back.
     NotReady(String),
+    /// Another live process has the lease under the same client id. Nothing is used then.
+    AnotherProcess(String),
     /// The server refused it for another reason.
     Refused(String),
     /// The server answered what makes no sense.
@@ -39,6 +41,7 @@ impl Trouble {
         match self {
             Self::UnknownResource(message)
             | Self::NotReady(message)
+            | Self::AnotherProcess(message)
             | Self::Refused(message)
             | Self::Malformed(message) => message,
         }
@@ -57,6 +60,8 @@ pub struct Lease {
     pub capacity: f64,
     /// Until when, counted from when the request was sent.
     pub expires_at: Time,
+    /// Which mastership granted it, if the server said so.
+    pub granted_by: Option<u64>,
 }
 
 /// A resource a client uses.
@@ -81,6 +86,9 @@ const REFRESH_MIN: Duration = Duration::from_millis(10);
 
 /// How long to wait after a resource was refused, when no lease says so.
 const RETRY_REFUSED: Duration = Duration::from_secs(5);
+
+/// The longest wait that a refusal may ask for.
+const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// How long to wait for a server that waits for its parent.
 const RETRY_NOT_READY: Duration = Duration::from_secs(1);
@@ -166,10 +174,13 @@ impl ResourceState {
             Some(lease) => Some(Has {
                 capacity: lease.capacity.max(in_flight),
                 expires_in: lease.expires_at.since(now),
+                granted_by: lease.granted_by,
             }),
             None if in_flight > 0.0 => Some(Has {
                 capacity: in_flight,
                 expires_in: Duration::ZERO,
+                // What the last lease allowed.
+                granted_by: self.lease.and_then(|lease| lease.granted_by),
             }),
             None => None,
         }
@@ -190,6 +201,7 @@ impl ResourceState {
         self.lease = Some(Lease {
             capacity: granted.capacity,
             expires_at,
+            granted_by: granted.granted_by,
         });
         self.safe_capacity = granted.safe_capacity;
         self.wants_answered = Some(wanted);
@@ -198,6 +210,15 @@ impl ResourceState {
         let remaining = expires_at.since(now);
         let refresh_in = granted.refresh_in.max(REFRESH_MIN);
         self.refresh_in = refresh_in.min(remaining - remaining / 8);
+        self.refresh_at = now + self.refresh_in;
+    }
+
+    /// Another live process has the lease under this client id: what this one has is not its own.
+    pub(super) fn give_way(&mut self, message: String, retry_in: Option<Duration>, now: Time) {
+        self.lease = None;
+        self.refuse(Trouble::AnotherProcess(message), now);
+        let retry_in = retry_in.map(|wait| wait.clamp(RETRY_NOT_READY, RETRY_MAX));
+        self.refresh_in = retry_in.unwrap_or(self.refresh_in);
         self.refresh_at = now + self.refresh_in;
     }
 

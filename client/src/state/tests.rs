@@ -328,3 +328,23 @@ fn a_server_that_waits_for_its_parent_is_asked_again_soon_and_takes_nothing() {
     assert!(client.resource(R).unwrap().trouble().unwrap().passes());
     waits_until(&client, 30.0, 31.0);
 }
+
+#[test]
+fn the_last_lease_ends_with_the_longest_that_is_valid() {
+    let mut client = client(Mode::Safe);
+    assert!(client.open("other", 0, Mode::Safe, 1.0, at(0.0)));
+    assert_eq!(client.leases_end(at(0.0)), None);
+    let request = client.request(|_| 0.0, at(1.0));
+    let other = Granted {
+        resource: "other".to_owned(),
+        ..granted(1.0, 40, 5)
+    };
+    let answer = Response {
+        granted: vec![granted(5.0, 20, 5), other],
+        refused: Vec::new(),
+    };
+    assert!(client.handle_response(request.sequence, &answer, at(1.0)));
+    // Counted from when it was asked for, less a thousandth.
+    assert_eq!(client.leases_end(at(30.0)), Some(at(40.96)));
+    assert_eq!(client.leases_end(at(40.96)), None);
+}

@@ -2,17 +2,23 @@
 //!
 //! A channel that failed is thrown away: a balancer over all addresses would keep the dead ones.
 //! Addresses are tried in turn; a redirect goes before them, once. Nobody goes back to the master of
-//! an older epoch; an epoch that is absent says nothing.
+//! an older epoch while a lease is valid ([`EpochFilter`]); an epoch that is absent says nothing.
 
 use std::error::Error;
+use std::fmt;
 use std::fmt::Display;
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use tonic::transport::Channel;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
+use crate::clock::Clock;
+use crate::hooks::Hooks;
+use crate::state::{EpochFilter, OutOfDate};
+use crate::time::Time;
 use crate::transport::addresses::{Address, Addresses};
 
 /// Redirects that are followed without an answer of a master between them.
@@ -48,34 +54,55 @@ struct Asked {
 }
 
 /// To one server at a time.
-#[derive(Debug)]
 pub(crate) struct Connection {
     addresses: Addresses,
     redirect: Option<Address>,
     redirects: u32,
     channel: Option<(CapacityClient<Channel>, Asked)>,
-    /// The newest mastership heard of.
-    epoch: u64,
+    epochs: EpochFilter,
+    /// When the last lease ends.
+    leases_end: Option<Time>,
+    clock: Clock,
+    hooks: Arc<dyn Hooks>,
     timeout: Duration,
 }
 
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("channel", &self.channel)
+            .field("epochs", &self.epochs)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Connection {
-    pub(crate) fn new(addresses: Addresses, timeout: Duration) -> Self {
+    pub(crate) fn new(
+        addresses: Addresses,
+        clock: Clock,
+        hooks: Arc<dyn Hooks>,
+        timeout: Duration,
+    ) -> Self {
         Self {
             addresses,
             redirect: None,
             redirects: 0,
             channel: None,
-            epoch: 0,
+            epochs: EpochFilter::default(),
+            leases_end: None,
+            clock,
+            hooks,
             timeout,
         }
     }
 
-    /// Asks for capacity.
+    /// Asks for capacity. `leases_end` is when the last lease ends that the client has.
     pub(crate) async fn get_capacity(
         &mut self,
         request: doorman::GetCapacityRequest,
+        leases_end: Option<Time>,
     ) -> Outcome<doorman::GetCapacityResponse> {
+        self.leases_end = leases_end;
         let (mut client, asked) = match self.connected().await {
             Ok(connected) => connected,
             Err(failure) => return Outcome::Failed(failure),
@@ -157,7 +184,11 @@ impl Connection {
                 Err(_) => return Err(self.failed(&asked, "Discovery", &"no answer in time")),
             };
             self.heed_epoch(&asked, "Discovery", &mastership)?;
-            info!(server = asked.name, epoch = self.epoch, "connected");
+            info!(
+                server = asked.name,
+                epoch = self.epochs.newest(),
+                "connected"
+            );
             self.addresses.settle();
             self.channel = Some((client, asked));
         }
@@ -192,7 +223,7 @@ impl Connection {
         }
     }
 
-    /// Who has seen an epoch does not go back to an older one.
+    /// Who has seen an epoch does not go back to an older one, while a lease is valid.
     fn heed_epoch(
         &mut self,
         asked: &Asked,
@@ -203,11 +234,32 @@ impl Connection {
         let Some(epoch) = mastership.epoch else {
             return Ok(());
         };
-        if epoch < self.epoch {
-            return Err(self.failed(asked, what, &"its mastership is out of date"));
+        let (clock, leases_end) = (self.clock, self.leases_end);
+        let leases_last = || leases_end.map_or(Duration::ZERO, |end| end.since(clock.now()));
+        match self.epochs.heed(epoch, leases_last) {
+            Ok(None) => Ok(()),
+            Ok(Some(forgotten)) => {
+                warn!(
+                    server = asked.name,
+                    epoch,
+                    forgotten,
+                    "the node's masterships have begun again: was etcd wiped, or restored?"
+                );
+                self.hooks.mastership_forgotten(forgotten, epoch);
+                Ok(())
+            }
+            Err(OutOfDate {
+                newest,
+                forgotten_in,
+            }) => {
+                let problem = format!(
+                    "its mastership is out of date: it has epoch {epoch}, and {newest} was seen; \
+                     that counts for {forgotten_in:?} yet, until the last lease is over"
+                );
+                // It ends, or that lease does: as soon as during an election.
+                Err(self.leave(asked, what, &problem, true))
+            }
         }
-        self.epoch = epoch;
-        Ok(())
     }
 
     /// Something failed at a server: next time, the next address. A master that another server

@@ -10,6 +10,7 @@ use crate::state::{Granted, Has, RefusalKind, Refused, Request, Response};
 /// A request as it goes over the wire. `since_epoch` is the wall clock, for old servers.
 pub(crate) fn request(
     client_id: &str,
+    incarnation: u64,
     request: &Request,
     since_epoch: Duration,
 ) -> doorman::GetCapacityRequest {
@@ -20,7 +21,7 @@ pub(crate) fn request(
         wants: ask.wants,
     };
     doorman::GetCapacityRequest {
-        incarnation: None,
+        incarnation: Some(incarnation),
         client_id: client_id.to_owned(),
         resource: request.asks.iter().map(ask).collect(),
         sequence: Some(request.sequence),
@@ -30,7 +31,7 @@ pub(crate) fn request(
 fn lease(has: Has, since_epoch: Duration) -> doorman::Lease {
     let expiry = since_epoch.saturating_add(has.expires_in);
     doorman::Lease {
-        granted_by: None,
+        granted_by: has.granted_by,
         expiry_time: i64::try_from(expiry.as_secs()).unwrap_or(i64::MAX),
         refresh_interval: 1,
         capacity: has.capacity,
@@ -63,14 +64,17 @@ pub(crate) fn response(response: doorman::GetCapacityResponse, since_epoch: Dura
                 .refresh_in_ms
                 .map_or_else(interval, Duration::from_millis),
             safe_capacity: answer.safe_capacity.map(safe_capacity),
+            granted_by: gets.granted_by,
         }
     });
     let refused = response.refused.into_iter().map(|refusal| Refused {
         kind: match refusal.reason() {
             doorman::refusal::Reason::UnknownResource => RefusalKind::Unknown,
             doorman::refusal::Reason::NotReady => RefusalKind::NotReady,
+            doorman::refusal::Reason::AnotherProcess => RefusalKind::AnotherProcess,
             _ => RefusalKind::Other,
         },
+        retry_in: refusal.retry_in_ms.map(Duration::from_millis),
         resource: refusal.resource_id.unwrap_or_default(),
         message: refusal
             .message

@@ -25,6 +25,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// What handles, limiters and the task share.
 pub(crate) struct Shared {
     pub(crate) client_id: String,
+    /// Which process it is, towards servers.
+    pub(crate) incarnation: u64,
     pub(crate) clock: Clock,
     pub(crate) hooks: Arc<dyn Hooks>,
     pub(crate) book: Mutex<Book>,
@@ -135,7 +137,7 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
         let until = [until, measure_at].into_iter().flatten().min();
         let sleep = async {
             match until {
-                Some(until) => tokio::time::sleep_until(shared.clock.instant(until)).await,
+                Some(until) => shared.clock.sleep_until(until).await,
                 None => std::future::pending().await,
             }
         };
@@ -185,9 +187,15 @@ fn next_call(
     let in_flight = |id: &str| slots.get(id).map_or(0.0, |slot| slot.in_flight());
     let request = state.request(in_flight, now);
     let sequence = request.sequence;
-    let wire = convert::request(&shared.client_id, &request, sent_since_epoch);
+    let wire = convert::request(
+        &shared.client_id,
+        shared.incarnation,
+        &request,
+        sent_since_epoch,
+    );
+    let leases_end = state.leases_end(now);
     Ok(Box::pin(async move {
-        let outcome = connection.get_capacity(wire).await;
+        let outcome = connection.get_capacity(wire, leases_end).await;
         (
             connection,
             Done::Asked {
@@ -206,7 +214,7 @@ fn release(
     resource_id: Vec<String>,
 ) -> doorman::ReleaseCapacityRequest {
     doorman::ReleaseCapacityRequest {
-        incarnation: None,
+        incarnation: Some(shared.incarnation),
         client_id: shared.client_id.clone(),
         resource_id,
         sequence: Some(book.state.next_sequence()),

@@ -1,13 +1,15 @@
 //! Masters that are not there, and masters that are not masters any more.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doorward_client::state::{BackoffConfig, Config};
-use doorward_client::{Capacity, Client, ClientBuilder};
+use doorward_client::{Capacity, Client, ClientBuilder, Hooks};
+use doorward_proto::doorman;
 use tonic::Status;
 
 use crate::PATIENCE;
-use crate::fake_server::{FakeServer, discovery, lease, redirect};
+use crate::fake_server::{FakeServer, discovery, granted, lease, redirect};
 
 /// A client whose backoff is soon far beyond anybody's patience, if it grows.
 fn patient(addresses: &[&str]) -> ClientBuilder {
@@ -95,5 +97,52 @@ async fn nobody_goes_back_to_an_older_epoch() {
 async fn a_master_without_an_epoch_is_taken_as_it_is() {
     let other = FakeServer::start(Some(discovery(true, None, 0)), [lease(5.0, 60_000)]).await;
     let (_client, resource, _newest) = after_epoch_9(&other).await;
+    crate::until(&resource, 5.0).await;
+}
+
+/// Counts the epochs that were forgotten.
+#[derive(Default)]
+struct Forgotten(Mutex<Vec<(u64, u64)>>);
+
+impl Hooks for Forgotten {
+    fn mastership_forgotten(&self, forgotten: u64, instead: u64) {
+        self.0.lock().unwrap().push((forgotten, instead));
+    }
+}
+
+#[tokio::test]
+async fn an_epoch_is_forgotten_when_the_last_lease_is_over() {
+    // etcd was wiped while no server ran: the only master there is has a lower epoch. One that is
+    // found by a redirect is found as well.
+    let anew = FakeServer::start(Some(discovery(true, None, 2)), [lease(5.0, 60_000)]).await;
+    let beside = discovery(false, Some(&anew.address), 2);
+    let beside = FakeServer::start(Some(beside), []).await;
+    for other in [&anew, &beside] {
+        let short = granted(doorman::Lease {
+            expiry_time: 0,
+            refresh_interval: 1,
+            capacity: 8.0,
+            expires_in_ms: Some(500),
+            refresh_in_ms: Some(20),
+        });
+        let gone = Err(Status::unavailable("gone"));
+        let before = FakeServer::start(Some(discovery(true, None, 9)), [short, gone]).await;
+        let forgotten = Arc::new(Forgotten::default());
+        let client = patient(&[&before.address, &other.address]).hooks(forgotten.clone());
+        let client = client.connect_timeout(PATIENCE).connect().await.unwrap();
+        let resource = client.resource("r").wants(10.0).open().unwrap();
+        crate::until(&resource, 5.0).await;
+        assert_eq!(*forgotten.0.lock().unwrap(), [(9, 2)]);
+    }
+}
+
+#[tokio::test]
+async fn who_has_no_lease_goes_back_to_an_older_epoch_at_once() {
+    let named = Some("127.0.0.1:1");
+    let ahead = FakeServer::start(Some(discovery(false, named, 9)), []).await;
+    let older = FakeServer::start(Some(discovery(true, None, 8)), [lease(5.0, 60_000)]).await;
+    let client = patient(&[&ahead.address, &older.address]);
+    let client = client.connect_timeout(PATIENCE).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).open().unwrap();
     crate::until(&resource, 5.0).await;
 }

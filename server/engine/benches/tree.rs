@@ -170,7 +170,8 @@ fn bench_decisions(bencher: Bencher, children: usize, changed: bool) {
             sequence: Some(sequence),
             height: 1,
             asks: vec![ServerAsk {
-                outstanding_by: Vec::new(),
+                unheard: Amount::ZERO,
+                told_of: Vec::new(),
                 resource: ResourceId::new("bench").unwrap(),
                 demand: Arc::clone(&demands[child][version]),
                 has: Some(Has::untimed(has)),

@@ -5,8 +5,6 @@
 //! bits before and 128 bits after the point, in which every [`Amount`] and every sum of up to 10²³
 //! of them is exact. Adding and subtracting cost a few nanoseconds.
 
-use std::cmp::Ordering;
-
 use crate::amount::Amount;
 
 /// The exact sum of a multiset of amounts.
@@ -31,6 +29,13 @@ impl ExactSum {
         self.fraction = sum;
         // Below 2⁵⁰ each: would take 2⁷⁸ amounts to overflow.
         self.whole += whole + u128::from(carry);
+    }
+
+    /// Puts all in that another sum holds.
+    pub fn add_sum(&mut self, other: &Self) {
+        let (sum, carry) = self.fraction.overflowing_add(other.fraction);
+        self.fraction = sum;
+        self.whole += other.whole + u128::from(carry);
     }
 
     /// Takes `amount` out, which must have been put in.
@@ -60,16 +65,27 @@ impl ExactSum {
         *self > Self::from(amount)
     }
 
+    /// What is left of this sum without another one, exactly; zero if that is not smaller.
+    pub fn without(&self, other: &Self) -> Self {
+        if other >= self {
+            return Self::ZERO;
+        }
+        let (fraction, borrow) = self.fraction.overflowing_sub(other.fraction);
+        Self {
+            whole: self.whole - other.whole - u128::from(borrow),
+            fraction,
+        }
+    }
+
+    /// Whether it is nothing.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::ZERO
+    }
+
     /// `capacity` less this sum, rounded down to what an amount can hold; zero if the sum is not
     /// below the capacity. The result plus the sum never exceeds the capacity, exactly.
     pub fn left_of(&self, capacity: Amount) -> Amount {
-        let mut left = Self::from(capacity);
-        if left.cmp(self) != Ordering::Greater {
-            return Amount::ZERO;
-        }
-        let (fraction, borrow) = left.fraction.overflowing_sub(self.fraction);
-        left.fraction = fraction;
-        left.whole = left.whole - self.whole - u128::from(borrow);
+        let left = Self::from(capacity).without(self);
         Amount::from_computed(left.rounded_down())
     }
 

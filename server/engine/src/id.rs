@@ -47,6 +47,9 @@ fn parse(text: &str) -> Result<SmolStr, IdError> {
 pub struct Incarnation(NonZeroU64);
 
 impl Incarnation {
+    /// A process of which nobody knows another one: for tests.
+    pub const FIRST: Self = Self(NonZeroU64::MIN);
+
     /// Those bits. None: there are none, or all are 0.
     pub fn new(bits: u64) -> Option<Self> {
         NonZeroU64::new(bits).map(Self)

@@ -10,8 +10,13 @@
 //! [`Leases::acknowledge`] caps them all at h. It covers an acknowledged shrink (h is the newer,
 //! smaller lease), a gauge with work still in flight (h is what is in flight) and a holder that
 //! restarted (h is nothing).
+//!
+//! What another process under the same name may be using counts besides ([`Leases::set_apart`]): the
+//! holder's word says nothing of that.
 
 use crate::amount::Amount;
+use crate::exact_sum::ExactSum;
+use crate::id::Incarnation;
 use crate::time::Time;
 
 /// So much until then. Over *at* its expiry: the holder's view of it ends no later.
@@ -46,8 +51,26 @@ enum Older {
     None,
     /// What there is while a shrink is on its way.
     One(Lease),
-    /// Two or more: shrinks on top of each other.
-    Many(Vec<Lease>),
+    /// Two or more: shrinks on top of each other. Or other processes have leases besides.
+    Many(Box<Many>),
+}
+
+/// What hardly any holder has.
+#[derive(Clone, Debug, Default)]
+struct Many {
+    /// Older leases, as in [`Leases::older`].
+    older: Vec<Lease>,
+    /// What other processes under this name may be using, one by one.
+    apart: Vec<Apart>,
+}
+
+/// What another process under the holder's name may be using.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Apart {
+    /// Which. None: one that does not say.
+    pub process: Option<Incarnation>,
+    /// What.
+    pub lease: Lease,
 }
 
 impl Older {
@@ -55,7 +78,22 @@ impl Older {
         match self {
             Self::None => &[],
             Self::One(lease) => std::slice::from_ref(lease),
-            Self::Many(leases) => leases,
+            Self::Many(many) => &many.older,
+        }
+    }
+
+    fn apart(&self) -> &[Apart] {
+        match self {
+            Self::None | Self::One(_) => &[],
+            Self::Many(many) => &many.apart,
+        }
+    }
+
+    fn of(older: Vec<Lease>, apart: Vec<Apart>) -> Self {
+        match (older.as_slice(), apart.is_empty()) {
+            ([], true) => Self::None,
+            ([lease], true) => Self::One(*lease),
+            _ => Self::Many(Box::new(Many { older, apart })),
         }
     }
 }
@@ -63,6 +101,10 @@ impl Older {
 /// Older leases kept apart for one holder. Beyond that the last two are counted as one that is as
 /// large as the larger and as long as the longer.
 const OLDER_MAX: usize = 8;
+
+/// Other processes whose leases are kept apart. Beyond that two are counted as one that has what both
+/// have, for as long as the longer.
+const APART_MAX: usize = 4;
 
 impl Leases {
     /// A holder's first lease.
@@ -78,8 +120,24 @@ impl Leases {
         self.newest
     }
 
-    /// The most the holder may be using now.
+    /// The most that may be in use under the holder's name now, rounded up.
     pub fn reserved(&self) -> Amount {
+        let mut parts = self.reserved_parts();
+        let own = parts.next().unwrap_or(Amount::ZERO);
+        let mut sum = ExactSum::from(own);
+        parts.for_each(|apart| sum.add(apart));
+        sum.rounded_up()
+    }
+
+    /// The same in parts that add up to it: what the holder itself may be using, and what each other
+    /// process may be.
+    pub fn reserved_parts(&self) -> impl Iterator<Item = Amount> {
+        let apart = self.older.apart().iter().map(|apart| apart.lease.capacity);
+        std::iter::once(self.own()).chain(apart)
+    }
+
+    /// The most the holder itself may be using now, whatever other processes under its name use.
+    pub fn own(&self) -> Amount {
         let older = self.older.as_slice().first();
         older.map_or(self.newest.capacity, |lease| {
             lease.capacity.max(self.newest.capacity)
@@ -88,8 +146,10 @@ impl Leases {
 
     /// When the first of the leases ends.
     pub fn next_expiry(&self) -> Time {
-        let older = self.older.as_slice().iter().map(|lease| lease.expires_at);
-        older.fold(self.newest.expires_at, Time::min)
+        let older = self.older.as_slice().iter();
+        let apart = self.older.apart().iter().map(|apart| &apart.lease);
+        let all = older.chain(apart).map(|lease| lease.expires_at);
+        all.fold(self.newest.expires_at, Time::min)
     }
 
     /// Ends each lease by then, at the latest.
@@ -100,17 +160,25 @@ impl Leases {
         };
         self.newest = earlier(self.newest);
         self.change_older(|lease| Some(earlier(lease)));
+        self.change_apart(|apart| {
+            let lease = earlier(apart.lease);
+            Some(Apart { lease, ..apart })
+        });
     }
 
     /// When the last of the leases ends.
     pub fn last_expiry(&self) -> Time {
-        let older = self.older.as_slice().iter().map(|lease| lease.expires_at);
-        older.fold(self.newest.expires_at, Time::max)
+        let older = self.older.as_slice().iter();
+        let apart = self.older.apart().iter().map(|apart| &apart.lease);
+        let all = older.chain(apart).map(|lease| lease.expires_at);
+        all.fold(self.newest.expires_at, Time::max)
     }
 
     /// When the last of the leases ends that are worth anything.
     pub fn in_use_until(&self) -> Option<Time> {
+        let apart = self.older.apart().iter().map(|apart| &apart.lease);
         let all = std::iter::once(&self.newest).chain(self.older.as_slice());
+        let all = all.chain(apart);
         let worth = all.filter(|lease| !lease.capacity.is_zero());
         worth.map(|lease| lease.expires_at).max()
     }
@@ -132,7 +200,74 @@ impl Leases {
 
     /// Replaces what counts by the newest lease alone (`shrink: immediate`).
     pub fn forget_older(&mut self) {
-        self.older = Older::None;
+        self.older = Older::of(Vec::new(), self.older.apart().to_vec());
+    }
+
+    /// Another process has taken the holder's name: what the holder has is that of the process of
+    /// before, and counts besides until then at the latest. The holder itself has nothing.
+    pub fn set_apart(&mut self, process: Option<Incarnation>, until: Time, now: Time) {
+        let lease = Lease {
+            capacity: self.own(),
+            expires_at: self.own_last_expiry().min(until),
+        };
+        let mut apart = self.older.apart().to_vec();
+        if !lease.capacity.is_zero() && lease.expires_at > now {
+            apart.push(Apart { process, lease });
+        }
+        while apart.len() > APART_MAX {
+            let first = apart.remove(0);
+            if let Some(second) = apart.first_mut() {
+                let sum = first.lease.capacity.get() + second.lease.capacity.get();
+                // A little more than any rounding.
+                second.lease.capacity = Amount::from_computed(sum * (1.0 + 1e-14));
+                second.lease.expires_at = second.lease.expires_at.max(first.lease.expires_at);
+            }
+        }
+        let expires_at = apart.iter().map(|apart| apart.lease.expires_at).max();
+        self.newest = Lease {
+            capacity: Amount::ZERO,
+            expires_at: expires_at.unwrap_or(now).max(now),
+        };
+        self.older = Older::of(Vec::new(), apart);
+    }
+
+    /// The holder is that process again, whose lease was kept apart. Returns its lease, if there is
+    /// any left.
+    pub fn take_apart(&mut self, process: Option<Incarnation>) -> Option<Lease> {
+        let apart = self.older.apart();
+        let mut found = apart.iter().filter(|apart| apart.process == process);
+        let lease = found.next().map(|apart| apart.lease)?;
+        self.change_apart(|apart| (apart.process != process).then_some(apart));
+        Some(lease)
+    }
+
+    /// Another process, whose lease is kept apart, says that it has no more than this.
+    pub fn lower_apart(&mut self, process: Option<Incarnation>, has: Amount) {
+        self.change_apart(|mut apart| {
+            if apart.process == process {
+                apart.lease.capacity = apart.lease.capacity.min(has);
+            }
+            Some(apart)
+        });
+    }
+
+    /// So much is in use besides by another process.
+    pub fn add_apart(&mut self, apart: Apart) {
+        let mut all = self.older.apart().to_vec();
+        all.retain(|known| known.process != apart.process);
+        all.push(apart);
+        let older = self.older.as_slice().to_vec();
+        self.older = Older::of(older, all);
+    }
+
+    /// Whether another process under this name may be using anything.
+    pub fn has_apart(&self) -> bool {
+        !self.older.apart().is_empty()
+    }
+
+    fn own_last_expiry(&self) -> Time {
+        let older = self.older.as_slice().iter().map(|lease| lease.expires_at);
+        older.fold(self.newest.expires_at, Time::max)
     }
 
     /// The holder says, in a request that is newer than all before, that it has this much.
@@ -148,18 +283,15 @@ impl Leases {
     /// Drops the leases that have ended. Returns whether any is left.
     pub fn expire(&mut self, now: Time) -> bool {
         self.change_older(|lease| (lease.expires_at > now).then_some(lease));
+        self.change_apart(|apart| (apart.lease.expires_at > now).then_some(apart));
         if self.newest.expires_at > now {
             return true;
         }
         // The newest ended before an older one: the holder was given a shorter lease and may not
         // know it. It has nothing by its newest lease for as long as the older ones count.
-        match self
-            .older
-            .as_slice()
-            .iter()
-            .map(|lease| lease.expires_at)
-            .max()
-        {
+        let older = self.older.as_slice().iter();
+        let apart = self.older.apart().iter().map(|apart| &apart.lease);
+        match older.chain(apart).map(|lease| lease.expires_at).max() {
             Some(expires_at) => {
                 self.newest = Lease {
                     capacity: Amount::ZERO,
@@ -179,8 +311,22 @@ impl Leases {
                 let kept = change(lease).filter(|lease| self.counts(lease));
                 self.older = kept.map_or(Older::None, Older::One);
             }
-            Older::Many(leases) => self.keep(leases.into_iter().filter_map(change).collect()),
+            Older::Many(many) => {
+                let Many { older, apart } = *many;
+                self.older = Older::of(Vec::new(), apart);
+                self.keep(older.into_iter().filter_map(change).collect());
+            }
         }
+    }
+
+    /// Changes or drops what other processes have.
+    fn change_apart(&mut self, change: impl Fn(Apart) -> Option<Apart>) {
+        if self.older.apart().is_empty() {
+            return;
+        }
+        let all = self.older.apart().iter().copied().filter_map(change);
+        let apart = all.filter(|apart| !apart.lease.capacity.is_zero());
+        self.older = Older::of(self.older.as_slice().to_vec(), apart.collect());
     }
 
     /// Whether an older lease may allow more than the newest.
@@ -209,11 +355,7 @@ impl Leases {
                 before.expires_at = last.expires_at;
             }
         }
-        self.older = match older.as_slice() {
-            [] => Older::None,
-            [lease] => Older::One(*lease),
-            _ => Older::Many(older),
-        };
+        self.older = Older::of(older, self.older.apart().to_vec());
     }
 }
 

@@ -9,6 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hash::Hasher;
+use std::time::Duration;
 
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
@@ -17,8 +18,9 @@ use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::exact_sum::ExactSum;
-use crate::id::{HolderId, HolderKind};
+use crate::id::{HolderId, HolderKind, Incarnation};
 use crate::lease::{Lease, Leases};
+use crate::past::{Identity, Known, Past, Precedence};
 use crate::resource::ask::ServerReport;
 use crate::time::Time;
 
@@ -41,6 +43,10 @@ pub struct Holding {
     pub why: Why,
     /// The newest request seen; 0 if it does not number its requests.
     pub sequence: u64,
+    /// Which process has the name. None: it does not say.
+    pub incarnation: Option<Incarnation>,
+    /// What was before that process, if anything is known of it.
+    pub past: Option<Box<Past>>,
     /// When its last request was decided.
     pub decided_at: Time,
     /// When it was told to come back.
@@ -67,6 +73,8 @@ impl Holding {
             share: Amount::ZERO,
             why,
             sequence: 0,
+            incarnation: None,
+            past: None,
             decided_at: now,
             refresh_at: now,
             waits: false,
@@ -82,23 +90,38 @@ impl Holding {
         self.leases.newest()
     }
 
-    /// Whether a request of that number, from a master of that epoch, is not newer than the newest
-    /// seen. A pending request may be made again. What a child's new master asks is newer than all
-    /// that its predecessor asked, whatever their clocks say.
-    pub fn has_seen(&self, epoch: Option<u64>, sequence: Option<u64>) -> bool {
-        let known = self.report.as_ref().and_then(|report| report.epoch);
-        if let (Some(epoch), Some(known)) = (epoch, known)
-            && epoch != known
-        {
-            return epoch < known;
-        }
-        let again = self.pending && sequence == Some(self.sequence);
-        !again && sequence.is_some_and(|sequence| sequence <= self.sequence && self.sequence > 0)
+    /// How a request stands to what was heard under this name before.
+    pub fn precedence(&self, asks: Identity, now: Time) -> Precedence {
+        let known = Known {
+            epoch: self.report.as_ref().and_then(|report| report.epoch),
+            process: self.incarnation,
+            sequence: self.sequence,
+            pending: self.pending,
+            overdue: self.overdue_at() <= now,
+            past: self.past.as_deref(),
+        };
+        known.precedence(asks)
     }
 
-    /// The most it may be using.
+    /// When it is to have asked again, if it lives and nothing is lost.
+    pub fn overdue_at(&self) -> Time {
+        let interval = self.refresh_at.since(self.decided_at);
+        self.refresh_at + (interval / 4).max(OVERDUE_MIN)
+    }
+
+    /// The most that may be in use under its name.
     pub fn reserved(&self) -> Amount {
         self.leases.reserved()
+    }
+
+    /// The most that it may be using itself.
+    pub fn own(&self) -> Amount {
+        self.leases.own()
+    }
+
+    /// Its leases.
+    pub fn leases(&self) -> &Leases {
+        &self.leases
     }
 
     /// Until when what it was granted lasts. None: it was granted nothing.
@@ -111,6 +134,9 @@ impl Holding {
         self.leases.last_expiry()
     }
 }
+
+/// A request that is due may be under way for so long.
+const OVERDUE_MIN: Duration = Duration::from_secs(1);
 
 /// Holders in a chunk of the table: a power of two. Chunks never move, so adding a holder never
 /// copies what is there.
@@ -223,7 +249,10 @@ impl LeaseTable {
         let hash = self.hash(holding.holder.kind, holding.holder.name.as_str());
         self.wants.add(holding.demand.wants());
         self.granted.add(holding.newest().capacity);
-        self.reserved.add(holding.reserved());
+        holding
+            .leases
+            .reserved_parts()
+            .for_each(|part| self.reserved.add(part));
         self.waiting += usize::from(holding.waits);
         if let Some(until) = holding.leases.in_use_until() {
             self.in_use_until = self.in_use_until.max(until);
@@ -288,7 +317,10 @@ impl LeaseTable {
         self.free.push(slot);
         self.wants.subtract(holding.demand.wants());
         self.granted.subtract(holding.newest().capacity);
-        self.reserved.subtract(holding.reserved());
+        holding
+            .leases
+            .reserved_parts()
+            .for_each(|part| self.reserved.subtract(part));
         self.waiting -= usize::from(holding.waits);
         if self.is_empty() {
             // Entries of holders long gone are all that is left.
@@ -306,9 +338,12 @@ impl LeaseTable {
         change: impl FnOnce(&mut Leases) -> T,
     ) -> Option<T> {
         let holding = self.get_mut(slot)?;
-        let (granted, reserved) = (holding.newest().capacity, holding.reserved());
+        let (granted, own) = (holding.newest().capacity, holding.own());
+        // Hardly any has any.
+        let apart: Vec<Amount> = holding.leases.reserved_parts().skip(1).collect();
         let result = change(&mut holding.leases);
-        let (granted_now, reserved_now) = (holding.newest().capacity, holding.reserved());
+        let (granted_now, own_now) = (holding.newest().capacity, holding.own());
+        let apart_now: Vec<Amount> = holding.leases.reserved_parts().skip(1).collect();
         let next_expiry = holding.leases.next_expiry();
         let in_use_until = holding.leases.in_use_until();
         let earlier = next_expiry < holding.scheduled;
@@ -317,7 +352,13 @@ impl LeaseTable {
             self.expiries.push(Reverse((next_expiry, slot)));
         }
         self.granted.replace(granted, granted_now);
-        self.reserved.replace(reserved, reserved_now);
+        self.reserved.replace(own, own_now);
+        apart_now
+            .into_iter()
+            .for_each(|part| self.reserved.add(part));
+        apart
+            .into_iter()
+            .for_each(|part| self.reserved.subtract(part));
         if let Some(until) = in_use_until {
             self.in_use_until = self.in_use_until.max(until);
         }
@@ -431,7 +472,10 @@ impl LeaseTable {
         let mut len = 0;
         for holding in self.iter() {
             granted.add(holding.newest().capacity);
-            reserved.add(holding.reserved());
+            holding
+                .leases
+                .reserved_parts()
+                .for_each(|part| reserved.add(part));
             wants.add(holding.demand.wants());
             waiting += usize::from(holding.waits);
             len += 1;
@@ -456,13 +500,22 @@ impl LeaseTable {
         assert!(self.expiries.len() >= len, "every holder is in the heap");
     }
 
+    /// A keyed hash of a name.
+    pub fn name_hash(&self, holder: &HolderId) -> u64 {
+        self.long_hash(holder.kind, holder.name.as_str())
+    }
+
     /// 32 bits of a keyed hash: names come from outside, and must not be made to collide.
     fn hash(&self, kind: HolderKind, name: &str) -> u32 {
+        // The low half.
+        self.long_hash(kind, name) as u32
+    }
+
+    fn long_hash(&self, kind: HolderKind, name: &str) -> u64 {
         let mut hasher = SipHasher13::new_with_keys(self.seed, 0x646f_6f72_7761_7264);
         hasher.write(name.as_bytes());
         hasher.write_u8(kind as u8);
-        // The low half.
-        hasher.finish() as u32
+        hasher.finish()
     }
 }
 

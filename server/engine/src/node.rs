@@ -14,26 +14,29 @@
 pub mod children;
 pub mod event;
 pub mod mastership;
+mod spans;
 pub mod upstream;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::demand::Demand;
-use crate::id::{HolderId, ResourceId};
+use crate::id::{HolderId, Incarnation, MastershipId, ResourceId};
 use crate::node::children::Children;
 use crate::node::event::Event;
 use crate::node::mastership::{Mastership, Outcome};
 use crate::node::upstream::NodeUpstream;
 use crate::request::{
-    Ask, GetCapacity, GetCapacityReply, Lease, Refusal, RefusalReason, ReleaseCapacity,
+    Ask, GetCapacity, GetCapacityReply, Lease, Refusal, RefusalReason, ReleaseCapacity, Released,
 };
-use crate::resource::ask::{Answer, AnswerKind, HolderAsk, Released};
-use crate::resource::{Learning, Resource};
-use crate::snapshot::{Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
+use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
+use crate::resource::{Beginning, Resource};
+use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;
+use crate::tolerance::Tolerance;
 
 /// How a node is set up.
 #[derive(Clone, Debug)]
@@ -43,11 +46,15 @@ pub struct Config {
     /// Whether capacity is leased from a parent. If not, this is the root, and templates say what
     /// there is.
     pub has_parent: bool,
+    /// Which process this is: drawn when it starts, and another one each time.
+    pub incarnation: Incarnation,
     /// The only chance the engine is handed: it keys hashing and spreads refreshes.
     pub seed: u64,
     /// Requests of one holder for one resource that come faster than this get their current lease
     /// again, without a new decision. Zero: every request is decided.
     pub refresh_floor: Duration,
+    /// By how much the node's clock may be wrong.
+    pub clock_tolerance: Tolerance,
     /// How much a node takes on.
     pub limits: Limits,
 }
@@ -57,8 +64,10 @@ impl Default for Config {
         Self {
             name: "root".to_owned(),
             has_parent: false,
+            incarnation: Incarnation::FIRST,
             seed: 0,
             refresh_floor: Duration::from_secs(1),
+            clock_tolerance: Tolerance::default(),
             limits: Limits::default(),
         }
     }
@@ -108,6 +117,12 @@ pub enum TimeoutReason {
 /// Events kept for [`Node::poll_event`]; the oldest are dropped if nobody asks.
 const EVENTS_MAX: usize = 4096;
 
+/// How long it is shown that two live processes had one name.
+const CONFLICT_SHOWN: Duration = Duration::from_secs(600);
+
+/// Names of which that is remembered.
+const CONFLICTS_MAX: usize = 1_000;
+
 /// Steps of taking out ended leases in one [`Node::handle_timeout`].
 const EXPIRIES_PER_TIMEOUT: usize = 1024;
 
@@ -138,6 +153,9 @@ pub struct Node {
     /// When mastership ends by itself.
     valid_until: Option<Time>,
     masterships: u64,
+    mastership_id: MastershipId,
+    /// Two live processes under one name, by the name.
+    conflicts: BTreeMap<HolderId, Conflict>,
     resources: BTreeMap<ResourceId, Entry>,
     /// The next timeout of every resource that has one; true is for the end of learning mode.
     timeouts: BTreeSet<(Time, bool, ResourceId)>,
@@ -151,6 +169,8 @@ impl Node {
     /// A node that knows of no master yet.
     pub fn new(config: Config, templates: Templates) -> Self {
         Self {
+            mastership_id: MastershipId::of(config.incarnation, 0),
+            conflicts: BTreeMap::new(),
             config,
             templates,
             mastership: Mastership::Unknown,
@@ -170,9 +190,13 @@ impl Node {
     }
 
     /// A node that knows nothing of what this one has granted, but how long that may last at most: for
-    /// a shell that cannot trust this one any more.
-    pub fn anew(&self) -> Self {
-        let mut node = Self::new(self.config.clone(), self.templates.clone());
+    /// a shell that cannot trust this one any more. It is another process to everybody else.
+    pub fn anew(&self, incarnation: Incarnation) -> Self {
+        let config = Config {
+            incarnation,
+            ..self.config.clone()
+        };
+        let mut node = Self::new(config, self.templates.clone());
         let inherited = self.vacant_since + self.longer_leases;
         node.former_leases_until = self.former_leases_until.max(inherited);
         node
@@ -236,7 +260,7 @@ impl Node {
             let answer = if request.asks.len() > 1 && !seen.insert(&ask.resource) {
                 Err(RefusalReason::Duplicate)
             } else {
-                self.handle_ask(&holder, request.sequence, ask, now)
+                self.handle_ask(&holder, request, ask, now)
             };
             match answer {
                 Ok(lease) => reply.leases.push(lease),
@@ -252,25 +276,35 @@ impl Node {
         Outcome::Served(reply)
     }
 
-    /// A client gives back what it holds.
-    pub fn handle_release_capacity(&mut self, request: &ReleaseCapacity, now: Time) -> Outcome<()> {
+    /// A client gives back what it holds. Says of each resource, in the order of the request, what
+    /// became of it.
+    pub fn handle_release_capacity(
+        &mut self,
+        request: &ReleaseCapacity,
+        now: Time,
+    ) -> Outcome<Vec<Released>> {
         if let Err(mastership) = self.check_master(now) {
             self.counters.redirected += 1;
             return Outcome::NotMaster(mastership);
         }
         let holder = HolderId::client(request.client.clone());
+        let mut results = Vec::with_capacity(request.resources.len());
         for id in &request.resources {
             let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
+                results.push(Released::NotThere);
                 continue;
             };
-            match resource.handle_release(&holder, request.sequence, now) {
+            let (process, sequence) = (request.incarnation, request.sequence);
+            let result = resource.handle_release(&holder, process, sequence, now);
+            match result {
                 Released::Freed => self.counters.released += 1,
                 Released::OutOfOrder => self.counters.out_of_order += 1,
                 Released::NotThere => {}
             }
+            results.push(result);
             self.settle(id);
         }
-        Outcome::Served(())
+        Outcome::Served(results)
     }
 
     /// The time of [`Node::poll_timeout`] has come. Does a bounded amount of work; more may be due
@@ -340,8 +374,15 @@ impl Node {
                 .values()
                 .map(|entry| entry.resource.snapshot(now))
                 .collect(),
+            conflicts: self.conflicts(now).cloned().collect(),
             counters: self.counters,
         }
+    }
+
+    /// Names under which two live processes ask, as far as that was seen lately.
+    pub fn conflicts(&self, now: Time) -> impl Iterator<Item = &Conflict> {
+        let all = self.conflicts.values();
+        all.filter(move |conflict| now.since(conflict.at) < CONFLICT_SHOWN)
     }
 
     /// A view of one resource that has holders.
@@ -410,7 +451,7 @@ impl Node {
     fn handle_ask(
         &mut self,
         holder: &HolderId,
-        sequence: Option<u64>,
+        request: &GetCapacity,
         ask: &Ask,
         now: Time,
     ) -> Result<Lease, RefusalReason> {
@@ -423,13 +464,16 @@ impl Node {
         };
         let holder_ask = HolderAsk {
             holder,
-            sequence,
+            incarnation: request.incarnation,
+            sequence: request.sequence,
             demand: Demand::Client {
                 priority: ask.priority,
                 claim: Claim::of_client(ask.wants),
             },
-            has: ask.has,
+            has: ask.has.map(|has| self.config.clock_tolerance.has(has)),
             outstanding: None,
+            told_of: &[],
+            unheard: Amount::ZERO,
             report: None,
             floor: self.config.refresh_floor,
         };
@@ -437,14 +481,14 @@ impl Node {
         self.settle(id);
         let answer = answer?;
         self.count(&answer);
-        Ok(Lease {
-            granted_by: None,
+        Ok(self.config.clock_tolerance.lease(Lease {
             resource: id.clone(),
             capacity: answer.lease.capacity,
             expires_in: answer.lease.expires_at.since(now),
             refresh_in: answer.refresh_in,
             safe_capacity: Some(answer.safe_capacity),
-        })
+            granted_by: Some(self.mastership_id),
+        }))
     }
 
     fn count(&mut self, answer: &Answer) {
@@ -467,16 +511,18 @@ impl Node {
         let glob = template
             .as_ref()
             .map(|template| template.identifier_glob.clone());
-        let learning = Learning {
+        let beginning = Beginning {
+            mastership: self.mastership_id,
             vacant_since: self.vacant_since,
             longer_leases: self.longer_leases,
+            clock_tolerance: self.config.clock_tolerance,
         };
         let seed = self.config.seed;
         let resource = match template {
             Some(template) if !self.config.has_parent => {
-                Resource::of_root(id.clone(), template, learning, seed, now)
+                Resource::of_root(id.clone(), template, beginning, seed, now)
             }
-            template => Resource::of_parent(id.clone(), template, learning.vacant_since, seed),
+            template => Resource::of_parent(id.clone(), template, beginning, seed),
         };
         self.resources.insert(
             id.clone(),
@@ -500,6 +546,7 @@ impl Node {
             return;
         };
         self.counters.expired += entry.resource.take_expired();
+        let conflict = entry.resource.take_conflict();
         let gone = entry.resource.is_empty();
         let next = if gone {
             None
@@ -525,11 +572,29 @@ impl Node {
                 self.timeouts.insert((time, learning, id.clone()));
             }
         }
+        if let Some(conflict) = conflict {
+            self.note_conflict(id, conflict);
+        }
         if gone {
             self.resources.remove(id);
             self.tell(Event::ResourceDropped {
                 resource: id.clone(),
             });
+        }
+    }
+
+    fn note_conflict(&mut self, id: &ResourceId, conflict: Conflict) {
+        self.counters.conflicts += 1;
+        self.tell(Event::TwoProcesses {
+            resource: id.clone(),
+            holder: conflict.holder.clone(),
+        });
+        if self.conflicts.len() >= CONFLICTS_MAX {
+            self.conflicts
+                .retain(|_, it| conflict.at.since(it.at) < CONFLICT_SHOWN);
+        }
+        if self.conflicts.len() < CONFLICTS_MAX {
+            self.conflicts.insert(conflict.holder.clone(), conflict);
         }
     }
 

@@ -113,6 +113,12 @@ pub enum RefusalReason {
     /// This server has no lease itself yet.
     #[error("this server waits for its parent's answer; keep what you have and ask again soon")]
     NotReady,
+    /// Another live process has the lease under the same name; ask again after so long.
+    #[error(
+        "another live process asks under the same name, and has the lease; give each process a name of its \
+         own, or stop one of them"
+    )]
+    AnotherProcess(Duration),
     /// The parent refuses it for a reason of its own.
     #[error("this server's parent refuses it; see the server's log and status page")]
     RefusedByParent,
@@ -125,6 +131,18 @@ pub enum RefusalReason {
     /// The resource has as many priority bands as it may.
     #[error("{0} different priorities are in use, as many as may; use fewer priorities")]
     TooManyBands(usize),
+}
+
+/// What became of a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Released {
+    /// What it had is free.
+    Freed,
+    /// It held nothing.
+    NotThere,
+    /// The release was not newer than the newest request seen, has no number though the holder's
+    /// requests have, or comes from a process that another one has replaced. Nothing was changed.
+    OutOfOrder,
 }
 
 /// The answer of a master to [`GetCapacity`]: every ask is in one of the two.

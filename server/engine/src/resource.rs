@@ -1,13 +1,18 @@
 //! One resource: turns the shares of its algorithm into leases that never add up to too much.
 //!
 //! [`decision`] is where a request becomes a lease, [`lowering`] what is kept when there is less,
-//! [`pending`] who waits for the parent; [`upstream`] is the resource's own lease from
+//! [`pending`] who waits for the parent, [`learned`] what holders told of that others had granted,
+//! [`masterships`] of what masterships a child server's node spoke before, [`processes`] who has a name
+//! that several processes ask under; [`upstream`] is the resource's own lease from
 //! the parent, below the root; here is what else happens to a resource: templates, time, releases.
 
 pub mod ask;
 pub mod decision;
+pub mod learned;
 pub mod lowering;
+pub mod masterships;
 pub mod pending;
+pub mod processes;
 pub mod upstream;
 
 use std::collections::BTreeMap;
@@ -19,28 +24,35 @@ use crate::amount::Amount;
 use crate::bands::Bands;
 use crate::claim::Subclients;
 use crate::demand::Demand;
-use crate::id::{HolderId, HolderKind, HolderName, ResourceId};
+use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId, ResourceId};
 use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
+use crate::past::{Identity, Precedence};
 use crate::refresh::Invitations;
-use crate::resource::ask::Released;
+use crate::request::Released;
+use crate::resource::learned::Learned;
 use crate::resource::lowering::Lowerings;
 use crate::resource::upstream::Upstream;
-use crate::snapshot::{ChildSnapshot, LeaseSnapshot, ResourceSnapshot};
+use crate::snapshot::{ChildSnapshot, Conflict, LeaseSnapshot, ResourceSnapshot};
 use crate::supply::Supply;
 use crate::template::{Algorithm, SafeCapacity, Template};
 use crate::time::Time;
+use crate::tolerance::Tolerance;
 
 /// Entries of ended leases looked at by one request. It never does more than this of others' work;
 /// what is left is done by the timer, and until then counts as in use, which is the safe side.
 const EXPIRIES_PER_REQUEST: usize = 32;
 
-/// What a fresh master knows of the leases that its predecessors left.
+/// How a mastership of the node began, in which a resource is decided about.
 #[derive(Clone, Copy, Debug)]
-pub struct Learning {
-    /// They granted nothing after that.
+pub struct Beginning {
+    /// Which.
+    pub mastership: MastershipId,
+    /// No earlier master of the node has granted anything since then.
     pub vacant_since: Time,
     /// The longest of their leases by templates other than those in force. Zero: there are none.
     pub longer_leases: Duration,
+    /// By how much the clock may be wrong that they are counted on now.
+    pub clock_tolerance: Tolerance,
 }
 
 /// A resource with holders, or about to have one.
@@ -58,8 +70,11 @@ pub struct Resource {
     table: LeaseTable,
     /// The child servers among the holders.
     children: BTreeMap<HolderName, Slot>,
-    learning: Learning,
+    beginning: Beginning,
     learning_until: Option<Time>,
+    learned: Learned,
+    /// Two live processes under one name were seen, and nobody was told yet.
+    conflict: Option<Conflict>,
     lowering: Lowerings,
     invitations: Invitations,
     expired: u64,
@@ -74,13 +89,13 @@ impl Resource {
     pub fn of_root(
         id: ResourceId,
         template: Arc<Template>,
-        learning: Learning,
+        beginning: Beginning,
         seed: u64,
         now: Time,
     ) -> Self {
         let supply = Supply::of_root(template.capacity);
         let algorithm = template.algorithm.clone();
-        let mut resource = Self::new(id, Some(template), algorithm, supply, learning, seed);
+        let mut resource = Self::new(id, Some(template), algorithm, supply, beginning, seed);
         resource.learn(now);
         resource
     }
@@ -90,18 +105,18 @@ impl Resource {
     pub fn of_parent(
         id: ResourceId,
         template: Option<Arc<Template>>,
-        vacant_since: Time,
+        beginning: Beginning,
         seed: u64,
     ) -> Self {
         let algorithm = template
             .as_ref()
             .map_or_else(Algorithm::default, |template| template.algorithm.clone());
-        let learning = Learning {
-            vacant_since,
+        let beginning = Beginning {
             // The parent tells how long leases last that it granted.
             longer_leases: Duration::ZERO,
+            ..beginning
         };
-        let mut resource = Self::new(id, template, algorithm, Supply::NONE, learning, seed);
+        let mut resource = Self::new(id, template, algorithm, Supply::NONE, beginning, seed);
         resource.upstream = Some(Upstream::default());
         resource
     }
@@ -111,7 +126,7 @@ impl Resource {
         template: Option<Arc<Template>>,
         algorithm: Algorithm,
         supply: Supply,
-        learning: Learning,
+        beginning: Beginning,
         seed: u64,
     ) -> Self {
         Self {
@@ -123,8 +138,10 @@ impl Resource {
             bands: Bands::default(),
             table: LeaseTable::new(seed),
             children: BTreeMap::new(),
-            learning,
+            beginning,
             learning_until: None,
+            learned: Learned::default(),
+            conflict: None,
             lowering: Lowerings::default(),
             invitations: Invitations::new(seed),
             expired: 0,
@@ -169,6 +186,7 @@ impl Resource {
     pub fn handle_release(
         &mut self,
         holder: &HolderId,
+        process: Option<Incarnation>,
         sequence: Option<u64>,
         now: Time,
     ) -> Released {
@@ -178,11 +196,32 @@ impl Resource {
         else {
             return Released::NotThere;
         };
-        if holding.has_seen(None, sequence) {
-            return Released::OutOfOrder;
-        }
-        if let Some(gone) = self.table.remove(slot) {
-            self.forget(&gone);
+        let asks = Identity {
+            epoch: None,
+            process,
+            sequence,
+        };
+        match holding.precedence(asks, now) {
+            Precedence::Next if holding.leases().has_apart() => {
+                // What another process may be using is not this one's to give back.
+                self.release_own(slot);
+            }
+            Precedence::Next | Precedence::Started => {
+                if let Some(gone) = self.table.remove(slot) {
+                    self.forget(&gone);
+                }
+            }
+            Precedence::Returned | Precedence::Refused => {
+                // It has the name no more, but says that it uses nothing.
+                self.table.change_leases(slot, |leases| {
+                    leases.lower_apart(process, Amount::ZERO);
+                });
+                self.unsettled = true;
+                return Released::OutOfOrder;
+            }
+            Precedence::OutOfOrder | Precedence::Late | Precedence::Unnumbered => {
+                return Released::OutOfOrder;
+            }
         }
         Released::Freed
     }
@@ -211,7 +250,7 @@ impl Resource {
         };
         let was_overcommitted = self.overcommitted().is_some();
         let supply = Supply::of_root(template.capacity);
-        self.learning.longer_leases = longer_leases;
+        self.beginning.longer_leases = longer_leases;
         self.set_algorithm(template.algorithm.clone(), now);
         self.template = Some(template);
         self.change_supply(supply, was_overcommitted);
@@ -230,8 +269,7 @@ impl Resource {
         }
         let learned = self.learning_until.is_some_and(|until| until <= now);
         if learned {
-            self.learning_until = None;
-            self.unsettled = true;
+            self.end_learning();
         }
         learned
     }
@@ -239,6 +277,11 @@ impl Resource {
     /// How many holders' last leases have ended since this was last asked.
     pub fn take_expired(&mut self) -> u64 {
         std::mem::take(&mut self.expired)
+    }
+
+    /// Two live processes under one name, if that was seen since this was last asked.
+    pub fn take_conflict(&mut self) -> Option<Conflict> {
+        self.conflict.take()
     }
 
     /// Whether something changed since this was last asked that may change what child servers
@@ -260,6 +303,11 @@ impl Resource {
             .into_iter()
             .flatten()
             .min()
+    }
+
+    /// When the server's own lease ends. None: it has none, or is the root's.
+    pub fn own_lease_ends(&self) -> Option<Time> {
+        self.supply.expires_at
     }
 
     /// Levels of servers from this one down, as far as this resource's holders tell.
@@ -374,10 +422,17 @@ impl Resource {
         self.unsettled = true;
     }
 
+    pub(super) fn end_learning(&mut self) {
+        self.learning_until = None;
+        self.learned.forget();
+        self.unsettled = true;
+    }
+
     /// In learning mode until what predecessors granted is over.
     fn learn(&mut self, now: Time) {
-        let learns_for = self.algorithm.learns_for(self.learning.longer_leases);
-        let until = self.learning.vacant_since + learns_for;
+        let learns_for = self.algorithm.learns_for(self.beginning.longer_leases);
+        let learns_for = self.beginning.clock_tolerance.report(learns_for);
+        let until = self.beginning.vacant_since + learns_for;
         self.learning_until = Some(until).filter(|until| *until > now);
     }
 
@@ -420,6 +475,9 @@ impl Resource {
     /// After a holder was taken out of the table.
     fn forget(&mut self, gone: &Holding) {
         self.remove_claims(&gone.demand);
+        if self.upstream.is_some() {
+            self.learned.note_gone(self.table.name_hash(&gone.holder));
+        }
         if gone.holder.kind == HolderKind::Server {
             self.children.remove(&gone.holder.name);
         }

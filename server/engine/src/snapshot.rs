@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::algorithm::Why;
-use crate::id::{HolderId, ResourceId};
+use crate::id::{HolderId, Incarnation, ResourceId};
 use crate::request::RefusalReason;
 use crate::template::{Algorithm, SafeCapacity};
 use crate::time::Time;
@@ -17,8 +17,21 @@ use crate::time::Time;
 pub struct NodeSnapshot {
     /// Sorted by id.
     pub resources: Vec<ResourceSnapshot>,
+    /// Two live processes under one name, as far as that was seen lately.
+    pub conflicts: Vec<Conflict>,
     /// What happened since the node came to be.
     pub counters: Counters,
+}
+
+/// Two live processes under one name, of which the later one was refused.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conflict {
+    /// The name.
+    pub holder: HolderId,
+    /// Which process was refused; absent if it does not say which it is.
+    pub refused: Option<Incarnation>,
+    /// When that was seen last.
+    pub at: Time,
 }
 
 /// A resource at a moment.
@@ -132,4 +145,6 @@ pub struct Counters {
     pub expired: u64,
     /// Requests answered "not the master".
     pub redirected: u64,
+    /// How often two live processes were seen under one name.
+    pub conflicts: u64,
 }

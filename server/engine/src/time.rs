@@ -16,6 +16,9 @@ impl Time {
     /// The origin.
     pub const ZERO: Self = Self(0);
 
+    /// The last representable time, 584 years after the origin: no deadline, but a bound of all.
+    pub const MAX: Self = Self(u64::MAX);
+
     /// The time `nanos` nanoseconds after the origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)

@@ -283,7 +283,7 @@ fn release_frees() {
         for number in 0..world.clients.len() {
             let client = &mut world.clients[number];
             let release = ReleaseCapacity {
-                incarnation: None,
+                incarnation: client.incarnation,
                 client: client.name.clone(),
                 sequence: Some(client.release()),
                 resources: vec![resource()],
@@ -325,7 +325,7 @@ fn a_late_duplicate_acknowledges_and_releases_nothing() {
             let client = &world.clients[number];
             let sequence = Some(1 + Chance(seed).bits() % (client.sequence() - 1));
             let old = GetCapacity {
-                incarnation: None,
+                incarnation: client.incarnation,
                 client: client.name.clone(),
                 sequence,
                 asks: vec![Ask {
@@ -337,7 +337,7 @@ fn a_late_duplicate_acknowledges_and_releases_nothing() {
             };
             world.node.handle_get_capacity(&old, world.now);
             let old = ReleaseCapacity {
-                incarnation: None,
+                incarnation: old.incarnation,
                 client: old.client,
                 sequence,
                 resources: vec![resource()],

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome, Term};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{GetServerCapacityReply, ServerLease};
@@ -231,7 +231,7 @@ fn a_node_that_is_made_anew_learns_for_what_the_one_before_may_have_granted() {
         if let Some(changed) = changed {
             before.handle_templates(templates(5, None), at(changed));
         }
-        let mut anew = before.anew();
+        let mut anew = before.anew(Incarnation::FIRST);
         anew.handle_mastership(Mastership::Master { epoch: None }, at(100));
         check_learns_until(&mut anew, what, until);
     }

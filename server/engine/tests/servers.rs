@@ -9,12 +9,13 @@
 )]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::DemandCurve;
-use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::node::event::Event;
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
@@ -45,7 +46,9 @@ fn templates(capacity: f64) -> Templates {
 
 /// A node that is the master, with `r` at this capacity if it is the root.
 fn node(name: &str, root: Option<f64>) -> Node {
+    static STARTED: AtomicU64 = AtomicU64::new(1);
     let config = Config {
+        incarnation: Incarnation::new(STARTED.fetch_add(1, Ordering::Relaxed)).unwrap(),
         name: name.to_owned(),
         has_parent: root.is_none(),
         refresh_floor: Duration::ZERO,
@@ -75,7 +78,8 @@ fn asking(server: &str, sequence: u64, clients: u32, height: u32) -> GetServerCa
         sequence: Some(sequence),
         height,
         asks: vec![ServerAsk {
-            outstanding_by: Vec::new(),
+            unheard: Amount::ZERO,
+            told_of: Vec::new(),
             resource: resource(),
             demand: Arc::new(ServerDemand::new(vec![band])),
             has: None,

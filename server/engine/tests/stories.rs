@@ -28,10 +28,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::{Ask, GetCapacity, Has, ReleaseCapacity};
+use doorward_engine::request::{Ask, GetCapacity, Has, ReleaseCapacity, Released};
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
@@ -110,6 +110,7 @@ impl Teller {
         let sequence = whole("sequence").map(|n| u64::try_from(n).unwrap());
         let resource = || ResourceId::new(named["resource"]).unwrap();
         let client = || HolderName::new(named["client"]).unwrap();
+        let process = || whole("process").and_then(|n| Incarnation::new(u64::try_from(n).unwrap()));
         match verb {
             "templates" => {
                 match Templates::parse(&rest.lines().map(template).collect::<Vec<_>>()) {
@@ -145,7 +146,7 @@ impl Teller {
                     expires_in: None,
                 });
                 let request = GetCapacity {
-                    incarnation: None,
+                    incarnation: process(),
                     client: client(),
                     sequence,
                     asks: vec![Ask {
@@ -180,13 +181,20 @@ impl Teller {
             }
             "release" => {
                 let request = ReleaseCapacity {
-                    incarnation: None,
+                    incarnation: process(),
                     client: client(),
                     sequence,
                     resources: vec![resource()],
                 };
                 match self.node.handle_release_capacity(&request, self.now) {
-                    Outcome::Served(()) => self.events(),
+                    Outcome::Served(results) => {
+                        let told = match results.as_slice() {
+                            [Released::OutOfOrder] => "out of order\n",
+                            [Released::NotThere] => "it holds nothing\n",
+                            _ => "",
+                        };
+                        told.to_owned() + &self.events()
+                    }
                     Outcome::NotMaster(mastership) => format!("not the master: {mastership:?}"),
                 }
             }

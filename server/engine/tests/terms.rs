@@ -94,7 +94,8 @@ fn child_asking(sequence: u64) -> GetServerCapacity {
         sequence: Some(sequence),
         height: 1,
         asks: vec![ServerAsk {
-            outstanding_by: Vec::new(),
+            unheard: Amount::ZERO,
+            told_of: Vec::new(),
             resource: ResourceId::new("r").unwrap(),
             demand: Arc::new(ServerDemand::new(vec![BandDemand {
                 priority: 0,

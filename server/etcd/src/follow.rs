@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use etcd_client::{
     Client, GetOptions, GetResponse, KeyValue, ResponseHeader, WatchOptions, WatchStream,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::config::Config;
@@ -216,7 +216,7 @@ impl Follower {
         loop {
             tokio::select! {
                 told = stream.message() => self.told(told)?,
-                () = tokio::time::sleep_until(next_look) => {
+                () = doorward_clock::sleep_until(next_look) => {
                     let (view, asked_at) = self.read().await?;
                     if self.is_older(&view) {
                         self.begin_again(view, asked_at);
@@ -253,7 +253,7 @@ impl Follower {
     /// If the watch is silent about a change that etcd has made: it is dead.
     async fn catch_up(&mut self, stream: &mut WatchStream, view: &View) -> Result<(), Error> {
         const GRACE: Duration = Duration::from_millis(500);
-        let until = Instant::now() + GRACE;
+        let until = tokio::time::Instant::now() + GRACE;
         while !self.knows(view) {
             match tokio::time::timeout_at(until, stream.message()).await {
                 Ok(told) => self.told(told)?,

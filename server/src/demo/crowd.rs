@@ -189,7 +189,7 @@ async fn follow(resource: Resource, rows: Vec<Row>, pace: Pace, clock: Clock, st
         for row in &rows {
             // What was wanted before the start still is, until the next row.
             let at = pace.reached(row, round).unwrap_or_default();
-            tokio::time::sleep_until(clock.instant(started_at + at)).await;
+            clock.sleep_until(started_at + at).await;
             if resource.ask(row.wants.get()).is_err() {
                 return;
             }

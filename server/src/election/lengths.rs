@@ -18,7 +18,7 @@ use std::time::Duration;
 use doorward_engine::template::Templates;
 use doorward_engine::time;
 use doorward_etcd::directory::LeaseLengths;
-use tokio::time::Instant;
+use doorward_clock::Instant;
 
 /// What a predecessor said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use doorward_etcd::directory::Term;
-use tokio::time::Instant;
+use doorward_clock::Instant;
 
 use crate::election::lengths::Said;
 use crate::election::term;

@@ -15,16 +15,21 @@
 
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_engine::node::mastership::Mastership;
+use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::directory::{Servers, Term};
-use tokio::time::Instant;
 
 /// What the master's clock may be slow by, over one TTL: a tenth of it, and not less than this.
 const MARGIN_MIN: Duration = Duration::from_millis(100);
 
-/// Until when a mastership holds that was confirmed after a renewal sent at that time.
-pub fn valid_until(renewal_sent: Instant, ttl: Duration) -> Instant {
-    renewal_sent + ttl.saturating_sub((ttl / 10).max(MARGIN_MIN))
+/// Until when a mastership holds that was confirmed after a renewal sent at that time. If clocks may
+/// be wrong by more than a little, the margin is what a slow one of the master's and a fast one of
+/// its successor's can differ by over one TTL.
+pub fn valid_until(renewal_sent: Instant, ttl: Duration, tolerance: Tolerance) -> Instant {
+    let part = tolerance.part();
+    let differ = ttl.mul_f64(2.0 * part / (1.0 + part));
+    renewal_sent + ttl.saturating_sub((ttl / 10).max(MARGIN_MIN).max(differ))
 }
 
 /// When the master of a term that was seen then has stopped to believe in it, at the latest.
@@ -111,8 +116,22 @@ mod tests {
     async fn a_mastership_ends_before_its_lease_can() {
         let sent = Instant::now();
         for (ttl, holds) in [(10_000, 9_000), (2_000, 1_800), (500, 400), (50, 0)] {
-            let until = valid_until(sent, Duration::from_millis(ttl));
+            let until = valid_until(sent, Duration::from_millis(ttl), Tolerance::LEAST);
             assert_eq!(until, sent + Duration::from_millis(holds), "TTL {ttl} ms");
+        }
+    }
+
+    #[test]
+    fn a_mastership_ends_before_its_successor_begins_whichever_clock_is_wrong() {
+        let sent = Instant::now();
+        for part in [0.001, 0.01, 0.05, 0.1, 0.25] {
+            let tolerance = Tolerance::of_part(part).unwrap();
+            let holds = (valid_until(sent, TTL, tolerance) - sent).as_secs_f64();
+            // The master's clock is as slow as it may be, the successor's as fast.
+            let (ends, begins) = (holds / (1.0 - part), TTL.as_secs_f64() / (1.0 + part));
+            assert!(ends <= begins + 1e-6, "{part}: {ends} {begins}");
+            // And there is time to renew it: that is done every third of the TTL.
+            assert!(holds > TTL.as_secs_f64() * 0.55, "{part}: {holds}");
         }
     }
 
@@ -152,7 +171,10 @@ mod tests {
             assert_eq!(may_begin(last, "ours", won), begins, "{what}");
         }
         // What the predecessor believes is over before.
-        assert!(valid_until(seen, TTL) < may_begin(Some((&theirs, seen)), "ours", seen));
+        assert!(
+            valid_until(seen, TTL, Tolerance::LEAST)
+                < may_begin(Some((&theirs, seen)), "ours", seen)
+        );
     }
 
     #[tokio::test]

@@ -9,6 +9,7 @@ use std::fmt;
 use doorward_engine::snapshot::{LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::metrics::float;
@@ -67,6 +68,14 @@ fn encode_parent(
         let gauge = ConstGauge::new(value);
         gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
     }
+    let forgotten = ConstCounter::new(board.parent_masterships_forgotten());
+    forgotten.encode(encoder.encode_descriptor(
+        "parent_masterships_forgotten",
+        "How often the epoch of the parent's master was forgotten for a lower one, because the last \
+         lease was over",
+        None,
+        MetricType::Counter,
+    )?)?;
     for (name, help, value_of) in OWN_LEASE_GAUGES {
         if listed.iter().all(|resource| resource.upstream.is_none()) {
             break;

@@ -15,10 +15,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::id::{HolderName, ResourceId};
-use doorward_engine::node::mastership::Mastership;
+use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
+use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::{
-    Ask, GetCapacity, GetCapacityReply, Has, Refusal, RefusalReason, ReleaseCapacity,
+    Ask, GetCapacity, GetCapacityReply, Has, Refusal, RefusalReason, ReleaseCapacity, Released,
 };
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::doorman as wire;
@@ -69,7 +69,7 @@ pub fn get_capacity(
         });
     }
     let request = GetCapacity {
-        incarnation: None,
+        incarnation: request.incarnation.and_then(Incarnation::new),
         client,
         sequence: request.sequence,
         asks,
@@ -87,7 +87,7 @@ pub fn release_capacity(
 ) -> Result<ReleaseCapacity, RpcStatus> {
     check_count(request.resource_id.len())?;
     Ok(ReleaseCapacity {
-        incarnation: None,
+        incarnation: request.incarnation.and_then(Incarnation::new),
         client: client_id(&request.client_id)?,
         sequence: request.sequence,
         resources: request
@@ -96,6 +96,37 @@ pub fn release_capacity(
             .filter_map(|id| ResourceId::new(id).ok())
             .collect(),
     })
+}
+
+/// What became of a release, resource by resource; where another server is the master, who is.
+pub fn release_capacity_response(
+    request: &ReleaseCapacity,
+    outcome: Outcome<Vec<Released>>,
+) -> wire::ReleaseCapacityResponse {
+    let results = match outcome {
+        Outcome::Served(results) => results,
+        Outcome::NotMaster(mastership) => {
+            return wire::ReleaseCapacityResponse {
+                mastership: Some(redirection(&mastership)),
+                result: Vec::new(),
+            };
+        }
+    };
+    let result = |(resource, result): (&ResourceId, Released)| wire::ReleaseResult {
+        resource_id: Some(resource.to_string()),
+        outcome: Some(
+            match result {
+                Released::Freed => wire::release_result::Outcome::Released,
+                Released::NotThere => wire::release_result::Outcome::NotHeld,
+                Released::OutOfOrder => wire::release_result::Outcome::OutOfOrder,
+            }
+            .into(),
+        ),
+    };
+    wire::ReleaseCapacityResponse {
+        mastership: None,
+        result: request.resources.iter().zip(results).map(result).collect(),
+    }
 }
 
 /// A master's answer, with what was refused at the door.
@@ -111,7 +142,10 @@ pub fn get_capacity_response(
             .iter()
             .map(|lease| wire::ResourceResponse {
                 resource_id: lease.resource.to_string(),
-                gets: lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall),
+                gets: wire::Lease {
+                    granted_by: lease.granted_by.map(MastershipId::get),
+                    ..lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall)
+                },
                 safe_capacity: lease.safe_capacity.map(safe_capacity_number),
             })
             .collect(),
@@ -125,13 +159,17 @@ fn refusal_message(refused: Refusal) -> wire::Refusal {
         RefusalReason::UnknownResource => wire::refusal::Reason::UnknownResource,
         RefusalReason::Duplicate => wire::refusal::Reason::InvalidRequest,
         RefusalReason::NotReady => wire::refusal::Reason::NotReady,
+        RefusalReason::AnotherProcess(_) => wire::refusal::Reason::AnotherProcess,
         RefusalReason::RefusedByParent => wire::refusal::Reason::Unspecified,
         RefusalReason::TooManyResources(_)
         | RefusalReason::TooManyLeases(_)
         | RefusalReason::TooManyBands(_) => wire::refusal::Reason::TooMany,
     };
     wire::Refusal {
-        retry_in_ms: None,
+        retry_in_ms: match refused.reason {
+            RefusalReason::AnotherProcess(retry_in) => Some(millis(retry_in)),
+            _ => None,
+        },
         resource_id: Some(refused.resource.to_string()),
         reason: Some(reason.into()),
         message: Some(refused.reason.to_string()),
@@ -225,7 +263,7 @@ fn has(lease: &wire::Lease, wall: Duration) -> Result<Has, String> {
         ),
     };
     Ok(Has {
-        granted_by: None,
+        granted_by: lease.granted_by.map(MastershipId::new),
         capacity,
         expires_in,
     })

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use doorward_engine::id::HolderName;
+use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node::Node;
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::server::{GetServerCapacity, Via};
@@ -64,6 +64,8 @@ struct ChildStream {
     number: u64,
     /// Of the mastership by which the child's server speaks for its node.
     epoch: Option<u64>,
+    /// Which process of the child's node it is.
+    incarnation: Option<Incarnation>,
     /// The how manieth mastership of this node it was opened in.
     opened_in: u64,
     answers: Answers,
@@ -106,16 +108,24 @@ impl Pushes {
     ///
     /// # Errors
     ///
-    /// `ABORTED` if that is of a newer master of the child's node.
+    /// `ABORTED` if that is of a newer master of the child's node; `ALREADY_EXISTS` if it is of another
+    /// live process, which was there first.
     fn open(
         self: &Arc<Self>,
         child: HolderName,
-        epoch: Option<u64>,
+        (epoch, incarnation): (Option<u64>, Option<Incarnation>),
         answers: Answers,
         node: &Arc<NodeHandle>,
     ) -> Result<Opened, RpcStatus> {
         let mut streams = self.streams();
-        let known = streams.by_child.get(&child).and_then(|stream| stream.epoch);
+        let before = streams.by_child.get(&child);
+        let is_others = before.is_some_and(|stream| stream.incarnation != incarnation);
+        if is_others && node.read(|node, now| node.is_refused(&child, incarnation, now)) {
+            return Err(RpcStatus::already_exists(format!(
+                "another live process asks as {child}, and is connected: two servers have the same --node"
+            )));
+        }
+        let known = before.and_then(|stream| stream.epoch);
         if let (Some(epoch), Some(known)) = (epoch, known)
             && epoch < known
         {
@@ -129,6 +139,7 @@ impl Pushes {
         let stream = ChildStream {
             number,
             epoch,
+            incarnation,
             opened_in: node.masterships_count(),
             answers,
             over: over.clone(),
@@ -279,7 +290,7 @@ impl CapacityStreamService {
         // Before the first answer: what changes after it is pushed.
         let opened = self.pushes.open(
             child.clone(),
-            first.epoch,
+            (first.epoch, first.incarnation.and_then(Incarnation::new)),
             answers.clone(),
             self.board.node(),
         )?;

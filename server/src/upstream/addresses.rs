@@ -206,10 +206,10 @@ fn servers_of(keys: &NodeKeys, followed: &Followed) -> Servers {
 mod tests {
     use std::collections::BTreeMap;
 
+    use doorward_clock::Instant;
     use doorward_etcd::config::{Config, Endpoint};
     use doorward_etcd::follow::{Entry, View};
     use futures_util::FutureExt;
-    use tokio::time::Instant;
 
     use super::*;
 

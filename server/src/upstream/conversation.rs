@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_engine::id::HolderName;
-use doorward_engine::node::mastership::Mastership;
+use doorward_engine::node::Node;
 use doorward_engine::request::server::GetServerCapacity;
 use doorward_engine::resource::upstream::Pace;
 use doorward_proto::doorman as wire;
@@ -180,18 +179,7 @@ impl Upstream {
 
     /// What a stream begins with if there is nothing to ask.
     fn greeting(&self) -> Option<GetServerCapacity> {
-        Some(GetServerCapacity {
-            incarnation: None,
-            mastership: None,
-            server: HolderName::new(self.board.node_name()).ok()?,
-            epoch: self.node.read(|node, now| match node.mastership(now) {
-                Mastership::Master { epoch } => *epoch,
-                Mastership::Follower { .. } | Mastership::Unknown => None,
-            }),
-            sequence: None,
-            height: 1,
-            asks: Vec::new(),
-        })
+        self.node.read(Node::upstream_greeting)
     }
 
     fn apply(&self, answer: Answer) {
@@ -214,9 +202,14 @@ impl Upstream {
 /// Waits until something is to be asked, or may be, or a while has passed.
 async fn next_request(node: &NodeHandle) {
     let at = node.read(|node, _| node.poll_upstream_timeout());
-    let at = at.map(|at| node.clock().instant(at));
+    let due = async {
+        match at {
+            Some(at) => node.clock().sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
-        () = until(at) => {}
+        () = due => {}
         () = node.upstream_moved() => {}
         () = tokio::time::sleep(MASTERSHIP_CHECK) => {}
     }

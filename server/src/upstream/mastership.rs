@@ -1,30 +1,41 @@
 //! Whether a server of the parent is its master, asked before anything else is.
 //!
 //! Who has seen a master of one epoch does not go back to one of an older epoch: that one has lost
-//! its mastership and may not know. An epoch that is absent says nothing: the server is of the old
-//! kind, or its node has no election.
+//! its mastership and may not know. When the last lease of the parent is over, the newer epoch is
+//! forgotten ([`EpochFilter`]): the parent's etcd may have been wiped or restored, and nothing is at
+//! stake any more. An epoch that is absent says nothing: the server is of the old kind, or its node
+//! has no election.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_client::state::{EpochFilter, OutOfDate};
 use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use tonic::Code;
 use tonic::transport::Channel;
+use tracing::warn;
 
 use super::End;
 use super::problem::told_by;
+use crate::status::Board;
 
-/// What is wrong with a server of an older epoch.
-pub(super) const OUT_OF_DATE: &str = "its mastership is out of date";
-
-/// The masterships that were heard of.
-#[derive(Debug, Default)]
+/// The masterships of the parent that were heard of.
+#[derive(Debug)]
 pub(super) struct Masterships {
-    /// The newest epoch.
-    epoch: u64,
+    epochs: EpochFilter,
+    board: Arc<Board>,
 }
 
 impl Masterships {
+    /// For the node of a board; of its parent nothing is heard yet.
+    pub(super) fn new(board: Arc<Board>) -> Self {
+        Self {
+            epochs: EpochFilter::default(),
+            board,
+        }
+    }
+
     /// Asks a server whether it is the master.
     ///
     /// # Errors
@@ -43,44 +54,42 @@ impl Masterships {
         if !answer.is_master {
             return Err(End::NotMaster(answer.mastership));
         }
-        if self.heed(&answer.mastership) {
-            Ok(())
-        } else {
-            Err(End::Broken(OUT_OF_DATE.to_owned()))
-        }
+        self.heed(&answer.mastership).map_err(End::Broken)
     }
 
-    /// Takes note of what was told. Returns whether it is up to date.
-    pub(super) fn heed(&mut self, told: &wire::Mastership) -> bool {
-        let epoch = told.epoch.unwrap_or(self.epoch);
-        let is_up_to_date = epoch >= self.epoch;
-        self.epoch = self.epoch.max(epoch);
-        is_up_to_date
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nobody_goes_back_to_an_older_epoch() {
-        let mut masterships = Masterships::default();
-        for (epoch, is_up_to_date) in [
-            (None, true),
-            (Some(5), true),
-            (Some(5), true),
-            (Some(4), false),
-            (None, true),
-            (Some(4), false),
-            (Some(6), true),
-            (Some(5), false),
-        ] {
-            let told = wire::Mastership {
-                master_address: None,
-                epoch,
-            };
-            assert_eq!(masterships.heed(&told), is_up_to_date, "{epoch:?}");
+    /// Takes note of what was told.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, if it is out of date.
+    pub(super) fn heed(&mut self, told: &wire::Mastership) -> Result<(), String> {
+        let Some(epoch) = told.epoch else {
+            return Ok(());
+        };
+        let leases_last = || {
+            self.board.node().read(|node, now| {
+                let end = node.upstream_leases_end(now);
+                end.map_or(Duration::ZERO, |end| end.since(now))
+            })
+        };
+        match self.epochs.heed(epoch, leases_last) {
+            Ok(None) => Ok(()),
+            Ok(Some(forgotten)) => {
+                warn!(
+                    epoch,
+                    forgotten,
+                    "the parent's masterships have begun again: was its etcd wiped, or restored?"
+                );
+                self.board.count_parent_mastership_forgotten();
+                Ok(())
+            }
+            Err(OutOfDate {
+                newest,
+                forgotten_in,
+            }) => Err(format!(
+                "its mastership is out of date: it has epoch {epoch}, and {newest} was seen; that \
+                 counts for {forgotten_in:?} yet, until the last lease is over"
+            )),
         }
     }
 }

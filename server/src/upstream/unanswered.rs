@@ -109,7 +109,8 @@ mod tests {
             asks: resources
                 .iter()
                 .map(|resource| ServerAsk {
-                    outstanding_by: Vec::new(),
+                    unheard: Amount::ZERO,
+                    told_of: Vec::new(),
                     resource: id(resource),
                     demand: Arc::new(ServerDemand::new(Vec::new())),
                     has: None,

@@ -42,6 +42,8 @@ pub struct Head {
     pub parent: Option<Parent>,
     /// The node is its own ancestor.
     pub is_in_cycle: bool,
+    /// Names under which two live processes ask: what each is, and how long ago that was seen.
+    pub conflicts: Vec<(String, String)>,
 }
 
 impl Head {
@@ -80,6 +82,11 @@ impl Head {
                 .map(span),
             parent: Parent::of(status),
             is_in_cycle: status.is_in_cycle,
+            conflicts: status
+                .conflicts
+                .iter()
+                .map(|it| (format!("{} {}", it.kind, it.holder), span(it.age_ms)))
+                .collect(),
         }
     }
 }

@@ -89,7 +89,8 @@ impl Child {
 /// Of one resource, with a curve of that many equal clients.
 fn wants(resource: &str, wants: f64, clients: i64) -> ServerCapacityResourceRequest {
     ServerCapacityResourceRequest {
-        outstanding_by: Vec::new(),
+        unheard: None,
+        told_of: Vec::new(),
         resource_id: resource.to_owned(),
         has: None,
         wants: vec![PriorityBandAggregate {
@@ -126,7 +127,8 @@ fn old(of: ServerCapacityResourceRequest) -> ServerCapacityResourceRequest {
         ..band
     });
     ServerCapacityResourceRequest {
-        outstanding_by: Vec::new(),
+        unheard: None,
+        told_of: Vec::new(),
         wants: wants.collect(),
         has: None,
         outstanding: None,

@@ -302,11 +302,21 @@ pub(crate) fn lease(
     asked: &doorman::ServerCapacityResourceRequest,
     capacity: f64,
 ) -> doorman::ServerCapacityResourceResponse {
+    lease_for(Duration::from_secs(60), ask, asked, capacity)
+}
+
+/// A lease that lasts so long.
+pub(crate) fn lease_for(
+    lasts: Duration,
+    ask: &Ask,
+    asked: &doorman::ServerCapacityResourceRequest,
+    capacity: f64,
+) -> doorman::ServerCapacityResourceResponse {
     doorman::ServerCapacityResourceResponse {
         resource_id: asked.resource_id.clone(),
         gets: doorman::Lease {
             capacity,
-            expires_in_ms: Some(60_000),
+            expires_in_ms: u64::try_from(lasts.as_millis()).ok(),
             refresh_in_ms: Some(20_000),
             ..doorman::Lease::default()
         },

@@ -69,7 +69,8 @@ pub(crate) fn request(child: &str, resource: &str, word: Word) -> GetServerCapac
         sequence: None,
         height: 1,
         asks: vec![ServerAsk {
-            outstanding_by: Vec::new(),
+            unheard: Amount::ZERO,
+            told_of: Vec::new(),
             resource: ResourceId::new(resource).unwrap(),
             demand: Arc::new(demand),
             has: None,

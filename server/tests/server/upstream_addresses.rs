@@ -7,7 +7,7 @@ use doorward_server::app::{Config, Server, Shutdown};
 use doorward_server::status::ParentLink;
 use tokio::net::TcpSocket;
 
-use crate::fake_parent::{FakeParent, Streams, generous, redirect};
+use crate::fake_parent::{FakeParent, Streams, generous, lease_for, redirect, response};
 use crate::logs::Logs;
 use crate::running::{asked, asked_with, capacity, config, eventually, get, only};
 use crate::upstream::{child, news, until_gets, until_link};
@@ -173,7 +173,8 @@ async fn nobody_goes_back_to_a_master_of_an_older_epoch() {
     newer.says_of_the_master(Some(&newer.address), Some(9));
     older.says_of_the_master(Some(&older.address), Some(8));
     let server = child(&[&newer.address, &older.address]).await;
-    until_link(&server, ParentLink::Stream).await;
+    let mut client = capacity(&server).await;
+    until_gets(&mut client, 30.0, 30.0).await;
     newer.stop().await;
     let out_of_date = async || {
         let problem = news(&server).problem.unwrap_or_default();
@@ -186,6 +187,36 @@ async fn nobody_goes_back_to_a_master_of_an_older_epoch() {
     older.says_of_the_master(Some(&older.address), Some(10));
     until_link(&server, ParentLink::Stream).await;
     assert_eq!(news(&server).address, older.address);
+}
+
+#[tokio::test]
+async fn an_epoch_is_forgotten_when_the_last_lease_of_the_parent_is_over() {
+    // The parent's etcd was wiped while no server of it ran: the only master there is has a lower
+    // epoch. One that is found by a redirect is found as well.
+    for redirects in [false, true] {
+        let logs = Logs::start();
+        let before = FakeParent::start(Streams::Served).await;
+        let beside = FakeParent::start(Streams::Served).await;
+        let anew = FakeParent::start(Streams::Served).await;
+        before.says_of_the_master(Some(&before.address), Some(9));
+        before.answer(|ask| {
+            let lasts = |asked: &_| lease_for(Duration::from_millis(500), ask, asked, 30.0);
+            Ok(response(ask.resource.iter().map(lasts).collect()))
+        });
+        beside.says_of_the_master(Some(&anew.address), Some(2));
+        anew.says_of_the_master(Some(&anew.address), Some(2));
+        let other = if redirects { &beside } else { &anew };
+        let server = child(&[&before.address, &other.address]).await;
+        let mut client = capacity(&server).await;
+        until_gets(&mut client, 40.0, 30.0).await;
+        before.stop().await;
+        until_gets(&mut client, 40.0, 40.0).await;
+        assert_eq!(news(&server).address, anew.address);
+        assert_eq!(logs.count("begun again"), 1, "{}", logs.text());
+        let metrics = server.metrics().render().expect("they render");
+        let counted = "doorward_parent_masterships_forgotten_total 1";
+        assert!(metrics.contains(counted), "{metrics}");
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,9 @@
 //!
 //! Where the capacity is lowered, or a total begins to be kept, what is out runs down until the last
 //! lease from before has ended. Until then it is allowed, and from that very instant on it is not,
-//! whether anything happens then or not.
+//! whether anything happens then or not. When that is, the root's clock tells: the root reserves what
+//! it has granted until the lease has ended by its own clock, and no lease below outlives the one it
+//! was cut from. So all points in time that are kept here are as the root's clock shows them.
 
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use doorward_engine::template::{Algorithm, AlgorithmKind, Shrink, Template};
 use doorward_engine::time::Time;
 
 use crate::checker::ROUNDING;
+use crate::world::clock::LocalClock;
 
 /// What is promised of the total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,9 +41,12 @@ pub(super) struct Excess {
     /// The most that there ever was.
     most: f64,
     total: Total,
-    /// What may still be in use from before, and until when.
+    /// The root's.
+    clock: LocalClock,
+    /// What may still be in use from before, and until when, by the root's clock.
     former: Option<(f64, Time)>,
-    /// When the last lease ends that may be out by an earlier template, which had longer ones perhaps.
+    /// When the last lease ends, by the root's clock, that may be out by an earlier template, which had
+    /// longer ones perhaps.
     former_leases_end: Time,
     /// The largest part of what there was that was granted.
     pub(super) peak: f64,
@@ -59,6 +65,7 @@ impl Excess {
             capacity,
             most: capacity,
             total: Total::of(&template.algorithm),
+            clock: LocalClock::TRUE,
             former: None,
             former_leases_end: Time::ZERO,
             peak: 0.0,
@@ -74,7 +81,17 @@ impl Excess {
         self.total != Total::Free
     }
 
-    /// When the last lease ends that may be out by an earlier template.
+    /// The root's clock is another one from now on. What happened until now has been looked at.
+    pub(super) fn note_clock(&mut self, clock: LocalClock) {
+        self.clock = clock;
+    }
+
+    /// What the root's clock shows.
+    pub(super) fn local(&self, now: Time) -> Time {
+        self.clock.shows(now)
+    }
+
+    /// When the last lease ends that may be out by an earlier template, by the root's clock.
     pub(super) fn former_leases_end(&self) -> Time {
         self.former_leases_end
     }
@@ -92,7 +109,8 @@ impl Excess {
             self.capacity = 0.0;
         }
         self.most = self.most.max(self.capacity);
-        self.former_leases_end = self.former_leases_end.max(now + had);
+        let local = self.clock.shows(now);
+        self.former_leases_end = self.former_leases_end.max(local + had);
         // What is out comes down as holders refresh, at the latest when its leases end.
         let from = match self.total > total {
             // Any amount may be out, and on its way.
@@ -101,7 +119,7 @@ impl Excess {
             false => None,
         };
         if let Some(from) = from {
-            let until = self.former_leases_end.max(now + has);
+            let until = self.former_leases_end.max(local + has);
             self.former = Some((from, until));
         }
     }
@@ -111,26 +129,28 @@ impl Excess {
         // It does not know what was in force before: it learns from the holders what is out, and
         // confirms it, for leases that begin now. If that is still what was out before the capacity
         // was lowered, it has the length of another lease to come down.
+        let local = self.clock.shows(now);
         if let Some((_, until)) = &mut self.former
-            && now <= *until
+            && local <= *until
         {
-            *until = (*until).max(now + algorithm.lease_length);
+            *until = (*until).max(local + algorithm.lease_length);
         }
     }
 
     /// The root hears only now of the template in force: until now it granted by this one.
     pub(super) fn note_known_late(&mut self, former: &Template, now: Time) {
         let capacity = former.capacity.get();
+        let local = self.clock.shows(now);
         self.former_leases_end = self
             .former_leases_end
-            .max(now + former.algorithm.lease_length);
+            .max(local + former.algorithm.lease_length);
         let until = self.former_leases_end;
         if self.total > Total::of(&former.algorithm) {
             self.former = Some((f64::INFINITY, until));
         } else if capacity > self.capacity {
             self.former = Some((self.allowed(now).max(capacity), until));
         } else if let Some((_, runs)) = &mut self.former
-            && now <= *runs
+            && local <= *runs
         {
             *runs = (*runs).max(until);
         }
@@ -139,7 +159,7 @@ impl Excess {
     /// What may be granted at a time, at most.
     fn allowed(&self, now: Time) -> f64 {
         match self.former {
-            Some((from, until)) if now <= until => from.max(self.capacity),
+            Some((from, until)) if self.clock.shows(now) <= until => from.max(self.capacity),
             _ => self.capacity,
         }
     }
@@ -148,11 +168,11 @@ impl Excess {
     /// is looked whether it was.
     pub(super) fn pass(&mut self, now: Time, sums: impl FnOnce() -> (f64, f64)) {
         if let Some((_, until)) = self.former
-            && now > until
+            && self.clock.shows(now) > until
         {
             self.former = None;
             let (leases, fallback) = sums();
-            self.look(leases, fallback, until);
+            self.look(leases, fallback, self.clock.when(until));
         }
     }
 
@@ -160,7 +180,7 @@ impl Excess {
     pub(super) fn is_accounted(&self, now: Time) -> bool {
         let was_free = self
             .former
-            .is_some_and(|(from, until)| from.is_infinite() && now <= until);
+            .is_some_and(|(from, until)| from.is_infinite() && self.clock.shows(now) <= until);
         self.total != Total::Kept && !was_free
     }
 

@@ -14,7 +14,7 @@ pub(super) struct Nesting {
     /// What the clients at each node may use by their leases.
     used: Vec<ExactSum>,
     has_template: bool,
-    /// When the root began to learn, and until when it may not know what is out.
+    /// When the root began to learn, and until when it may not know what is out: by its own clock.
     learns_since: Time,
     learns_until: Time,
     /// The largest part by which a subtree used more than was reserved for it, and when.
@@ -47,7 +47,7 @@ impl Nesting {
         self.used.get(place).map_or(0.0, ExactSum::rounded_down)
     }
 
-    /// Another template is in force, or none; leases by the former ones end then.
+    /// Another template is in force, or none; leases by the former ones end then, by the root's clock.
     pub(super) fn note_template(&mut self, has: bool, algorithm: &Algorithm, former: Time) {
         let learns_until = self.learns_since + algorithm.learning_mode_duration;
         self.learns_until = self.learns_until.max(learns_until);
@@ -58,16 +58,16 @@ impl Nesting {
         self.has_template = has;
     }
 
-    /// Another root was elected.
-    pub(super) fn note_learning(&mut self, algorithm: &Algorithm, now: Time) {
-        self.learns_since = now;
-        let learns_until = now + algorithm.learning_mode_duration;
+    /// Another root was elected, when its clock showed this, and learns for so long.
+    pub(super) fn note_learning(&mut self, learns: Duration, local: Time) {
+        self.learns_since = local;
+        let learns_until = local + learns;
         self.learns_until = self.learns_until.max(learns_until);
     }
 
-    /// Whether the root may know nothing of this, though it is used.
-    pub(super) fn may_be_unknown(&self, now: Time) -> bool {
-        now <= self.learns_until
+    /// Whether the root may know nothing of this, though it is used, when its clock shows this.
+    pub(super) fn may_be_unknown(&self, local: Time) -> bool {
+        local <= self.learns_until
     }
 
     /// What all below a node use, and the most that may be in use there by its parent's books.

@@ -122,6 +122,47 @@ fn what_is_out_from_before_an_edit_must_be_gone_when_its_leases_end() {
     assert_eq!(found.at_s, Some(70.0));
 }
 
+/// A client has 100 by a lease of 60 s when the capacity becomes 50, and gives up the rest at that time.
+/// From the times on the root's clock runs at the speeds.
+#[track_caller]
+fn cut_at_10_s(speeds: &[(f64, f64)], gone_at: f64, worst_at: Option<f64>) {
+    let mut watched = watched(&template(FairShare, 100.0), &[0]);
+    let mut clock = LocalClock::TRUE;
+    watched.note_usable(0, 100.0, 0.0, at(0.0));
+    let mut run_at = |watched: &mut Watched, from: f64, until: f64| {
+        for (since, speed) in speeds.iter().filter(|it| (from..until).contains(&it.0)) {
+            clock.run_at(*speed, at(*since));
+            watched.note_clock(clock, at(*since));
+        }
+    };
+    run_at(&mut watched, 0.0, 10.0);
+    watched.note_template(Some(&template(FairShare, 50.0)), at(10.0));
+    run_at(&mut watched, 10.0, 200.0);
+    watched.note_usable(0, 50.0, 0.0, at(gone_at));
+    watched.finish(at(200.0));
+    let found = verdict(&watched, "overshoot");
+    assert_eq!(found.holds, worst_at.is_none(), "{found:?}");
+    if let (Some(found), Some(expected)) = (found.at_s.filter(|_| !found.holds), worst_at) {
+        close((found * 1e6).round() / 1e6, expected);
+    }
+}
+
+#[test]
+fn what_is_out_from_before_an_edit_may_be_used_for_a_lease_length_by_the_clock_of_the_root() {
+    cut_at_10_s(&[], 70.0, None);
+    cut_at_10_s(&[], 70.1, Some(70.0));
+    // A slow clock: 60 s of it are 75 s.
+    cut_at_10_s(&[(5.0, 0.8)], 84.9, None);
+    cut_at_10_s(&[(5.0, 0.8)], 85.1, Some(85.0));
+    // A fast one: 60 s of it are 48 s.
+    cut_at_10_s(&[(5.0, 1.25)], 57.9, None);
+    cut_at_10_s(&[(5.0, 1.25)], 58.1, Some(58.0));
+    // One that is slow from the middle on: 30 s, and 30 s that take 60.
+    let slows = [(40.0, 0.5)];
+    cut_at_10_s(&slows, 99.9, None);
+    cut_at_10_s(&slows, 100.1, Some(100.0));
+}
+
 #[test]
 fn the_next_edit_hides_nothing_that_came_before_it() {
     let mut watched = watched(&template(FairShare, 100.0), &[0]);
@@ -199,7 +240,7 @@ fn a_root_may_know_nothing_only_while_it_learns() {
     let mut watched = watched(&template(FairShare, 100.0), &[0]);
     let unknown = |watched: &Watched, seconds: f64| watched.may_be_unknown(at(seconds));
     assert!(unknown(&watched, 60.0) && !unknown(&watched, 61.0));
-    watched.note_learning(at(200.0));
+    watched.note_learning(Duration::ZERO, at(200.0));
     assert!(unknown(&watched, 260.0) && !unknown(&watched, 261.0));
     // Leases are out of what nothing matches any more.
     watched.note_template(None, at(300.0));

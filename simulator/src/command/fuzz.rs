@@ -39,6 +39,7 @@ struct Smaller {
 /// Plays seeds.
 pub(crate) fn run(flags: &FuzzFlags) -> Result<(), Failure> {
     match flags.seed {
+        Some(seed) if flags.print_scenario => print(seed, flags.shrink),
         Some(seed) => one(seed, flags),
         None => many(flags),
     }
@@ -75,6 +76,21 @@ fn one(seed: u64, flags: &FuzzFlags) -> Result<(), Failure> {
         None => Ok(()),
         Some(_) => Err(Failure::Told(1)),
     }
+}
+
+/// Prints the scenario file of a seed, or of what is left of it.
+fn print(seed: u64, shrink: bool) -> Result<(), Failure> {
+    let mut whole = scenario(seed);
+    let number = seed.to_string();
+    let mut words = vec!["fuzz", "--seed", &number];
+    if shrink {
+        words.push("--shrink");
+        if let (_, Some(failure)) = play(&whole) {
+            let kept = fuzz::shrink(seed, &failure, |_| {});
+            whole = smaller(&whole, &kept);
+        }
+    }
+    super::print_scenario(&whole, &command_line(words))
 }
 
 fn many(flags: &FuzzFlags) -> Result<(), Failure> {

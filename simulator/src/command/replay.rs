@@ -3,10 +3,7 @@
 //! The scenario is made of the flags: the clients of the trace are spread over the leaves, and it
 //! takes as long as the trace does. The least that must hold is that nobody ever has too much.
 
-mod file;
-
 use std::fs;
-use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,10 +31,11 @@ const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Plays it.
 pub(crate) fn run(flags: &ReplayFlags) -> Result<(), Failure> {
-    let scenario = scenario(flags)?;
+    let mut scenario = scenario(flags)?;
     if flags.print_scenario {
-        let text = file::text(&scenario, &command(flags));
-        return Ok(io::stdout().write_all(text.as_bytes())?);
+        // The file is to be called as its owner likes.
+        scenario.name = String::new();
+        return super::print_scenario(&scenario, &command(flags));
     }
     super::play(&scenario, command(flags), &flags.output)
 }

@@ -3,6 +3,7 @@
 
 use crate::fuzz::{Failure, play, scenario};
 use crate::scenario::Scenario;
+use crate::scenario::fault::Event;
 
 /// What is left of a scenario that was made smaller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,5 +68,21 @@ pub fn smaller(whole: &Scenario, kept: &Kept) -> Scenario {
         .filter_map(|place| whole.faults.get(*place));
     scenario.faults = faults.cloned().collect();
     scenario.clients.truncate(kept.clients);
+    scenario.faults.retain(|fault| {
+        let mut events = fault.choices.iter();
+        events.any(|(_, event)| !is_of_others(event, kept.clients))
+    });
     scenario
+}
+
+/// Whether it happens only to clients that are not among the first so many.
+fn is_of_others(event: &Event, clients: usize) -> bool {
+    let choice = match event {
+        Event::Crash { clients, .. }
+        | Event::Surge { clients, .. }
+        | Event::Demand { clients, .. } => clients,
+        _ => return false,
+    };
+    let groups = choice.groups.as_ref();
+    groups.is_some_and(|groups| groups.iter().all(|group| *group >= clients))
 }

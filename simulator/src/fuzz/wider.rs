@@ -22,8 +22,9 @@ const DRIFT: f64 = 0.0005;
 /// What else is asked for.
 const OTHER: &str = "other";
 
-/// The longest lease of any template here. New masters learn that long: one that is elected soon after
-/// leases were made shorter knows only the new length, and the old leases are still out.
+/// The longest lease of any template here. A lone root learns that long: when it is started again soon
+/// after leases were made shorter it knows only the new length, and the old leases are still out. With
+/// an election the length stands beside the term.
 const LEARNING: Duration = seconds(90);
 
 /// Makes the second stream of a seed.
@@ -39,9 +40,15 @@ pub(super) fn widen(scenario: &mut Scenario) {
     let Some(faulty_for) = scenario.heal_at else {
         return;
     };
-    let mut specs: Vec<Spec> = scenario.templates.iter().map(|t| spec(t)).collect();
+    let is_alone = scenario
+        .nodes
+        .first()
+        .is_some_and(|root| root.candidates == 1);
+    let learning = is_alone.then_some(LEARNING);
+    let of = |template| spec(template, learning);
+    let mut specs: Vec<Spec> = scenario.templates.iter().map(|it| of(it)).collect();
     if chance.happens(0.4) {
-        specs.push(another(&mut chance));
+        specs.push(another(&mut chance, learning));
         move_some(scenario, &mut chance, &specs);
     }
     scenario.templates = templates(&specs);
@@ -71,18 +78,18 @@ pub(super) fn widen(scenario: &mut Scenario) {
 }
 
 /// As it was drawn.
-fn spec(template: &Template) -> Spec {
+fn spec(template: &Template, learning: Option<Duration>) -> Spec {
     Spec {
         resource: RESOURCE,
         kind: template.algorithm.kind,
         capacity: template.capacity.get(),
         lease: template.algorithm.lease_length,
         refresh: template.algorithm.refresh_interval,
-        learning: Some(LEARNING),
+        learning,
     }
 }
 
-fn another(chance: &mut Chance) -> Spec {
+fn another(chance: &mut Chance, learning: Option<Duration>) -> Spec {
     let lease = seconds(chance.pick([20, 30, 60]));
     Spec {
         resource: OTHER,
@@ -94,7 +101,7 @@ fn another(chance: &mut Chance) -> Spec {
         capacity: chance.pick([3.0, 100.0, 1e9]),
         lease,
         refresh: lease / chance.pick([30, 10, 3]),
-        learning: Some(LEARNING),
+        learning,
     }
 }
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use doorward_engine::template::Templates;
 
+use crate::scenario::ClientGroup;
+
 /// Something that goes wrong, or is changed from outside.
 #[derive(Clone, Debug)]
 pub struct Fault {
@@ -153,6 +155,20 @@ pub enum NodeChoice {
     AnyOf(Vec<usize>),
 }
 
+impl NodeChoice {
+    /// The node, if only one can be meant.
+    pub fn only(&self) -> Option<usize> {
+        match self {
+            Self::Node(node) => Some(*node),
+            Self::AnyOf(nodes) => match nodes.as_slice() {
+                [only] => Some(*only),
+                _ => None,
+            },
+            Self::Any | Self::AnyBelowRoot => None,
+        }
+    }
+}
+
 /// Which clients: so many, by chance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientChoice {
@@ -172,6 +188,26 @@ impl ClientChoice {
             groups: None,
             nodes: None,
         }
+    }
+
+    /// How many there are to choose from.
+    pub fn number_of(&self, all: &[ClientGroup]) -> usize {
+        let mut number = 0;
+        for (place, group) in all.iter().enumerate() {
+            let groups = self.groups.as_ref();
+            if groups.is_some_and(|groups| !groups.contains(&place)) {
+                continue;
+            }
+            // The first is at the first node, and so on in turn.
+            let turns = group.nodes.len().max(1);
+            for (turn, node) in group.nodes.iter().enumerate() {
+                let nodes = self.nodes.as_ref();
+                if nodes.is_none_or(|nodes| nodes.contains(node)) {
+                    number += group.count / turns + usize::from(turn < group.count % turns);
+                }
+            }
+        }
+        number
     }
 }
 

@@ -28,15 +28,18 @@ use doorward_engine::template::Templates;
 pub use crate::scenario::read::files::Files;
 use crate::scenario::read::form::{At, DURATION_MAX, Map, Problems};
 use crate::scenario::read::tree::Tree;
-use crate::scenario::{ClientGroup, Node, Scenario};
+use crate::scenario::{ClientGroup, Node, Scenario, settled_by_default};
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 16] = [
     "name",
     "description",
     "duration",
     "seed",
     "sample_every",
     "settled_after",
+    "heal_at",
+    "right_at",
+    "idle_faults",
     "templates",
     "tree",
     "clients",
@@ -51,9 +54,6 @@ const DURATION: Duration = Duration::from_secs(600);
 
 /// How often is measured if nothing else is said.
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
-
-/// The time after the first learning mode until averages are judged, if nothing else is said.
-const SETTLES_FOR: Duration = Duration::from_secs(30);
 
 /// The most samples of all nodes together: each takes some fifty bytes.
 const NODE_SAMPLES_MAX: u128 = 20_000_000;
@@ -227,8 +227,10 @@ impl Reader<'_> {
         let groups = clients.as_deref().unwrap_or_default();
         let settled_after = self.settled_after(&map, duration, templates.as_ref(), groups);
         let scenario = Scenario {
-            heal_at: None,
-            right_at: Vec::new(),
+            heal_at: map
+                .get("heal_at")
+                .and_then(|at| at.time_before(end, &mut self.problems)),
+            right_at: self.right_at(&map, end),
             name: self.name(&map, file),
             description: self.description(&map),
             seed: self.seed(&map),
@@ -321,7 +323,6 @@ impl Reader<'_> {
         every
     }
 
-    /// Some time after the first learning mode, but within the first half.
     fn settled_after(
         &mut self,
         map: &Map<'_>,
@@ -337,12 +338,22 @@ impl Reader<'_> {
             }
             return settled;
         }
-        let learning = |group: &ClientGroup| {
-            let template = templates?.find(&group.resource)?;
-            Some(template.algorithm.learning_mode_duration)
-        };
-        let learning = groups.iter().filter_map(learning).max().unwrap_or_default();
-        (learning + SETTLES_FOR).min(duration.unwrap_or(DURATION) / 2)
+        let none = Templates::default();
+        settled_by_default(
+            groups,
+            templates.unwrap_or(&none),
+            duration.unwrap_or(DURATION),
+        )
+    }
+
+    /// When everybody must have what is right.
+    fn right_at(&mut self, map: &Map<'_>, end: Duration) -> Vec<Duration> {
+        let list = map.get("right_at");
+        let list = list.and_then(|at| at.list("[5m, 6m]", &mut self.problems));
+        let each = list.unwrap_or_default();
+        each.iter()
+            .filter_map(|at| at.time_before(end, &mut self.problems))
+            .collect()
     }
 }
 

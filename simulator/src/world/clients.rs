@@ -8,6 +8,7 @@ use doorward_client::state::{
 };
 use doorward_client::time::Time as ClientTime;
 use doorward_engine::amount::Amount;
+use doorward_engine::id::{Incarnation, MastershipId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::{Ask, GetCapacity, GetCapacityReply, Has, RefusalReason};
 use doorward_engine::template::SafeCapacity;
@@ -258,7 +259,7 @@ impl World<'_> {
                 wants: Amount::new(ask.wants).ok()?,
                 has: ask.has.and_then(|has| {
                     Some(Has {
-                        granted_by: None,
+                        granted_by: has.granted_by.map(MastershipId::new),
                         capacity: Amount::new(has.capacity).ok()?,
                         expires_in: Some(has.expires_in),
                     })
@@ -266,7 +267,7 @@ impl World<'_> {
             })
         });
         let request = GetCapacity {
-            incarnation: None,
+            incarnation: Incarnation::new(client.incarnation()),
             client: client.name.clone(),
             sequence: Some(sequence),
             asks: asks.collect(),
@@ -402,6 +403,7 @@ fn response(reply: &GetCapacityReply) -> Response {
         capacity: lease.capacity.get(),
         expires_in: lease.expires_in,
         refresh_in: lease.refresh_in,
+        granted_by: lease.granted_by.map(MastershipId::get),
         safe_capacity: lease.safe_capacity.map(|safe| match safe {
             SafeCapacity::Unlimited => Capacity::Unlimited,
             SafeCapacity::Limited(amount) => Capacity::Limited(amount.get()),
@@ -412,9 +414,14 @@ fn response(reply: &GetCapacityReply) -> Response {
         kind: match refused.reason {
             RefusalReason::UnknownResource => RefusalKind::Unknown,
             RefusalReason::NotReady => RefusalKind::NotReady,
+            RefusalReason::AnotherProcess(_) => RefusalKind::AnotherProcess,
             _ => RefusalKind::Other,
         },
         message: refused.reason.to_string(),
+        retry_in: match refused.reason {
+            RefusalReason::AnotherProcess(retry_in) => Some(retry_in),
+            _ => None,
+        },
     });
     Response {
         granted: granted.collect(),

@@ -277,6 +277,7 @@ impl World<'_> {
                     place.clock.run_at(speed, now);
                     place.wake_at = None;
                 }
+                self.note_clock(number);
                 self.plan(number);
             }
             ClockChoice::Clients(clients) => {
@@ -304,6 +305,7 @@ impl World<'_> {
                     place.clock.jump(by, now);
                     place.wake_at = None;
                 }
+                self.note_clock(number);
                 self.plan(number);
             }
             ClockChoice::Clients(clients) => {
@@ -316,6 +318,16 @@ impl World<'_> {
                     }
                     self.wish(client);
                 }
+            }
+        }
+    }
+
+    /// The checkers go by the root's clock where it decides how long something may be out.
+    fn note_clock(&mut self, number: u32) {
+        let root = self.places.first().filter(|_| number == 0);
+        if let Some(clock) = root.map(|root| root.clock) {
+            for watched in &mut self.watched {
+                watched.note_clock(clock, self.now);
             }
         }
     }
@@ -345,13 +357,12 @@ impl World<'_> {
         let Some(master) = &mut root.master else {
             return;
         };
-        if master.is_frozen(now) {
+        if master.is_frozen(now) || master.isolated_until.is_some() {
             master.unread = Some(templates.clone());
             return;
         }
-        master.templates = templates.clone();
-        master.node.handle_templates(templates.clone(), local);
         let term = master.term;
+        root.go_by(templates.clone(), local);
         self.after(ServerId { place: 0, term });
     }
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use doorward_engine::id::HolderName;
+use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::GetCapacity;
 use doorward_engine::template::Templates;
@@ -12,6 +12,7 @@ use doorward_engine::time::Time;
 
 use crate::scenario::WayUp;
 use crate::world::clock::LocalClock;
+use crate::world::lengths::Lengths;
 use crate::world::message::Message;
 
 /// A place in the tree.
@@ -34,6 +35,8 @@ pub(crate) struct Place {
     /// Since when the last of them has decided nothing any more, by its clock, as far as candidates
     /// know.
     pub(crate) vacant_since: Option<Time>,
+    /// What stands beside the term of how long leases last; of a root with an election only.
+    pub(crate) lengths: Option<Lengths>,
     /// Until then, nothing passes between it and its parent.
     pub(crate) cut_above_until: Time,
     /// Until then, nothing passes between it and its clients and children.
@@ -55,7 +58,8 @@ pub(crate) struct Server {
     pub(crate) inbox: Vec<Message>,
     /// What it knows of the operator's templates; at the root only.
     pub(crate) templates: Templates,
-    /// What the operator wrote while it did nothing: it reads that when it goes on.
+    /// What the operator wrote while it did nothing, or was cut off from etcd, to which it has to write
+    /// first how long leases last: it goes by that when it goes on.
     pub(crate) unread: Option<Templates>,
     /// Until then it is cut off from the election.
     pub(crate) isolated_until: Option<Time>,
@@ -100,6 +104,8 @@ impl Server {
         let config = Config {
             name: place.name.to_string(),
             has_parent: place.parent.is_some(),
+            // As it is drawn: of each server another one.
+            incarnation: Incarnation::new(seed).unwrap_or(Incarnation::FIRST),
             seed,
             refresh_floor: floor,
             ..Config::default()
@@ -149,6 +155,17 @@ impl Server {
 }
 
 impl Place {
+    /// Its master goes by other templates from now on; that leases become shorter is written first.
+    pub(crate) fn go_by(&mut self, templates: Templates, local: Time) {
+        if let Some(lengths) = &mut self.lengths {
+            lengths.change(templates.clone(), local);
+        }
+        if let Some(master) = &mut self.master {
+            master.templates = templates.clone();
+            master.node.handle_templates(templates, local);
+        }
+    }
+
     /// The server of that term, if it is still there.
     pub(crate) fn server(&mut self, term: u64) -> Option<&mut Server> {
         let master = self.master.iter_mut().map(Box::as_mut);

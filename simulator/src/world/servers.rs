@@ -12,6 +12,7 @@ use doorward_engine::template::Templates;
 use crate::scenario::WayUp;
 use crate::world::World;
 use crate::world::event::What;
+use crate::world::lengths::Lengths;
 use crate::world::message::{Answer, Message, ServerId};
 use crate::world::place::{Place, Server};
 
@@ -40,13 +41,21 @@ impl World<'_> {
         } else {
             Templates::default()
         };
+        let local = place.clock.shows(now);
+        let vacant_since = place.vacant_since.take().unwrap_or(local);
+        let mut longer_leases = Duration::ZERO;
+        if place.parent.is_none() && place.candidates > 1 {
+            let former = place.lengths.as_ref();
+            let (written, longer) = Lengths::succeed(former, templates.clone(), vacant_since);
+            place.lengths = Some(written);
+            longer_leases = longer;
+        }
         let mut server = Server::new(place, seed, scenario.servers.refresh_floor, templates);
         let epoch = place.terms;
-        let local = place.clock.shows(now);
         let won = Term {
             epoch,
-            vacant_since: place.vacant_since.take().unwrap_or(local),
-            longer_leases: Duration::ZERO,
+            vacant_since,
+            longer_leases,
             valid_until: local + Duration::from_secs(1),
         };
         server.node.handle_term(won, local);
@@ -60,7 +69,7 @@ impl World<'_> {
         self.note(2, number.into(), term as f64);
         if number == 0 {
             for watched in &mut self.watched {
-                watched.note_learning(now);
+                watched.note_learning(longer_leases, now);
             }
         }
         let server = ServerId {
@@ -79,6 +88,7 @@ impl World<'_> {
         let Some(gone) = place.master.take() else {
             return;
         };
+        self.note_unread(number, &gone);
         if let Some(above) = gone.way_up.to {
             self.unsubscribe(number, above);
         }

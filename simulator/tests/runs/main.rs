@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 mod faults;
+mod kept;
 mod regressions;
 
 use std::time::Duration;

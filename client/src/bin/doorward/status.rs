@@ -42,7 +42,19 @@ struct Status {
     /// From the parent up to the root.
     ancestors: Vec<String>,
     is_in_cycle: bool,
+    /// Names under which two live processes ask.
+    conflicts: Vec<Conflict>,
     resources: Vec<ResourceStatus>,
+}
+
+/// Two live processes under one name, of which the later one was refused.
+#[derive(Serialize)]
+struct Conflict {
+    holder: String,
+    /// `client` or `server`.
+    kind: String,
+    /// How long ago that was seen last.
+    age_ms: u64,
 }
 
 /// The election of the node's master.
@@ -174,6 +186,16 @@ fn write_text(
         for line in problem.lines() {
             writeln!(out, "  {line}")?;
         }
+    }
+    for conflict in &status.conflicts {
+        let two = palette.paint(Tone::Bad, "TWO LIVE PROCESSES");
+        let (kind, holder) = (&conflict.kind, &conflict.holder);
+        let ago = span(Duration::from_millis(conflict.age_ms));
+        writeln!(
+            out,
+            "{two} ask as the {kind} {holder}, seen {ago} ago: the later one is refused; give each a name of \
+             its own, or stop one"
+        )?;
     }
     writeln!(out)?;
     if status.resources.is_empty() {
@@ -348,6 +370,15 @@ impl From<admin::GetStatusResponse> for Status {
             parent: status.parent.map(ParentStatus::from),
             ancestors: status.ancestor,
             is_in_cycle: status.is_in_cycle,
+            conflicts: status
+                .conflict
+                .into_iter()
+                .map(|it| Conflict {
+                    holder: it.holder,
+                    kind: it.kind,
+                    age_ms: it.age_ms,
+                })
+                .collect(),
             resources: status
                 .resource
                 .into_iter()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::demand::Demand;
-use crate::id::{HolderId, HolderName, ResourceId};
+use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
 use crate::node::event::Event;
 use crate::node::mastership::Outcome;
 use crate::node::{Entry, Node};
@@ -50,6 +50,10 @@ pub struct Children {
 
 /// Refused ancestors that are remembered.
 const REFUSED_MAX: usize = 1_000;
+
+/// How long a process is refused a stream after it was seen that it came later than another one that
+/// lives. The other one's stream, if it has one, must be there still.
+const REFUSED_LENGTH: Duration = Duration::from_secs(60);
 
 /// Leases of child servers that are looked at by one call, at most, but for those of the last
 /// resource: a few milliseconds.
@@ -116,6 +120,13 @@ impl Node {
         Ok(Outcome::Served(reply))
     }
 
+    /// Whether a process that asks as a child server was refused lately, since another live process of
+    /// that name was there first.
+    pub fn is_refused(&self, server: &HolderName, process: Option<Incarnation>, now: Time) -> bool {
+        let conflict = self.conflicts.get(&HolderId::server(server.clone()));
+        conflict.is_some_and(|it| it.refused == process && now.since(it.at) < REFUSED_LENGTH)
+    }
+
     /// A child server has a stream open, or has it no more.
     pub fn handle_subscription(&mut self, server: &HolderName, open: bool) {
         if open {
@@ -141,6 +152,7 @@ impl Node {
         if self.check_master(now).is_err() {
             return Vec::new();
         }
+        let tolerance = self.config.clock_tolerance;
         let mut leases: Vec<(HolderName, ServerLease)> = Vec::new();
         let mut looked_at = 0;
         while looked_at < LEASES_PER_POLL {
@@ -160,7 +172,7 @@ impl Node {
                 let lease = resource
                     .regrant(slot, now)
                     .and_then(|answer| resource.pushed_lease(&name, &answer, now));
-                leases.extend(lease.map(|lease| (name, lease)));
+                leases.extend(lease.map(|lease| (name, tolerance.server_lease(lease))));
             }
             self.settle(&id);
             // What was granted just now is no reason to look again.
@@ -227,15 +239,20 @@ impl Node {
         let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
             return Err(RefusalReason::UnknownResource);
         };
+        let tolerance = self.config.clock_tolerance;
         let holder = HolderId::server(request.server.clone());
         let holder_ask = HolderAsk {
             holder: &holder,
+            incarnation: request.incarnation,
             sequence: request.sequence,
             demand: Demand::Server(ask.demand.clone()),
-            has: ask.has,
-            outstanding: ask.outstanding,
+            has: ask.has.map(|has| tolerance.has(has)),
+            outstanding: ask.outstanding.map(|has| tolerance.has(has)),
+            told_of: &ask.told_of,
+            unheard: ask.unheard,
             report: Some(ServerReport {
                 epoch: request.epoch,
+                mastership: request.mastership,
                 height: request.height,
                 learning: ask.learning,
                 streams: via == Via::Stream,
@@ -248,9 +265,14 @@ impl Node {
                 Via::Stream => Duration::ZERO,
             },
         };
-        let inherited_for = resource.granted_for(&request.server, now);
+        // Of a child that does not say by which mastership it speaks: before it is granted anything.
+        let before = resource.granted_for(&request.server, now);
         let answer = resource.handle_ask(&holder_ask, &self.config.limits, now);
         let lease = answer.and_then(|answer| {
+            let inherited_for = match request.mastership {
+                Some(_) => resource.granted_for(&request.server, now),
+                None => before,
+            };
             let lease = resource.server_lease(&request.server, &answer, now, inherited_for, now);
             // It was just found or put in.
             Ok((answer, lease.ok_or(RefusalReason::NotReady)?))
@@ -258,6 +280,6 @@ impl Node {
         self.settle(id);
         let (answer, lease) = lease?;
         self.count(&answer);
-        Ok(lease)
+        Ok(tolerance.server_lease(lease))
     }
 }

@@ -1,6 +1,6 @@
 //! What a node has to tell, for logs.
 
-use crate::id::ResourceId;
+use crate::id::{HolderId, ResourceId};
 use crate::node::children::Cycle;
 use crate::request::RefusalReason;
 
@@ -43,6 +43,13 @@ pub enum Event {
     TermEnded {
         /// Its epoch.
         epoch: Option<u64>,
+    },
+    /// Two live processes ask under one name: the later one is refused from now on.
+    TwoProcesses {
+        /// Of which resource.
+        resource: ResourceId,
+        /// The name.
+        holder: HolderId,
     },
     /// The parent refuses a resource, which it did not before.
     RefusedByParent {

@@ -10,6 +10,7 @@
 
 use std::time::Duration;
 
+use crate::id::MastershipId;
 use crate::node::Node;
 use crate::node::event::Event;
 use crate::time::Time;
@@ -182,9 +183,11 @@ impl Node {
             self.timeouts.clear();
             self.upstream.forget();
             self.children.forget();
+            self.conflicts.clear();
         }
         self.mastership = mastership;
         self.masterships += 1;
+        self.mastership_id = MastershipId::of(self.config.incarnation, self.masterships);
         true
     }
 }

@@ -19,6 +19,10 @@ const RESOURCES_PER_REQUEST_MAX: usize = 500;
 /// so that a message stays well within what servers take (4 MiB).
 const POINTS_PER_REQUEST_MAX: usize = 64 * 1024;
 
+/// How far ahead of ours the clock of another server of the node may be, from which it numbers its
+/// requests: a day, in microseconds.
+const AHEAD_MICROS: u64 = 86_400_000_000;
+
 /// What a node knows of its parent.
 #[derive(Debug)]
 pub struct NodeUpstream {
@@ -26,6 +30,8 @@ pub struct NodeUpstream {
     /// When to ask for which resource.
     due: BTreeSet<(Time, ResourceId)>,
     sequence: u64,
+    /// The wall clock, when the parent was last asked.
+    wall_micros: u64,
     /// The nodes from the parent up to the root.
     ancestors: Vec<String>,
     in_cycle: bool,
@@ -41,6 +47,7 @@ impl Default for NodeUpstream {
             },
             due: BTreeSet::new(),
             sequence: 0,
+            wall_micros: 0,
             ancestors: Vec::new(),
             in_cycle: false,
         }
@@ -106,17 +113,19 @@ impl Node {
             .take(RESOURCES_PER_REQUEST_MAX)
             .map(|(_, id)| id.clone())
             .collect();
+        self.upstream.wall_micros = wall_micros;
         let sequence = wall_micros.max(self.upstream.sequence.saturating_add(1));
         self.upstream.sequence = sequence;
         let mut request = GetServerCapacity {
-            incarnation: None,
-            mastership: None,
             server,
             epoch: self.mastership.epoch(),
+            incarnation: Some(self.config.incarnation),
+            mastership: Some(self.mastership_id),
             sequence: Some(sequence),
             height: 1,
             asks: Vec::with_capacity(ids.len()),
         };
+        let tolerance = self.config.clock_tolerance;
         let mut points = 0;
         for id in ids {
             if points > POINTS_PER_REQUEST_MAX {
@@ -127,11 +136,30 @@ impl Node {
                 request.height = request.height.max(resource.height());
                 let ask = resource.ask_upstream(sequence, now);
                 points += ask.as_ref().map_or(0, |ask| ask.demand.points());
-                request.asks.extend(ask);
+                request
+                    .asks
+                    .extend(ask.map(|ask| tolerance.server_ask(ask)));
             }
             self.settle(&id);
         }
         (!request.asks.is_empty()).then_some(request)
+    }
+
+    /// What a stream to the parent begins with if there is nothing to ask: who is there.
+    pub fn upstream_greeting(&self, now: Time) -> Option<GetServerCapacity> {
+        Some(GetServerCapacity {
+            server: HolderName::new(&self.config.name).ok()?,
+            epoch: self
+                .mastership(now)
+                .is_master()
+                .then(|| self.mastership.epoch())
+                .flatten(),
+            incarnation: Some(self.config.incarnation),
+            mastership: Some(self.mastership_id),
+            sequence: None,
+            height: 1,
+            asks: Vec::new(),
+        })
     }
 
     /// The parent answered, or told something unasked. Every resource stands on its own: what
@@ -159,7 +187,17 @@ impl Node {
             let Some(Entry { resource, .. }) = self.resources.get_mut(&lease.resource) else {
                 continue;
             };
-            match resource.handle_upstream_lease(lease, now) {
+            let heard = self.config.clock_tolerance.server_lease_heard(lease);
+            match resource.handle_upstream_lease(&heard, now) {
+                Ok(Applied::Behind(sequence))
+                    if sequence > self.upstream.wall_micros.saturating_add(AHEAD_MICROS) =>
+                {
+                    let problem = format!(
+                        "it answers a request of number {sequence}, which this node cannot have sent; somebody \
+                         else asked in its name"
+                    );
+                    self.handle_upstream_nonsense(&lease.resource, problem, now);
+                }
                 Ok(Applied::Behind(sequence)) => {
                     self.upstream.sequence = self.upstream.sequence.max(sequence);
                 }
@@ -199,6 +237,14 @@ impl Node {
             self.upstream.pace = pace;
             self.for_each_resource(|_| {});
         }
+    }
+
+    /// When the last lease ends that this node has of its parent. None: it has none, or is the root.
+    /// O(resources): for when the parent seems to have gone back to an older mastership.
+    pub fn upstream_leases_end(&self, now: Time) -> Option<Time> {
+        let entries = self.resources.values();
+        let ends = entries.filter_map(|entry| entry.resource.own_lease_ends());
+        ends.filter(|end| *end > now).max()
     }
 
     /// The nodes from the parent up to the root, as far as the parent has told.

@@ -42,11 +42,21 @@ pub struct ServerAsk {
     pub has: Option<Has>,
     /// The most its holders may be using. Absent: it is of the old kind and does not say.
     pub outstanding: Option<Has>,
-    /// In learning mode: that, by the mastership of its node that had granted it when its holder told
-    /// of it. Empty: it does not say.
-    pub outstanding_by: Vec<Has>,
+    /// In learning mode: what holders told of that earlier masterships of its node had granted.
+    pub told_of: Vec<HandedOut>,
+    /// Of what is outstanding, what it counts for holders that it has not heard of yet.
+    pub unheard: Amount,
     /// It does not know yet what its predecessor gave to others.
     pub learning: bool,
+}
+
+/// What holders told of that one mastership had granted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HandedOut {
+    /// Which. Absent: the holders did not say.
+    pub granted_by: Option<MastershipId>,
+    /// How much, all together.
+    pub capacity: Amount,
 }
 
 /// How a child server's request came, which decides how fast the next may come.

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::demand::Demand;
-use crate::id::HolderId;
+use crate::id::{HolderId, Incarnation, MastershipId};
 use crate::lease::Lease;
+use crate::past::Identity;
 use crate::request::Has;
+use crate::request::server::HandedOut;
 use crate::template::SafeCapacity;
 use crate::time::Time;
 
@@ -15,6 +17,8 @@ use crate::time::Time;
 pub struct HolderAsk<'a> {
     /// Who asks.
     pub holder: &'a HolderId,
+    /// Which process asks in that name.
+    pub incarnation: Option<Incarnation>,
     /// See [`crate::request::GetCapacity::sequence`].
     pub sequence: Option<u64>,
     /// What it asks for.
@@ -23,6 +27,10 @@ pub struct HolderAsk<'a> {
     pub has: Option<Has>,
     /// What its own holders may be using, if it is a child server that says so.
     pub outstanding: Option<Has>,
+    /// See [`crate::request::server::ServerAsk::told_of`].
+    pub told_of: &'a [HandedOut],
+    /// See [`crate::request::server::ServerAsk::unheard`].
+    pub unheard: Amount,
     /// What it says of itself, if it is a child server.
     pub report: Option<ServerReport>,
     /// Asks faster than this get the current lease again.
@@ -46,6 +54,20 @@ impl HolderAsk<'_> {
         self.report.as_ref().and_then(|report| report.epoch)
     }
 
+    /// Who asks, as far as it matters for which of several requests counts.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            epoch: self.epoch(),
+            process: self.incarnation,
+            sequence: self.sequence,
+        }
+    }
+
+    /// By which mastership of its node it hands out leases, if it is a child server that says so.
+    pub fn mastership(&self) -> Option<MastershipId> {
+        self.report.as_ref().and_then(|report| report.mastership)
+    }
+
     /// Whether its word is all there is. A server in learning mode does not know yet what its
     /// predecessor gave to others: it acknowledges nothing, and nothing is taken from it.
     pub fn acknowledges(&self) -> bool {
@@ -58,6 +80,8 @@ impl HolderAsk<'_> {
 pub struct ServerReport {
     /// The epoch of the mastership by which it speaks for its node. Absent: it does not say.
     pub epoch: Option<u64>,
+    /// By which mastership of its node it hands out leases. Absent: it does not say.
+    pub mastership: Option<MastershipId>,
     /// Levels of servers from it down; a leaf is 1.
     pub height: u32,
     /// Whether it is in learning mode.
@@ -93,16 +117,5 @@ pub enum AnswerKind {
     /// The request came faster than the floor: the current lease again.
     TooEarly,
     /// The request was not newer than the newest seen: the current lease again.
-    OutOfOrder,
-}
-
-/// What came of a release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Released {
-    /// What it had is free.
-    Freed,
-    /// It held nothing.
-    NotThere,
-    /// The release was not newer than the newest request seen; nothing was changed.
     OutOfOrder,
 }

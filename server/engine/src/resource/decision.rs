@@ -24,6 +24,7 @@ use crate::id::HolderKind;
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Holding, Slot};
 use crate::node::Limits;
+use crate::past::Precedence;
 use crate::refresh;
 use crate::request::RefusalReason;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
@@ -73,7 +74,8 @@ impl Resource {
         let slot = self.table.find(ask.holder.kind, ask.holder.name.as_str());
         let known = slot.and_then(|slot| Some((slot, self.table.get(slot)?)));
         if let Some((slot, holding)) = known {
-            if holding.has_seen(ask.epoch(), ask.sequence) {
+            let precedence = holding.precedence(ask.identity(), now);
+            if precedence == Precedence::OutOfOrder {
                 if holding.pending {
                     // What it has is by its own word, and no lease of ours.
                     return Err(RefusalReason::NotReady);
@@ -83,19 +85,26 @@ impl Resource {
             let since = now.since(holding.decided_at);
             // Others wait for what an acknowledgement frees. One comes for each shrink, no more.
             let newest = holding.newest().capacity;
-            let acknowledges =
-                ask.acknowledges() && ask.word() <= newest && newest < holding.reserved();
-            if since < ask.floor && !acknowledges && !holding.pending {
+            let acknowledges = ask.acknowledges() && ask.word() <= newest && newest < holding.own();
+            let is_next = precedence == Precedence::Next && !self.is_new_mastership(slot, ask);
+            if since < ask.floor && is_next && !acknowledges && !holding.pending {
                 return Ok(self.answer_too_early(slot, ask, ask.floor - since, now));
             }
+            self.settle_name(slot, ask, precedence, now)?;
+            self.note_mastership(slot, ask, false, now);
         }
         self.check_limits(slot, ask, limits)?;
+        let wanted_before = slot
+            .and_then(|slot| self.table.get(slot))
+            .map(|holding| holding.demand.wants());
+        let merged = self.merge_words(slot, ask, now);
+        let ask = merged.as_ref().unwrap_or(ask);
+        self.note_learned(slot, ask);
         if self.must_wait_for_parent(slot, ask, now) {
             self.note_pending(slot, ask, now);
             return Err(RefusalReason::NotReady);
         }
         let was_overcommitted = self.overcommitted().is_some();
-        let wanted_before = known.map(|(_, holding)| holding.demand.wants());
         let slot = match slot {
             Some(slot) => self.decide_for_known(slot, ask, now),
             None => self.decide_for_new(ask, now),
@@ -113,6 +122,7 @@ impl Resource {
         let lowering = self.lowering.number();
         self.table.note(slot, |holding| {
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
+            holding.incarnation = ask.incarnation;
             holding.pending = false;
             holding.decided_at = now;
             holding.refresh_at = now + refresh_in;
@@ -134,7 +144,7 @@ impl Resource {
         if holding.pending || self.learning_remaining(now).is_some() || !self.has_lease(now) {
             return None;
         }
-        let (held, newest) = (holding.reserved(), holding.newest());
+        let (held, newest) = (holding.own(), holding.newest());
         let kept = self.lowering.kept(holding).unwrap_or(newest.capacity);
         let (share_before, keeps) = (
             holding.share,
@@ -205,6 +215,7 @@ impl Resource {
         let mut refresh_in = floor_left;
         self.table.note(slot, |holding| {
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
+            holding.incarnation = ask.incarnation;
             if let Some(report) = &mut holding.report {
                 report.asked_at = now;
                 report.epoch = ask.epoch();
@@ -273,7 +284,7 @@ impl Resource {
             .table
             .get(slot)
             .map_or((Amount::ZERO, Amount::ZERO), |holding| {
-                (holding.reserved(), holding.newest().capacity)
+                (holding.own(), holding.newest().capacity)
             });
         let kept = kept_if_lowered.map_or(newest, |kept| kept.min(held));
         let grant = match self.table.get(slot) {
@@ -387,6 +398,7 @@ impl Resource {
         // Earlier lowerings divided the capacity among others.
         holding.lowering = self.lowering.number();
         let slot = self.table.insert(holding);
+        self.note_mastership(slot, ask, true, now);
         if ask.holder.kind == HolderKind::Server {
             self.children.insert(ask.holder.name.clone(), slot);
         }
@@ -404,19 +416,24 @@ impl Resource {
         newest: Amount,
         now: Time,
     ) -> Grant {
-        if self.learning_remaining(now).is_some() {
-            return self.confirm(ask, held, kept, newest);
+        let learns = self.learning_remaining(now).is_some();
+        let confirmed = learns.then(|| self.confirm(ask, held, kept, newest));
+        if let Some(confirmed) = confirmed.filter(|_| !self.hands_out_fresh()) {
+            return confirmed;
         }
         let share =
             algorithm::solve(&self.algorithm, &self.bands, &self.supply, demand).share_of(demand);
-        self.grant_share(share, held, kept, (!ask.acknowledges()).then_some(newest))
+        let shared = self.grant_share(share, held, kept, (!ask.acknowledges()).then_some(newest));
+        // What holders say that they have comes first; what is left then is nobody's.
+        match confirmed {
+            Some(confirmed) if confirmed.gets >= shared.gets => confirmed,
+            _ => shared,
+        }
     }
 
     /// The most that can be given to a holder that has so much reserved.
     fn room(&self, held: Amount, kept: Amount) -> Amount {
-        let mut others = *self.table.reserved();
-        others.subtract(held);
-        let free = others.left_of(self.supply.capacity);
+        let free = self.room_for_heard(held);
         if self.overcommitted().is_some() {
             free.max(kept)
         } else {
@@ -520,22 +537,21 @@ impl Resource {
         let wanting = newest.capacity < holding.demand.wants();
         let others_want = self.table.waiting() > 0 || self.table.wants() > self.table.granted();
         // Below the root, who waits for it may be anywhere in the tree.
-        let awaited =
-            (others_want || self.upstream.is_some()) && holding.reserved() > newest.capacity;
+        let awaited = (others_want || self.upstream.is_some()) && holding.own() > newest.capacity;
         // What it wants goes up to the parent now, or what it is to get is on its way down.
         let more_comes = self.upstream.is_some() && (grew || self.supply.expects_more());
         // On a stream, what changes is told as it happens, from either side.
         let streams = holding.report.as_ref().is_some_and(|report| report.streams);
         let refresh_in = match self.learning_remaining(now) {
             _ if streams => interval,
-            Some(remaining) if wanting => {
+            Some(remaining) if wanting && !(more_comes && self.hands_out_fresh()) => {
                 self.invitations.after_learning(interval, floor, remaining)
             }
-            None if holding.waits || wanting && more_comes => {
+            _ if holding.waits || wanting && more_comes => {
                 self.invitations.soon(interval, floor, now)
             }
             // The floor is not for acknowledgements.
-            None if awaited => self.invitations.soon(interval, floor / 8, now),
+            _ if awaited => self.invitations.soon(interval, floor / 8, now),
             _ => interval,
         };
         refresh::within_lease(refresh_in, newest.expires_at.since(now))

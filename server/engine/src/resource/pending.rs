@@ -57,7 +57,7 @@ impl Resource {
             return false;
         }
         let holding = slot.and_then(|slot| self.table.get(slot));
-        let held = holding.map_or(Amount::ZERO, Holding::reserved);
+        let held = holding.map_or(Amount::ZERO, Holding::own);
         let news = ask.word() > held;
         if !news && !holding.is_some_and(|holding| holding.pending) {
             return false;
@@ -68,9 +68,7 @@ impl Resource {
             // not over then fits, and is confirmed.
             return true;
         }
-        let mut others = *self.table.reserved();
-        others.subtract(held);
-        let room = others.left_of(self.supply.capacity);
+        let room = self.room_for_heard(held);
         let unheard = news || !upstream.has_heard_all();
         let lasts_on = |has: Has| has.expires_in.is_none_or(|lasts| lasts > WORD_MIN);
         let has_time = ask.words().any(lasts_on);
@@ -84,9 +82,7 @@ impl Resource {
             capacity: Amount::ZERO,
             expires_at: now + PENDING_LENGTH,
         };
-        let held = slot
-            .and_then(|slot| self.table.get(slot))
-            .map(Holding::reserved);
+        let held = slot.and_then(|slot| self.table.get(slot)).map(Holding::own);
         let held = held.unwrap_or(Amount::ZERO);
         let slot = match slot {
             Some(slot) => {
@@ -96,7 +92,7 @@ impl Resource {
                     if ask.acknowledges() {
                         leases.acknowledge(ask.word());
                     }
-                    let known = leases.reserved();
+                    let known = leases.own();
                     for lease in words {
                         if lease.capacity > known {
                             leases.grant(lease);
@@ -119,13 +115,14 @@ impl Resource {
         if self
             .table
             .get(slot)
-            .is_some_and(|holding| holding.reserved() > held)
+            .is_some_and(|holding| holding.own() > held)
             && let Some(upstream) = &mut self.upstream
         {
             upstream.count_word();
         }
         self.table.note(slot, |holding| {
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
+            holding.incarnation = ask.incarnation;
             holding.pending = true;
             holding.report = ask.report.clone().map(Box::new);
         });
@@ -140,12 +137,18 @@ impl Resource {
         })
     }
 
+    /// How long a whole lease of somebody else's clock may last by ours.
+    pub(super) fn longest_by_others(&self) -> Duration {
+        let length = self.algorithm.lease_length;
+        self.beginning.clock_tolerance.report(length)
+    }
+
     /// How long a lease by the holder's own word counts.
     pub(super) fn word_lasts(&self, expires_in: Option<Duration>) -> Duration {
         // A lease that is over, but for work that goes on: nobody knows for how long.
         let expires_in = expires_in.filter(|lasts| !lasts.is_zero());
         let expires_in = expires_in.map(time::at_most);
-        let length = self.algorithm.lease_length;
+        let length = self.longest_by_others();
         match &self.upstream {
             // How long leases are is not known yet.
             Some(upstream) if !upstream.knows_algorithm => {

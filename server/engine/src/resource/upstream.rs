@@ -13,13 +13,15 @@ use crate::algorithm;
 use crate::amount::Amount;
 use crate::demand::{BandDemand, Demand, ServerDemand};
 use crate::demand_curve::{DemandCurve, POINTS_MAX};
-use crate::id::HolderName;
+use crate::exact_sum::ExactSum;
+use crate::id::{HolderName, MastershipId};
 use crate::lease_table::{Holding, Slot};
 use crate::refresh;
 use crate::request::server::{ServerAsk, ServerLease};
 use crate::request::{Has, RefusalReason};
 use crate::resource::Resource;
 use crate::resource::ask::Answer;
+use crate::resource::learned::Inheritance;
 use crate::snapshot::UpstreamSnapshot;
 use crate::supply::{Supply, Told};
 use crate::time::{self, Time};
@@ -70,6 +72,10 @@ pub struct Upstream {
     nonsense: bool,
     /// When the last of what our predecessor handed out ends, as far as the parent knows.
     inherited_until: Option<Time>,
+    /// How much that is, as far as a parent has told.
+    pub(super) inheritance: Option<Inheritance>,
+    /// Which mastership of the parent granted the newest lease.
+    granted_by: Option<MastershipId>,
 }
 
 /// The newest request.
@@ -191,16 +197,22 @@ impl Resource {
         }
         let holding = self.holding();
         let has = self.supply.expires_at.filter(|end| *end > now);
+        let unheard = self.unheard();
         let ask = ServerAsk {
-            outstanding_by: Vec::new(),
             resource: self.id.clone(),
             demand: Arc::new(self.aggregate()),
             has: has.map(|end| Has {
-                granted_by: None,
                 capacity: self.supply.capacity,
                 expires_in: Some(end.since(now)),
+                granted_by: self.upstream.as_ref().and_then(|it| it.granted_by),
             }),
-            outstanding: Some(self.outstanding(now)),
+            outstanding: Some(self.outstanding(&unheard, now)),
+            unheard: unheard.rounded_up(),
+            told_of: if learning {
+                self.learned.told_of()
+            } else {
+                Vec::new()
+            },
             learning,
         };
         let asked = Asked {
@@ -253,6 +265,9 @@ impl Resource {
                 now.since(asked.sent_at)
             ));
         }
+        upstream.granted_by = lease.granted_by;
+        let known = upstream.inheritance.take();
+        upstream.inheritance = Inheritance::told(known, &lease.told, lease.granted_by);
         upstream.in_flight = false;
         upstream.parent_not_ready = false;
         upstream.nonsense = false;
@@ -270,8 +285,7 @@ impl Resource {
         if first {
             // Until now, how long to learn was not known, nor how long leases are.
             self.learn(now);
-            let length = self.algorithm.lease_length;
-            self.table.end_all_by(now + length);
+            self.table.end_all_by(now + self.longest_by_others());
             // Leases of our predecessor may be longer than they are now.
             let out = now + lease.told.reserved_for.unwrap_or_default();
             self.learning_until = self.learning_until.map(|until| until.max(out));
@@ -320,8 +334,7 @@ impl Resource {
         }
         let learned = self.learning_until.is_some_and(|until| until <= now);
         if learned {
-            self.learning_until = None;
-            self.unsettled = true;
+            self.end_learning();
         }
     }
 
@@ -389,7 +402,12 @@ impl Resource {
             .children
             .get(name)
             .and_then(|slot| self.table.get(*slot));
-        let until = holding.and_then(Holding::in_use_until);
+        // One that says by which mastership it speaks: of those before.
+        let masterships = holding.and_then(|it| Some(it.past.as_ref()?.masterships()));
+        let until = match masterships.filter(|it| it.current().is_some()) {
+            Some(known) => known.inherited(now).and_then(|it| it.in_use_until()),
+            None => holding.and_then(Holding::in_use_until),
+        };
         Some(until.map_or(Duration::ZERO, |until| until.since(now)))
     }
 
@@ -408,6 +426,15 @@ impl Resource {
             return None;
         };
         let rule = algorithm::solve(&self.algorithm, &self.bands, &self.supply, &holding.demand);
+        let masterships = holding.past.as_ref().map(|past| past.masterships());
+        let masterships = masterships.filter(|it| it.current().is_some());
+        let inherited = masterships.map(|it| {
+            let before = it.inherited(now);
+            before.map_or(Amount::ZERO, |before| before.reserved())
+        });
+        let accounted = masterships
+            .and_then(|it| it.accounted())
+            .unwrap_or_default();
         // In learning mode nothing is shared out, so how is not known either; nor if our parent is.
         let parent_learns = self.supply.told.as_ref().is_some_and(|told| told.learning);
         let is_known = self.learning_remaining(now).is_none() && !parent_learns;
@@ -424,24 +451,24 @@ impl Resource {
             Vec::new()
         };
         Some(ServerLease {
-            granted_by: None,
             resource: self.id.clone(),
             capacity: answer.lease.capacity,
             expires_in: answer.lease.expires_at.since(asked_at),
             refresh_in: answer.refresh_in,
             algorithm: Some(self.algorithm.clone()),
             told: Told {
-                accounted: Vec::new(),
-                inherited: None,
                 share: holding.share,
                 bands,
                 per_client: rule.per_client().filter(|_| is_known),
                 learning: !is_known,
-                reserved: Some(holding.reserved()),
+                reserved: Some(holding.own()),
                 reserved_for: Some(holding.reserved_until().since(asked_at)),
                 inherited_for,
+                inherited,
+                accounted,
                 safe_capacity: Some(answer.safe_capacity),
             },
+            granted_by: Some(self.beginning.mastership),
             sequence: Some(holding.sequence).filter(|sequence| *sequence > 0),
         })
     }
@@ -459,13 +486,19 @@ impl Resource {
     /// What holders may be using, and for how long. Without the latter, a parent that has no lease
     /// itself would have to count it for as long as leases can last, and would go on telling its
     /// own parent of it when it is long over.
-    fn outstanding(&self, now: Time) -> Has {
-        match self.table.in_use_until(now) {
-            Some(until) => Has {
-                granted_by: None,
-                capacity: self.table.reserved().rounded_up(),
-                expires_in: Some(until.since(now)),
-            },
+    fn outstanding(&self, unheard: &ExactSum, now: Time) -> Has {
+        let heard_until = self.table.in_use_until(now);
+        // Learning is over when that is.
+        let unheard_until = self.learning_until.filter(|_| !unheard.is_zero());
+        match heard_until.max(unheard_until) {
+            Some(until) => {
+                let mut sum = *self.table.reserved();
+                sum.add_sum(unheard);
+                Has {
+                    expires_in: Some(until.since(now)),
+                    ..Has::untimed(sum.rounded_up())
+                }
+            }
             None => Has::untimed(Amount::ZERO),
         }
     }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::request::{Ask, GetCapacity, Has, Lease};
 use doorward_engine::time::Time;
 
@@ -30,6 +30,10 @@ pub struct Client {
     in_flight: Vec<(Amount, Time)>,
     /// Whether work goes on when a lease shrinks, as transactions do.
     pub gauge: bool,
+    /// Which process it is. Clients of the previous version do not say.
+    pub incarnation: Option<Incarnation>,
+    /// Which mastership granted its lease, if it says that.
+    granted_by: Option<MastershipId>,
     sequence: u64,
     /// The newest request, if it was not answered yet: when it was sent.
     asked: Option<Time>,
@@ -50,6 +54,12 @@ impl Client {
             lease: None,
             in_flight: Vec::new(),
             gauge,
+            incarnation: Incarnation::new(if number % 3 == 2 {
+                0
+            } else {
+                1 + number as u64 * 1_000_000
+            }),
+            granted_by: None,
             sequence: 0,
             asked: None,
             told: wants,
@@ -84,12 +94,12 @@ impl Client {
         let uses = self.uses(now);
         let valid = self.lease.filter(|(_, until)| *until > now);
         let has = (valid.is_some() || !uses.is_zero()).then(|| Has {
-            granted_by: None,
+            granted_by: self.granted_by,
             capacity: uses,
             expires_in: Some(valid.map_or(Duration::ZERO, |(_, until)| until.since(now))),
         });
         GetCapacity {
-            incarnation: None,
+            incarnation: self.incarnation,
             client: self.name.clone(),
             sequence: Some(self.sequence),
             asks: vec![Ask {
@@ -120,6 +130,7 @@ impl Client {
             self.in_flight.push((before, until.min(now + lingers)));
         }
         self.lease = Some((lease.capacity, sent + lease.expires_in));
+        self.granted_by = lease.granted_by.filter(|_| self.incarnation.is_some());
         self.next_send = now + lease.refresh_in;
         if self.wants != self.told {
             self.next_send = self.next_send.min(now + EARLY_GAP);
@@ -131,9 +142,15 @@ impl Client {
         self.in_flight.clear();
     }
 
-    /// Loses everything but its name; its sequence goes on, as one from a wall clock does.
+    /// Loses everything but its name. The sequence of one that does not say which process it is goes
+    /// on, as one from a wall clock does; that of another begins anywhere.
     pub fn restart(&mut self, now: Time) {
         self.crashed = false;
+        self.granted_by = None;
+        if let Some(before) = self.incarnation {
+            self.incarnation = Incarnation::new(before.get() + 1);
+            self.sequence /= 2;
+        }
         self.lease = None;
         self.in_flight.clear();
         self.asked = None;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::exact_sum::ExactSum;
-use doorward_engine::id::HolderName;
+use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, Via};
@@ -160,6 +160,10 @@ impl TreeWorld {
         Config {
             name: format!("node-{number}"),
             has_parent: parent.is_some(),
+            incarnation: Incarnation::new(
+                1 + number as u64 * 1_000_000 + self.servers.get(number).map_or(0, |it| it.epoch),
+            )
+            .unwrap(),
             seed: self.seed + number as u64,
             refresh_floor: self.floor,
             ..Config::default()
@@ -514,7 +518,7 @@ impl TreeWorld {
             1 | 2 if self.clients[number].crashed => self.clients[number].restart(self.now),
             3 if !self.clients[number].crashed => {
                 let release = ReleaseCapacity {
-                    incarnation: None,
+                    incarnation: self.clients[number].incarnation,
                     client: self.clients[number].name.clone(),
                     sequence: Some(self.clients[number].release()),
                     resources: vec![resource()],

@@ -284,7 +284,7 @@ impl World {
                 let client = &mut self.clients[number];
                 let sequence = Some(client.release());
                 let release = ReleaseCapacity {
-                    incarnation: None,
+                    incarnation: client.incarnation,
                     client: client.name.clone(),
                     sequence,
                     resources: vec![resource()],

@@ -5,13 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_engine::node::mastership::Mastership;
+use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::directory::{Registration, Servers};
 use doorward_etcd::follow::{Entry, Follow, Followed, View};
 use doorward_etcd::{Connection, Error};
 use etcd_client::{Client, LeaseGrantResponse, ResponseHeader, Txn, TxnResponse};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::claim::{self, Claim, Created, Told};
@@ -40,6 +41,7 @@ pub(super) struct Ways {
 pub(super) struct Campaign {
     pub(super) candidate: Candidate,
     ttl: Duration,
+    clock_tolerance: Tolerance,
     pub(super) claim: Claim,
     pub(super) connection: Connection,
     /// The keys of the node.
@@ -68,6 +70,7 @@ pub(super) struct Campaign {
 impl Campaign {
     pub(super) fn new(
         ttl: Duration,
+        clock_tolerance: Tolerance,
         claim: Claim,
         connection: Connection,
         follow: Follow,
@@ -84,6 +87,7 @@ impl Campaign {
         let lengths = templates.map(|it| Lengths::new(it.in_force));
         Self {
             ttl,
+            clock_tolerance,
             claim,
             connection,
             nodes: follow.receiver(),
@@ -254,7 +258,7 @@ impl Campaign {
             }
         };
         tokio::select! {
-            () = tokio::time::sleep_until(until) => {}
+            () = doorward_clock::sleep_until(until) => {}
             Ok(()) = self.nodes.changed() => {}
             () = able => {}
             Some(change) = self.changes.recv(), if self.next.is_none() => {
@@ -417,7 +421,8 @@ impl Campaign {
         let confirm = self.claim.confirm(held.created, told, lease.id, restore);
         let answer = self.transact("confirm a mastership", confirm).await?;
         if answer.succeeded() {
-            let valid_until = Some(term::valid_until(lease.renewed, lease.ttl));
+            let until = term::valid_until(lease.renewed, lease.ttl, self.clock_tolerance);
+            let valid_until = Some(until);
             self.decides_until = valid_until;
             self.held = Some(Held {
                 valid_until,

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_etcd::directory::{LeaseLengths, Master, MasterKey, Registration, Servers, Term};
 use doorward_etcd::follow::{Entry, View};
 use doorward_etcd::layout::NodeKeys;
@@ -12,7 +13,6 @@ use etcd_client::{
     Compare, CompareOp, KeyValue, PutOptions, Txn, TxnOp, TxnOpResponse, TxnResponse,
 };
 use serde::Serialize;
-use tokio::time::Instant;
 
 /// A candidate, as etcd knows it.
 #[derive(Clone, Debug)]

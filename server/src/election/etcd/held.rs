@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_engine::node::mastership::Mastership;
-use tokio::time::Instant;
 
 use super::claim::Created;
 use crate::election::{self, Standing};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doorward_etcd::Error;
 use doorward_etcd::directory::LeaseLengths;
-use tokio::time::Instant;
+use doorward_clock::Instant;
 use tracing::warn;
 
 use super::campaign::Campaign;

@@ -22,6 +22,15 @@ pub fn status_response(status: Status) -> admin::GetStatusResponse {
         parent: status.parent.map(parent_status),
         ancestor: status.ancestors,
         is_in_cycle: status.is_in_cycle,
+        conflict: status
+            .conflicts
+            .into_iter()
+            .map(|conflict| admin::ConflictStatus {
+                holder: conflict.holder,
+                kind: conflict.kind.to_owned(),
+                age_ms: conflict.age_ms,
+            })
+            .collect(),
         etcd: status.etcd.map(|etcd| admin::EtcdStatus {
             problem: etcd.problem.unwrap_or_default(),
             age_ms: etcd.age_ms,

@@ -9,9 +9,9 @@ use doorward_engine::amount::Amount;
 use doorward_engine::claim::Subclients;
 use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::DemandCurve;
-use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::request::server::{
-    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease,
+    GetServerCapacity, GetServerCapacityReply, HandedOut, ServerAsk, ServerLease,
 };
 use doorward_engine::request::{Has, Refusal, RefusalReason};
 use doorward_engine::supply::Told;
@@ -28,6 +28,9 @@ use crate::status::safe_capacity_number;
 
 /// The most priority bands in what a child asks of one resource.
 const BANDS_MAX: usize = 1_000;
+
+/// The most masterships of a node that are told apart.
+const MASTERSHIPS_MAX: usize = 64;
 
 /// The most nodes from a parent up to the root.
 const ANCESTORS_MAX: usize = 64;
@@ -52,8 +55,8 @@ pub fn get_server_capacity(
         }
     }
     let request = GetServerCapacity {
-        incarnation: None,
-        mastership: None,
+        incarnation: request.incarnation.and_then(Incarnation::new),
+        mastership: request.mastership.map(MastershipId::new),
         server,
         sequence: request.sequence,
         // A server of the old kind does not say; it is taken for a leaf.
@@ -86,10 +89,20 @@ fn server_ask(
     let outstanding = asked.outstanding.map(Amount::new).transpose();
     let outstanding = outstanding.map_err(|error| said(format!("outstanding {error}")))?;
     let outstanding = outstanding.map(|capacity| Has {
-        granted_by: None,
-        capacity,
         expires_in: asked.outstanding_for_ms.map(Duration::from_millis),
+        ..Has::untimed(capacity)
     });
+    let unheard = asked.unheard.map(Amount::new).transpose();
+    let unheard = unheard.map_err(|error| said(format!("unheard {error}")))?;
+    // More than are told apart on the other side make no sense.
+    let mut told_of = Vec::with_capacity(asked.told_of.len().min(MASTERSHIPS_MAX));
+    for part in asked.told_of.iter().take(MASTERSHIPS_MAX) {
+        let capacity = Amount::new(part.capacity);
+        told_of.push(HandedOut {
+            granted_by: part.granted_by.map(MastershipId::new),
+            capacity: capacity.map_err(|error| said(format!("told_of {error}")))?,
+        });
+    }
     if asked.wants.len() > BANDS_MAX {
         return Err(said(format!(
             "wants has {} priorities; at most {BANDS_MAX}",
@@ -107,7 +120,8 @@ fn server_ask(
         bands.push(band.map_err(place)?);
     }
     Ok(ServerAsk {
-        outstanding_by: Vec::new(),
+        told_of,
+        unheard: unheard.unwrap_or(Amount::ZERO),
         demand: Arc::new(ServerDemand::new(bands)),
         has,
         outstanding,
@@ -182,10 +196,18 @@ fn server_lease_message(
         capacity: amount.get(),
     };
     wire::ServerCapacityResourceResponse {
-        accounted: Vec::new(),
-        inherited: None,
+        inherited: lease.told.inherited.map(Amount::get),
+        accounted: lease
+            .told
+            .accounted
+            .into_iter()
+            .map(MastershipId::get)
+            .collect(),
         resource_id: lease.resource.to_string(),
-        gets: lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall),
+        gets: wire::Lease {
+            granted_by: lease.granted_by.map(MastershipId::get),
+            ..lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall)
+        },
         algorithm: lease.algorithm.as_ref().map(algorithm_message),
         safe_capacity: lease.told.safe_capacity.map(safe_capacity_number),
         band: lease.told.bands.into_iter().map(band).collect(),
@@ -288,8 +310,8 @@ pub fn get_server_capacity_request(
     wall: Duration,
 ) -> wire::GetServerCapacityRequest {
     wire::GetServerCapacityRequest {
-        incarnation: None,
-        mastership: None,
+        incarnation: request.incarnation.map(Incarnation::get),
+        mastership: request.mastership.map(MastershipId::get),
         server_id: request.server.to_string(),
         resource: request
             .asks
@@ -315,12 +337,14 @@ fn server_ask_message(ask: &ServerAsk, wall: Duration) -> wire::ServerCapacityRe
         demand: band.curve.points().iter().map(|p| p.demand).collect(),
     };
     wire::ServerCapacityResourceRequest {
-        outstanding_by: Vec::new(),
+        told_of: ask.told_of.iter().map(handed_out).collect(),
+        unheard: Some(ask.unheard.get()).filter(|unheard| *unheard > 0.0),
         resource_id: ask.resource.to_string(),
         has: ask.has.map(|has| {
             let lasts = has.expires_in.unwrap_or_default();
             wire::Lease {
                 expires_in_ms: Some(millis_up(lasts)),
+                granted_by: has.granted_by.map(MastershipId::get),
                 ..lease_message(has.capacity, lasts, Duration::ZERO, wall)
             }
         }),
@@ -331,6 +355,13 @@ fn server_ask_message(ask: &ServerAsk, wall: Duration) -> wire::ServerCapacityRe
             .and_then(|has| has.expires_in)
             .map(millis_up),
         learning: ask.learning.then_some(true),
+    }
+}
+
+fn handed_out(part: &HandedOut) -> wire::HandedOut {
+    wire::HandedOut {
+        granted_by: part.granted_by.map(MastershipId::get),
+        capacity: part.capacity.get(),
     }
 }
 
@@ -428,15 +459,21 @@ fn server_lease(
         bands.push((band.priority, capacity));
     }
     Ok(ServerLease {
-        granted_by: None,
+        granted_by: gets.granted_by.map(MastershipId::new),
         resource,
         capacity,
         expires_in,
         refresh_in,
         algorithm: told.algorithm.as_ref().map(algorithm).transpose()?,
         told: Told {
-            accounted: Vec::new(),
-            inherited: None,
+            inherited: amount("inherited", told.inherited)?,
+            accounted: told
+                .accounted
+                .iter()
+                .take(MASTERSHIPS_MAX)
+                .copied()
+                .map(MastershipId::new)
+                .collect(),
             share,
             bands,
             per_client,

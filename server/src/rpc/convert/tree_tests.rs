@@ -30,7 +30,8 @@ fn request() -> GetServerCapacity {
         sequence: Some(7),
         height: 2,
         asks: vec![ServerAsk {
-            outstanding_by: Vec::new(),
+            unheard: Amount::ZERO,
+            told_of: Vec::new(),
             resource: resource(),
             demand: Arc::new(ServerDemand::new(vec![band])),
             has: Some(Has {

@@ -35,6 +35,8 @@ struct Around<'a> {
     tree: Option<&'a Tree>,
     /// None: something is wrong with them.
     clients: Option<&'a [ClientGroup]>,
+    /// What concerns nobody, or fewer than it says, is no mistake.
+    may_be_idle: bool,
 }
 
 impl Reader<'_> {
@@ -46,10 +48,14 @@ impl Reader<'_> {
         tree: Option<&Tree>,
         clients: Option<&[ClientGroup]>,
     ) -> Vec<Fault> {
+        let may_be_idle = map.get("idle_faults");
+        let words = [("true", true), ("false", false)];
+        let may_be_idle = may_be_idle.and_then(|at| at.word(&words, &mut self.problems));
         let around = Around {
             duration,
             tree,
             clients,
+            may_be_idle: may_be_idle.unwrap_or(false),
         };
         let list = map.get("faults");
         let list = list.and_then(|at| at.list(EXAMPLE, &mut self.problems));

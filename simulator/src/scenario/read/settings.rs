@@ -52,6 +52,7 @@ impl Reader<'_> {
             "overshoot",
             "nesting",
             "mastership",
+            "rest",
             "unfairness",
             "utilisation",
             "convergence",
@@ -69,7 +70,7 @@ impl Reader<'_> {
             mastership_max: map
                 .get("mastership")
                 .and_then(|at| at.amount(&mut self.problems)),
-            rest_max: None,
+            rest_max: map.get("rest").and_then(|at| at.amount(&mut self.problems)),
             unfairness_max: map
                 .get("unfairness")
                 .and_then(|at| at.part(&mut self.problems)),

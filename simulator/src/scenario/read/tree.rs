@@ -3,8 +3,11 @@
 //! A node is called what its key says. With a `count` above 1 there are as many, `region-1`,
 //! `region-2` and so on; and what is below such a node is called after it, as in `region-1.leaf-2`.
 //! So a name depends only on the way to its node, and is unique if the keys are.
+//!
+//! Or a list of nodes, each with its parent: then they stand in the order of the list, which is that in
+//! which chance goes through them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use doorward_documents::tree::{Place, Value};
 use doorward_engine::id::HolderName;
@@ -87,6 +90,7 @@ impl Reader<'_> {
     pub(super) fn tree(&mut self, map: &super::Map<'_>) -> Option<Tree> {
         let before = self.problems.0.len();
         let root = match map.get("tree") {
+            Some(at) if matches!(at.node.value, Value::List(_)) => return self.listed(&at),
             Some(at) => self.root(&at)?,
             None => Branch {
                 key: "root".to_owned(),
@@ -127,6 +131,73 @@ impl Reader<'_> {
             return None;
         }
         Some(root)
+    }
+
+    /// A list of nodes: the root, and then others, each after its parent.
+    fn listed(&mut self, at: &At<'_>) -> Option<Tree> {
+        const EXAMPLE: &str = "[{name: root}, {name: leaf, parent: root}]";
+        let before = self.problems.0.len();
+        let list = at.list(EXAMPLE, &mut self.problems)?;
+        if list.is_empty() || list.len() > NODES_MAX {
+            let message = format!("makes {} nodes; give 1 to {NODES_MAX}", list.len());
+            self.problems.wrong(at, message);
+            return None;
+        }
+        let mut tree = Tree::default();
+        for at in &list {
+            self.listed_node(at, &mut tree);
+        }
+        let parents: BTreeSet<usize> = tree.nodes.iter().filter_map(|node| node.parent).collect();
+        tree.leaves = (0..tree.nodes.len()).collect();
+        tree.leaves.retain(|node| !parents.contains(node));
+        (self.problems.0.len() == before).then_some(tree)
+    }
+
+    fn listed_node(&mut self, at: &At<'_>, tree: &mut Tree) -> Option<()> {
+        let map = at.map("{name: leaf, parent: root}", &mut self.problems)?;
+        map.check_keys(&["name", "parent", "candidates"], &mut self.problems);
+        let name_at = map.need("name", "a name", &mut self.problems)?;
+        let name = name_at.text(&mut self.problems)?;
+        if let Err(cause) = HolderName::new(&name) {
+            let message = format!("the name of a node {cause}");
+            self.problems.wrong(&name_at, message);
+        }
+        if RESERVED.contains(&name.as_str()) {
+            let message = "cannot be the name of a node: it says which nodes are meant";
+            self.problems.wrong(&name_at, message);
+        }
+        let parent = map.get("parent");
+        let parent = match parent {
+            Some(at) => {
+                let above = at.text(&mut self.problems)?;
+                let found = tree.find(&above);
+                if found.is_none() {
+                    let message = format!("is {above:?}, which is none of the nodes before it");
+                    self.problems.wrong(&at, message);
+                }
+                found
+            }
+            None => None,
+        };
+        if parent.is_some() == tree.nodes.is_empty() {
+            let message = "must have a parent among the nodes before it, unless it is the first";
+            self.problems.wrong(at, message);
+        }
+        let candidates = map.get("candidates");
+        let candidates =
+            candidates.map_or(Some(1), |at| at.count(CANDIDATES_MAX, &mut self.problems));
+        let index = tree.nodes.len();
+        if tree.names.insert(name.clone(), index).is_some() {
+            let message = format!("there are two nodes {name:?}; rename one");
+            self.problems.wrong(at, message);
+        }
+        tree.kinds.insert(name.clone(), vec![index]);
+        tree.nodes.push(Node {
+            name,
+            parent,
+            candidates: candidates.map_or(1, |n| u32::try_from(n).unwrap_or(u32::MAX)),
+        });
+        Some(())
     }
 
     fn branch(&mut self, key: &str, place: Place, at: &At<'_>) -> Branch {

@@ -14,6 +14,7 @@ use crate::scenario::fault::Span;
 use crate::world::World;
 use crate::world::faults::Ending;
 use crate::world::message::ServerId;
+use crate::world::place::Server;
 
 /// The part of the shortest election after which a master that is not confirmed is none any more.
 const TERM: f64 = 0.9;
@@ -98,7 +99,14 @@ impl World<'_> {
             .master
             .as_ref()
             .is_some_and(|master| master.term == id.term && master.term_ends == Some(ends));
-        if is_still && let Some(former) = place.master.take() {
+        if !is_still {
+            return;
+        }
+        let Some(former) = place.master.take() else {
+            return;
+        };
+        self.note_unread(id.place, &former);
+        if let Some(place) = self.place(id.place) {
             place.succeeded.push(*former);
             // Its successor does not know of the margin.
             place.vacant_since = Some(ends + margin);
@@ -119,7 +127,9 @@ impl World<'_> {
         for message in inbox.into_iter().flatten() {
             self.arrive(message);
         }
-        self.read_templates(id);
+        if !is_isolated {
+            self.read_templates(id);
+        }
         if begins_anew {
             self.note_learning(id.place);
         }
@@ -138,6 +148,7 @@ impl World<'_> {
         if self.confirm(id) {
             self.note_learning(id.place);
         }
+        self.read_templates(id);
         self.retire(id);
         self.after(id);
     }
@@ -188,7 +199,7 @@ impl World<'_> {
         self.break_children(id.place, id.term);
     }
 
-    /// The root reads what was written while it did nothing.
+    /// The root goes by what was written while it did nothing, or could not write to etcd.
     fn read_templates(&mut self, id: ServerId) {
         let now = self.now;
         let Some(place) = self.place(id.place) else {
@@ -201,11 +212,29 @@ impl World<'_> {
         let Some(templates) = server.unread.take() else {
             return;
         };
-        server.node.handle_templates(templates.clone(), local);
-        let former = std::mem::replace(&mut server.templates, templates);
+        let former = server.templates.clone();
+        let is_master = place.master.as_ref().is_some_and(|it| it.term == id.term);
+        if !is_master {
+            return;
+        }
+        place.go_by(templates, local);
         for watched in &mut self.watched {
             if let Some(former) = former.find(&watched.resource) {
                 watched.note_known_late(former, now);
+            }
+        }
+    }
+
+    /// The root was cut off from etcd when the operator wrote other templates, and has granted by
+    /// those before until now.
+    pub(in crate::world) fn note_unread(&mut self, place: u32, gone: &Server) {
+        let granted = gone.unread.is_some() && gone.isolated_until.is_some();
+        if place != 0 || !granted {
+            return;
+        }
+        for watched in &mut self.watched {
+            if let Some(former) = gone.templates.find(&watched.resource) {
+                watched.note_known_late(former, self.now);
             }
         }
     }
@@ -214,7 +243,7 @@ impl World<'_> {
     fn note_learning(&mut self, place: u32) {
         if place == 0 {
             for watched in &mut self.watched {
-                watched.note_learning(self.now);
+                watched.note_learning(Duration::ZERO, self.now);
             }
         }
     }

@@ -2,11 +2,11 @@
 
 use doorward_documents::tree::Value;
 
-use crate::scenario::ClientGroup;
 use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice};
 use crate::scenario::read::Reader;
 use crate::scenario::read::faults::Around;
 use crate::scenario::read::form::{At, hint, some_of};
+use crate::scenario::{CLIENTS_MAX, ClientGroup};
 
 /// Which nodes can be meant, besides the names of nodes.
 const CHOICES: [&str; 3] = ["any", "below_root", "leaves"];
@@ -23,7 +23,10 @@ impl Reader<'_> {
     /// One node; where several are named, one of them by chance.
     pub(super) fn node(&mut self, at: &At<'_>, around: &Around<'_>) -> Option<NodeChoice> {
         if let Value::List(_) = at.node.value {
-            return self.places(at, around.tree?).map(one_of);
+            let mut nodes = self.places(at, around.tree?)?;
+            nodes.sort_unstable();
+            nodes.dedup();
+            return Some(NodeChoice::AnyOf(nodes));
         }
         let name = at.text(&mut self.problems)?;
         let tree = around.tree?;
@@ -70,19 +73,22 @@ impl Reader<'_> {
             None => Some(None),
         };
         let (groups, nodes, count_at) = (groups?, nodes?, count_at?);
-        let most = around.clients.map_or(usize::MAX, |clients| {
-            number_of(clients, groups.as_deref(), nodes.as_deref())
-        });
+        let mut choice = ClientChoice {
+            count: 0,
+            groups,
+            nodes,
+        };
+        let most = match around.clients {
+            Some(clients) if !around.may_be_idle => choice.number_of(clients),
+            _ => CLIENTS_MAX,
+        };
         if most == 0 {
             self.problems
                 .wrong(at, "is nobody: no such client is there");
             return None;
         }
-        Some(ClientChoice {
-            count: count_at.count(most, &mut self.problems)?,
-            groups,
-            nodes,
-        })
+        choice.count = count_at.count(most, &mut self.problems)?;
+        Some(choice)
     }
 
     /// The groups of a name.
@@ -120,22 +126,4 @@ fn one_of(mut nodes: Vec<usize>) -> NodeChoice {
         [only] => NodeChoice::Node(*only),
         _ => NodeChoice::AnyOf(nodes),
     }
-}
-
-/// How many clients there are of these groups at these nodes.
-fn number_of(all: &[ClientGroup], groups: Option<&[usize]>, nodes: Option<&[usize]>) -> usize {
-    let mut number = 0;
-    for (place, group) in all.iter().enumerate() {
-        if groups.is_some_and(|groups| !groups.contains(&place)) {
-            continue;
-        }
-        // The first is at the first node, and so on in turn.
-        let turns = group.nodes.len().max(1);
-        for (turn, node) in group.nodes.iter().enumerate() {
-            if nodes.is_none_or(|nodes| nodes.contains(node)) {
-                number += group.count / turns + usize::from(turn < group.count % turns);
-            }
-        }
-    }
-    number
 }

@@ -125,8 +125,9 @@ impl Reader<'_> {
 
     fn isolate(&mut self, at: &At<'_>, map: &Map<'_>, around: &Around<'_>) -> Option<Event> {
         let (node, length) = (self.node(at, around), self.lasts(map));
-        if let (Some(NodeChoice::Node(number)), Some(tree)) = (&node, around.tree)
-            && let Some(only) = tree.nodes.get(*number).filter(|it| it.candidates == 1)
+        if let (Some(number), Some(tree)) = (node.as_ref().and_then(NodeChoice::only), around.tree)
+            && let Some(only) = tree.nodes.get(number).filter(|it| it.candidates == 1)
+            && !around.may_be_idle
         {
             let message = format!(
                 "{:?} has no other candidate, so there is no election; give it candidates: 2",
@@ -148,7 +149,10 @@ impl Reader<'_> {
             Some(at) => at.word(&SIDES, &mut self.problems),
             None => Some(Side::All),
         };
-        if let (Some(NodeChoice::Node(0)), Some(Side::Parent), Some(side)) = (&node, from, &side) {
+        let only = node.as_ref().and_then(NodeChoice::only);
+        if let (Some(0), Some(Side::Parent), Some(side)) = (only, from, &side)
+            && !around.may_be_idle
+        {
             let message = "is parent, and the root has none; give below or all";
             self.problems.wrong(side, message);
             return None;

@@ -1,6 +1,7 @@
 //! What is in order, and what becomes of it.
 
 mod faults;
+mod listed;
 
 use doorward_client::state::Mode;
 

@@ -2,6 +2,7 @@
 
 mod clients;
 mod faults;
+mod listed;
 mod settings;
 
 use proptest::prelude::*;

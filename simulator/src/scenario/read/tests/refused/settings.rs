@@ -61,7 +61,7 @@ fn settings_that_make_no_sense_are_refused() {
         (
             "whatever: 1",
             &[
-                "3:1: whatever: is unknown; known are name, description, duration, seed, sample_every, settled_after, templates, tree, clients, network, servers, faults, limits",
+                "3:1: whatever: is unknown; known are name, description, duration, seed, sample_every, settled_after, heal_at, right_at, idle_faults, templates, tree, clients, network, servers, faults, limits",
             ],
         ),
         (

@@ -1,0 +1,332 @@
+//! Who asks under a name: which of several requests counts, and what was before.
+//!
+//! A name is one process's at a time. A process draws an [`Incarnation`] when it starts and numbers
+//! its requests; numbers are compared within one incarnation only. A process that was not heard of
+//! before is newer than any before it: it was started again. What still comes from one that it
+//! replaced is either late, with a number that was seen, or, with a number above that, shows that
+//! both live. Then the first of the two keeps the name and the lease, and the later one is refused,
+//! until the first is heard no more.
+//!
+//! A child server's requests also name the epoch by which it speaks for its node. A newer epoch is
+//! newer whatever else is said; an older one, or none where there was one, is out of order until what
+//! was granted has run out and the name is forgotten.
+
+use crate::id::{Incarnation, MastershipId};
+use crate::lease::Leases;
+use crate::time::Time;
+
+/// Former processes, or masterships of a child's node, that are remembered. Who is forgotten counts as
+/// somebody who was never heard of, which is the safe side.
+const REMEMBERED_MAX: usize = 8;
+
+/// How a request stands to what was heard under its name before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precedence {
+    /// It is the next one of the same process, or the first one of a newer mastership of its node.
+    Next,
+    /// It is not newer than the newest seen of the same process, or of an older epoch.
+    OutOfOrder,
+    /// A process that was not heard of before: it was started again.
+    Started,
+    /// A late duplicate of a process that was replaced.
+    Late,
+    /// A process that was replaced, and lives: it was there first.
+    Returned,
+    /// A process that came later than another one that lives.
+    Refused,
+    /// It has no number, and the holder numbers its requests.
+    Unnumbered,
+}
+
+/// A process that had the name before, or wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Former {
+    process: Option<Incarnation>,
+    /// Its newest request.
+    sequence: u64,
+    /// Another process was there first, and lives.
+    refused: bool,
+}
+
+/// What was before the process that has a name now.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    formers: Vec<Former>,
+    masterships: Masterships,
+}
+
+/// Who asks, as one request says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Of a child server, the epoch by which it speaks for its node.
+    pub epoch: Option<u64>,
+    /// Which process.
+    pub process: Option<Incarnation>,
+    /// The number of the request.
+    pub sequence: Option<u64>,
+}
+
+/// What is known of who has a name.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// As of its newest request; its number is 0 if it numbers none.
+    pub epoch: Option<u64>,
+    /// Which process.
+    pub process: Option<Incarnation>,
+    /// Its newest request.
+    pub sequence: u64,
+    /// Its newest request is not answered yet, and may be made again.
+    pub pending: bool,
+    /// It was to be heard again before now.
+    pub overdue: bool,
+    /// What was before it.
+    pub past: Option<&'a Past>,
+}
+
+impl Known<'_> {
+    /// How a request stands to that.
+    pub fn precedence(&self, asks: Identity) -> Precedence {
+        match (asks.epoch, self.epoch) {
+            (Some(epoch), Some(known)) if epoch < known => return Precedence::OutOfOrder,
+            (None, Some(_)) => return Precedence::OutOfOrder,
+            (Some(epoch), Some(known)) if epoch > known => return Precedence::Next,
+            // A node that has an election now, and had none.
+            (Some(_), None) => return Precedence::Next,
+            _ => {}
+        }
+        if asks.process == self.process {
+            return match asks.sequence {
+                None if self.sequence > 0 => Precedence::Unnumbered,
+                None => Precedence::Next,
+                Some(sequence) if sequence == self.sequence && self.pending => Precedence::Next,
+                Some(sequence) if sequence <= self.sequence && self.sequence > 0 => {
+                    Precedence::OutOfOrder
+                }
+                Some(_) => Precedence::Next,
+            };
+        }
+        if asks.sequence.is_none() && self.sequence > 0 {
+            return Precedence::Unnumbered;
+        }
+        let former = self.past.and_then(|past| past.former(asks.process));
+        match (former, asks.sequence) {
+            (None, _) => Precedence::Started,
+            (Some(former), Some(sequence)) if sequence <= former.sequence => Precedence::Late,
+            // The first one is silent: it may be gone.
+            (Some(former), _) if former.refused && self.overdue => Precedence::Started,
+            (Some(former), _) if former.refused => Precedence::Refused,
+            (Some(_), _) => Precedence::Returned,
+        }
+    }
+}
+
+impl Past {
+    fn former(&self, process: Option<Incarnation>) -> Option<&Former> {
+        self.formers.iter().find(|former| former.process == process)
+    }
+
+    /// A process has the name no more.
+    pub fn note_former(&mut self, process: Option<Incarnation>, sequence: u64, refused: bool) {
+        self.forget_former(process);
+        if self.formers.len() == REMEMBERED_MAX {
+            self.formers.remove(0);
+        }
+        self.formers.push(Former {
+            process,
+            sequence,
+            refused,
+        });
+    }
+
+    /// A process has the name now.
+    pub fn forget_former(&mut self, process: Option<Incarnation>) {
+        self.formers.retain(|former| former.process != process);
+    }
+
+    /// A request of a process that does not have the name was seen.
+    pub fn note_request(&mut self, process: Option<Incarnation>, sequence: Option<u64>) {
+        let found = self.formers.iter_mut().find(|it| it.process == process);
+        if let (Some(former), Some(sequence)) = (found, sequence) {
+            former.sequence = former.sequence.max(sequence);
+        }
+    }
+
+    /// The process that was refused the name last.
+    pub fn refused(&self) -> Option<Incarnation> {
+        let mut refused = self.formers.iter().rev().filter(|former| former.refused);
+        refused.next()?.process
+    }
+
+    /// The masterships of the child's node.
+    pub fn masterships(&self) -> &Masterships {
+        &self.masterships
+    }
+
+    /// The same, to be changed.
+    pub fn masterships_mut(&mut self) -> &mut Masterships {
+        &mut self.masterships
+    }
+}
+
+/// The masterships of a child server's node that were heard from, and what the earlier ones may have
+/// handed out: it was cut from what they were granted until the present one was first heard.
+#[derive(Clone, Debug, Default)]
+pub struct Masterships {
+    current: Option<MastershipId>,
+    earlier: Vec<MastershipId>,
+    /// What was granted until then, as it runs down.
+    before: Option<Leases>,
+    /// We have learned ever since the first of them was heard: what others handed out is not in our
+    /// books.
+    learning: bool,
+}
+
+impl Masterships {
+    /// A request by that mastership of the node came, which was granted all this before; in learning
+    /// mode, or not.
+    pub fn note(&mut self, mastership: MastershipId, granted: Option<&Leases>, learning: bool) {
+        if self.current == Some(mastership) {
+            self.learning &= learning;
+            return;
+        }
+        if self.current.is_none() {
+            self.learning = true;
+        }
+        self.learning &= learning;
+        if let Some(current) = self.current.replace(mastership) {
+            self.earlier.retain(|earlier| *earlier != current);
+            if self.earlier.len() == REMEMBERED_MAX {
+                self.earlier.remove(0);
+            }
+            self.earlier.push(current);
+        }
+        self.earlier.retain(|earlier| *earlier != mastership);
+        self.before = granted.cloned();
+    }
+
+    /// The present one.
+    pub fn current(&self) -> Option<MastershipId> {
+        self.current
+    }
+
+    /// The masterships of which all that they handed out is in our books. None: all.
+    pub fn accounted(&self) -> Option<Vec<MastershipId>> {
+        let heard = self.earlier.iter().chain(&self.current).copied();
+        self.learning.then(|| heard.collect())
+    }
+
+    /// Whether what a mastership before the present one handed out is in our books.
+    pub fn is_accounted(&self, mastership: Option<MastershipId>) -> bool {
+        !self.learning || mastership.is_none_or(|it| self.earlier.contains(&it))
+    }
+
+    /// What earlier masterships may have handed out, as it is now. None: nothing.
+    pub fn inherited(&self, now: Time) -> Option<Leases> {
+        let mut before = self.before.clone()?;
+        before.expire(now).then_some(before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(bits: u64) -> Option<Incarnation> {
+        Incarnation::new(bits)
+    }
+
+    fn identity(epoch: u64, bits: u64, sequence: u64) -> Identity {
+        let some = |number: u64| Some(number).filter(|number| *number > 0);
+        Identity {
+            epoch: some(epoch),
+            process: process(bits),
+            sequence: some(sequence),
+        }
+    }
+
+    /// Process 1 has sent 10 requests in epoch 3, process 2 was replaced after 20, process 4 was
+    /// refused after 40.
+    #[track_caller]
+    fn check(epoch: u64, overdue: bool, asks: Identity, expected: Precedence) {
+        let mut past = Past::default();
+        past.note_former(process(2), 20, false);
+        past.note_former(process(4), 40, true);
+        let known = Known {
+            epoch: Some(epoch).filter(|epoch| *epoch > 0),
+            process: process(1),
+            sequence: 10,
+            pending: false,
+            overdue,
+            past: Some(&past),
+        };
+        assert_eq!(known.precedence(asks), expected, "{asks:?}");
+    }
+
+    #[test]
+    fn numbers_count_within_one_process() {
+        check(0, false, identity(0, 1, 11), Precedence::Next);
+        check(0, false, identity(0, 1, 10), Precedence::OutOfOrder);
+        check(0, false, identity(0, 1, 0), Precedence::Unnumbered);
+        // A clock that went back over a restart, and one that is ages ahead.
+        check(0, false, identity(0, 9, 3), Precedence::Started);
+        check(0, false, identity(0, 9, u64::MAX), Precedence::Started);
+        check(0, false, identity(0, 9, 0), Precedence::Unnumbered);
+        check(0, false, identity(0, 0, 3), Precedence::Started);
+    }
+
+    #[test]
+    fn who_was_replaced_is_late_or_lives() {
+        check(0, false, identity(0, 2, 20), Precedence::Late);
+        check(0, false, identity(0, 2, 21), Precedence::Returned);
+        check(0, true, identity(0, 2, 21), Precedence::Returned);
+        check(0, false, identity(0, 4, 40), Precedence::Late);
+        check(0, false, identity(0, 4, 41), Precedence::Refused);
+        check(0, true, identity(0, 4, 41), Precedence::Started);
+    }
+
+    #[test]
+    fn an_epoch_is_newer_whatever_else_is_said_and_none_is_older_than_any() {
+        check(3, false, identity(4, 9, 1), Precedence::Next);
+        check(3, false, identity(4, 2, 1), Precedence::Next);
+        check(3, false, identity(2, 1, 11), Precedence::OutOfOrder);
+        check(3, false, identity(0, 1, 11), Precedence::OutOfOrder);
+        check(3, false, identity(3, 1, 11), Precedence::Next);
+        check(0, false, identity(1, 1, 1), Precedence::Next);
+    }
+
+    #[test]
+    fn who_never_numbers_its_requests_is_always_heard() {
+        let known = Known {
+            epoch: None,
+            process: None,
+            sequence: 0,
+            pending: false,
+            overdue: false,
+            past: None,
+        };
+        assert_eq!(known.precedence(identity(0, 0, 0)), Precedence::Next);
+        assert_eq!(known.precedence(identity(0, 0, 1)), Precedence::Next);
+        assert_eq!(known.precedence(identity(0, 1, 1)), Precedence::Started);
+    }
+
+    #[test]
+    fn masterships_that_were_heard_are_accounted_for_while_their_parent_learns() {
+        let id = MastershipId::new;
+        let mut learned = Masterships::default();
+        learned.note(id(1), None, true);
+        assert_eq!(learned.accounted(), Some(vec![id(1)]));
+        assert!(!learned.is_accounted(Some(id(1))), "it speaks for itself");
+        learned.note(id(2), None, true);
+        assert!(learned.is_accounted(Some(id(1))));
+        assert!(learned.is_accounted(None));
+        assert!(!learned.is_accounted(Some(id(9))));
+        // Once learning is over, what was never heard of is over too.
+        learned.note(id(2), None, false);
+        assert!(learned.is_accounted(Some(id(9))));
+        assert_eq!(learned.accounted(), None);
+        let mut known = Masterships::default();
+        known.note(id(1), None, false);
+        known.note(id(2), None, true);
+        assert_eq!(known.accounted(), None, "all it had was granted by us");
+    }
+}

@@ -1,0 +1,142 @@
+//! What a child server may be using whose node has had several masterships; and what of our own
+//! holders may be in use that earlier masterships of ours handed out.
+//!
+//! In learning mode a child knows of its holders only those that it has heard. What its predecessors
+//! handed out to others is in our books, if they were granted it by us; if we learn, too, it is not,
+//! unless we have heard them. So a learning child tells by which masterships what it has heard of was
+//! granted. Of those in our books, either it or the books say more, and what the child has heard of is
+//! a part of that; what others granted comes on top.
+
+use crate::amount::Amount;
+use crate::exact_sum::ExactSum;
+use crate::id::MastershipId;
+use crate::lease_table::Slot;
+use crate::request::Has;
+use crate::resource::Resource;
+use crate::resource::ask::HolderAsk;
+use crate::resource::learned::{Inheritance, Origin};
+use crate::time::Time;
+
+impl Resource {
+    /// Whether a child server asks by another mastership of its node than before.
+    pub(super) fn is_new_mastership(&self, slot: Slot, ask: &HolderAsk<'_>) -> bool {
+        let past = self.table.get(slot).and_then(|it| it.past.as_ref());
+        let known = past.and_then(|it| it.masterships().current());
+        ask.mastership().is_some() && known != ask.mastership()
+    }
+
+    /// Remembers by which mastership of its node a child server asks, before anything is decided. Of a
+    /// child that is new, afterwards.
+    pub(super) fn note_mastership(
+        &mut self,
+        slot: Slot,
+        ask: &HolderAsk<'_>,
+        is_new: bool,
+        now: Time,
+    ) {
+        let Some(mastership) = ask.mastership() else {
+            return;
+        };
+        // Without a lease of our own we do not know how long to learn.
+        let learns = self.learning_remaining(now).is_some() || self.is_learning();
+        self.table.note(slot, |holding| {
+            let granted = (!is_new).then(|| holding.leases().clone());
+            let past = holding.past.get_or_insert_default();
+            past.masterships_mut()
+                .note(mastership, granted.as_ref(), learns);
+        });
+    }
+
+    /// What a child server in learning mode says that is outstanding, and what besides is in our books
+    /// as handed out by its predecessors. None: nothing besides.
+    pub(super) fn merge_words<'a>(
+        &self,
+        slot: Option<Slot>,
+        ask: &HolderAsk<'a>,
+        now: Time,
+    ) -> Option<HolderAsk<'a>> {
+        ask.mastership()?;
+        if ask.acknowledges() {
+            return None;
+        }
+        let past = self.table.get(slot?)?.past.as_ref()?;
+        let masterships = past.masterships();
+        let inherited = masterships.inherited(now)?;
+        // What the child counts for those that it has not heard of is a part of what it says.
+        let mut known = ExactSum::from(ask.unheard);
+        let heard = ask.told_of.iter();
+        heard
+            .filter(|part| masterships.is_accounted(part.granted_by))
+            .for_each(|part| known.add(part.capacity));
+        let mut outstanding = ExactSum::from(inherited.reserved()).without(&known);
+        if outstanding.is_zero() {
+            return None;
+        }
+        let told = ask.outstanding.unwrap_or(Has::untimed(Amount::ZERO));
+        let lasts = inherited.last_expiry().since(now);
+        let expires_in = match told.expires_in {
+            Some(told) => Some(told.max(lasts)),
+            None if told.capacity.is_zero() => Some(lasts),
+            None => None,
+        };
+        outstanding.add(told.capacity);
+        Some(HolderAsk {
+            outstanding: Some(Has {
+                capacity: outstanding.rounded_up(),
+                expires_in,
+                ..told
+            }),
+            ..ask.clone()
+        })
+    }
+
+    /// Remembers who granted what a holder says that it has, if we learn, below the root.
+    pub(super) fn note_learned(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>) {
+        if self.upstream.is_none() || !self.is_learning() || ask.word().is_zero() {
+            return;
+        }
+        let granted_by = ask.has.and_then(|has| has.granted_by);
+        let holding = slot.and_then(|slot| self.table.get(slot));
+        // What we have granted it ourselves says nothing of our predecessors.
+        let may_be_ours = holding.is_some_and(|holding| !holding.pending);
+        let origin: Origin = match granted_by {
+            Some(granted_by) if granted_by == self.beginning.mastership => return,
+            Some(granted_by) => Some(granted_by),
+            None if may_be_ours => return,
+            // A child server that has just begun, too: it knows nothing of who granted it.
+            None if ask.mastership().is_some() => Some(MastershipId::NOBODY),
+            None => None,
+        };
+        let holder = self.table.name_hash(ask.holder);
+        self.learned.note(holder, origin, ask.word());
+    }
+
+    /// The most that is left for a holder of what there is: what others have, or may have though we
+    /// have not heard of it, is not.
+    pub(super) fn room_for_heard(&self, held: Amount) -> Amount {
+        let mut others = *self.table.reserved();
+        others.subtract(held);
+        others.add_sum(&self.unheard());
+        others.left_of(self.supply.capacity)
+    }
+
+    /// The most that may be in use by holders that we have not heard of yet.
+    pub(super) fn unheard(&self) -> ExactSum {
+        let inheritance = self.inheritance().filter(|_| self.is_learning());
+        inheritance.map_or(ExactSum::ZERO, |inheritance| {
+            self.learned.unheard(inheritance)
+        })
+    }
+
+    /// Whether what we are granted above what our predecessors were may be handed out, although we
+    /// learn: we know how much that was. A parent that learns, too, grants nothing above it, but for
+    /// what it rounds up.
+    pub(super) fn hands_out_fresh(&self) -> bool {
+        let told = self.supply.told.as_ref();
+        self.inheritance().is_some() && told.is_some_and(|told| !told.learning)
+    }
+
+    fn inheritance(&self) -> Option<&Inheritance> {
+        self.upstream.as_ref()?.inheritance.as_ref()
+    }
+}

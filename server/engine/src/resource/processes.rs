@@ -1,0 +1,157 @@
+//! Several processes under one name: who has it, and what the others may still be using.
+//!
+//! A process that was not heard of before was started again, and has nothing. But what its
+//! predecessor had is not free before that was to be heard again: if the predecessor lives, it will
+//! say so by then, and goes on with its lease. The later one is refused then; what it was granted
+//! meanwhile came from what was free.
+//!
+//! A child server inherits what its node has, and hands out nothing of it while it learns. So nothing
+//! is kept apart when it is started again, but only what a process may have handed out that came
+//! later than one that lives.
+
+use crate::amount::Amount;
+use crate::id::{HolderKind, Incarnation};
+use crate::lease::{Apart, Lease};
+use crate::lease_table::{Holding, Slot};
+use crate::past::Precedence;
+use crate::request::RefusalReason;
+use crate::resource::Resource;
+use crate::resource::ask::HolderAsk;
+use crate::snapshot::Conflict;
+use crate::time::Time;
+
+impl Resource {
+    /// Settles who has the name that is asked under. Returns whether two live processes ask under it,
+    /// which is news.
+    ///
+    /// # Errors
+    ///
+    /// If it is not who asks: nothing is decided then.
+    pub(super) fn settle_name(
+        &mut self,
+        slot: Slot,
+        ask: &HolderAsk<'_>,
+        precedence: Precedence,
+        now: Time,
+    ) -> Result<(), RefusalReason> {
+        match precedence {
+            Precedence::Next | Precedence::OutOfOrder => Ok(()),
+            Precedence::Started => {
+                self.hand_name_on(slot, ask, now);
+                Ok(())
+            }
+            Precedence::Returned => {
+                self.give_name_back(slot, ask, now);
+                self.conflict = Some(Conflict {
+                    holder: ask.holder.clone(),
+                    refused: self
+                        .table
+                        .get(slot)
+                        .and_then(|it| it.past.as_ref()?.refused()),
+                    at: now,
+                });
+                Ok(())
+            }
+            // Who asks again is heard.
+            Precedence::Late => Err(RefusalReason::NotReady),
+            Precedence::Refused | Precedence::Unnumbered => {
+                let (process, sequence, word) = (ask.incarnation, ask.sequence, ask.word());
+                self.table.note(slot, |holding| {
+                    if let Some(past) = &mut holding.past {
+                        past.note_request(process, sequence);
+                    }
+                });
+                if precedence == Precedence::Refused && ask.holder.kind == HolderKind::Client {
+                    self.table
+                        .change_leases(slot, |leases| leases.lower_apart(process, word));
+                }
+                let heard_by = self.table.get(slot).map_or(now, Holding::overdue_at);
+                let retry_in = heard_by.since(now).max(self.algorithm.refresh_interval);
+                Err(RefusalReason::AnotherProcess(retry_in))
+            }
+        }
+    }
+
+    /// A process was started that has the name from now on.
+    fn hand_name_on(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
+        let Some(holding) = self.table.get(slot) else {
+            return;
+        };
+        let before = holding.incarnation;
+        if ask.holder.kind == HolderKind::Client {
+            let heard_by = holding.overdue_at();
+            self.table.change_leases(slot, |leases| {
+                leases.set_apart(before, heard_by, now);
+            });
+        }
+        self.rename(slot, ask.incarnation, false);
+    }
+
+    /// A process that was replaced has the name again: it was there first, and lives.
+    fn give_name_back(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
+        let Some(holding) = self.table.get(slot) else {
+            return;
+        };
+        let later = holding.incarnation;
+        match ask.holder.kind {
+            HolderKind::Client => {
+                self.table.change_leases(slot, |leases| {
+                    let own = leases.take_apart(ask.incarnation);
+                    leases.set_apart(later, Time::MAX, now);
+                    if let Some(own) = own {
+                        leases.grant(own);
+                    }
+                });
+            }
+            HolderKind::Server => self.restore_child(slot, later, now),
+        }
+        self.rename(slot, ask.incarnation, true);
+    }
+
+    /// A child server that was there first has what it had; what a later one of its name may have
+    /// handed out, or confirmed to those who moved there, counts besides.
+    fn restore_child(&mut self, slot: Slot, later: Option<Incarnation>, now: Time) {
+        let mut before = None;
+        let mut outstanding = Amount::ZERO;
+        self.table.note(slot, |holding| {
+            let report = holding.report.as_ref();
+            outstanding = report.and_then(|it| it.outstanding).unwrap_or(Amount::ZERO);
+            let past = holding.past.as_ref();
+            before = past.and_then(|past| past.masterships().inherited(now));
+        });
+        let Some(before) = before else { return };
+        self.table.change_leases(slot, |leases| {
+            let fresh = leases.own().get() - before.own().get();
+            let apart = Apart {
+                process: later,
+                lease: Lease {
+                    capacity: Amount::from_computed(fresh).max(outstanding),
+                    expires_at: leases.last_expiry(),
+                },
+            };
+            *leases = before;
+            if !apart.lease.capacity.is_zero() {
+                leases.add_apart(apart);
+            }
+        });
+    }
+
+    /// A holder gives back what it has, and another process under its name may still be using
+    /// something.
+    pub(super) fn release_own(&mut self, slot: Slot) {
+        self.table
+            .change_leases(slot, |leases| leases.acknowledge(Amount::ZERO));
+        self.unsettled = true;
+    }
+
+    fn rename(&mut self, slot: Slot, to: Option<Incarnation>, is_refused: bool) {
+        self.table.note(slot, |holding| {
+            let past = holding.past.get_or_insert_default();
+            past.note_former(holding.incarnation, holding.sequence, is_refused);
+            past.forget_former(to);
+            holding.incarnation = to;
+            holding.sequence = 0;
+            holding.pending = false;
+        });
+    }
+}

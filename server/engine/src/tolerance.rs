@@ -1,0 +1,224 @@
+//! By how much this server's clock may be wrong, and what that does to the spans it tells and hears.
+//!
+//! Everybody allows for a thousandth between two clocks ([`crate::time`]): half of it for each. A
+//! server whose clock may be worse makes up for it alone, where spans come in and go out, so that
+//! all others may take its clock for a good one. It knows two kinds of spans:
+//!
+//! - a *promise*, how long something may be used: a lease. It is made shorter, told or heard: who
+//!   relies on it must stop in time, whichever of the two clocks is fast.
+//! - a *report*, how long something may be in use: what a holder has, what is outstanding or
+//!   inherited, how long a predecessor's leases last. It is made longer: who waits for the end must
+//!   not go on too early.
+//!
+//! Its own books stay as they are. By a tolerance T a promise becomes (1 − T) / (1 − 0.001) of what it
+//! was: so a lease that is heard counts (1 − T) of what the parent said, together with the thousandth
+//! that every holder takes off. A report becomes as much longer. By the least tolerance, a
+//! thousandth, nothing changes.
+//!
+//! Why that is enough: docs/protocol.md, "A lease".
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Parts per million by which the clock may differ in speed from that of another machine, half a
+/// thousandth of which is that machine's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tolerance(u32);
+
+/// A tolerance that cannot be.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error(
+    "is {given}; give the part by which clocks may differ in speed, a number from {least} to {most}",
+    least = Tolerance::LEAST.part(),
+    most = Tolerance::MOST.part()
+)]
+pub struct BadTolerance {
+    given: String,
+}
+
+/// A whole, in the unit of a tolerance.
+const WHOLE: u32 = 1_000_000;
+
+impl Tolerance {
+    /// What everybody allows for: NTP changes a clock's speed by 500 ppm at most, here and there.
+    pub const LEAST: Self = Self(1_000);
+
+    /// What is enough for a clock whose speed chrony changes, by 8.3 % unless it is told otherwise.
+    pub const STEERED: Self = Self(100_000);
+
+    /// A clock that may be worse is of no use for leases; nor could a master be elected by it.
+    pub const MOST: Self = Self(250_000);
+
+    /// So much of a span.
+    ///
+    /// # Errors
+    ///
+    /// If it is less than the least or more than the most.
+    pub fn of_part(part: f64) -> Result<Self, BadTolerance> {
+        let ppm = (part * f64::from(WHOLE)).round();
+        let is_within = ppm >= f64::from(Self::LEAST.0) && ppm <= f64::from(Self::MOST.0);
+        if !is_within {
+            return Err(BadTolerance {
+                given: part.to_string(),
+            });
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is within the limits"
+        )]
+        Ok(Self(ppm as u32))
+    }
+
+    /// As a part of a span.
+    pub const fn part(self) -> f64 {
+        self.0 as f64 / WHOLE as f64
+    }
+
+    /// A promise, to be told or heard: never longer.
+    pub fn promise(self, span: Duration) -> Duration {
+        self.scale(span, WHOLE - self.0, WHOLE - Self::LEAST.0)
+    }
+
+    /// A report, to be told or heard: never shorter.
+    pub fn report(self, span: Duration) -> Duration {
+        let longer = self.scale(span, WHOLE - Self::LEAST.0, WHOLE - self.0);
+        // Rounded up; what is over is over.
+        let is_rounded = self != Self::LEAST && !span.is_zero();
+        longer.saturating_add(Duration::from_nanos(u64::from(is_rounded)))
+    }
+
+    fn scale(self, span: Duration, times: u32, of: u32) -> Duration {
+        const SECOND: u128 = 1_000_000_000;
+        if self == Self::LEAST {
+            return span;
+        }
+        let nanos = span.as_nanos() * u128::from(times) / u128::from(of);
+        let seconds = u64::try_from(nanos / SECOND);
+        // What remains of a division by a second is less than one.
+        let rest = u32::try_from(nanos % SECOND).unwrap_or(0);
+        seconds.map_or(Duration::MAX, |seconds| Duration::new(seconds, rest))
+    }
+}
+
+/// As a part, such as `0.1`.
+impl FromStr for Tolerance {
+    type Err = BadTolerance;
+
+    fn from_str(text: &str) -> Result<Self, BadTolerance> {
+        let bad = |_| BadTolerance {
+            given: format!("{text:?}"),
+        };
+        text.parse().map_err(bad).and_then(Self::of_part)
+    }
+}
+
+/// As [`Tolerance::from_str`] reads it.
+impl fmt::Display for Tolerance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.part(), f)
+    }
+}
+
+impl Default for Tolerance {
+    fn default() -> Self {
+        Self::LEAST
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn of(part: f64) -> Tolerance {
+        Tolerance::of_part(part).expect("within the limits")
+    }
+
+    #[test]
+    fn by_the_least_nothing_changes() {
+        for span in [
+            Duration::ZERO,
+            Duration::from_nanos(1),
+            MINUTE,
+            Duration::MAX,
+        ] {
+            assert_eq!(Tolerance::LEAST.promise(span), span);
+            assert_eq!(Tolerance::LEAST.report(span), span);
+        }
+        assert_eq!(of(0.1).report(Duration::ZERO), Duration::ZERO);
+        assert_eq!(of(0.001), Tolerance::LEAST);
+        assert_eq!(Tolerance::default(), Tolerance::LEAST);
+    }
+
+    #[test]
+    fn a_lease_that_is_heard_counts_less_by_the_whole_tolerance() {
+        for part in [0.001, 0.01, 0.1, 0.25] {
+            let counted = time::at_least(of(part).promise(MINUTE)).as_secs_f64();
+            assert!(
+                (counted - 60.0 * (1.0 - part)).abs() < 1e-6,
+                "{part} {counted}"
+            );
+            let counted = time::at_most(of(part).report(MINUTE)).as_secs_f64();
+            assert!(
+                (counted - 60.0 / (1.0 - part)).abs() < 1e-6,
+                "{part} {counted}"
+            );
+        }
+    }
+
+    /// Clocks as slow and as fast as the tolerances allow, and leases that pass between them. Times
+    /// without a unit are true ones; `of_x(span)` is how long a span lasts that x measures.
+    #[test]
+    fn no_lease_is_used_for_longer_than_it_is_reserved() {
+        const HALF: f64 = 0.0005;
+        for (granter, holder) in [(0.001, 0.001), (0.1, 0.001), (0.001, 0.1), (0.25, 0.25)] {
+            let (granter, holder) = (of(granter), of(holder));
+            for (granters_sign, holders_sign) in
+                [(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)]
+            {
+                let speed =
+                    |tolerance: Tolerance, sign: f64| 1.0 + sign * (tolerance.part() - HALF);
+                let of_granter =
+                    |span: Duration| span.as_secs_f64() / speed(granter, granters_sign);
+                let of_holder = |span: Duration| span.as_secs_f64() / speed(holder, holders_sign);
+                let told = granter.promise(MINUTE);
+                let used = time::at_least(holder.promise(told));
+                let what = format!("{granter:?} {granters_sign} {holder:?} {holders_sign}");
+                assert!(of_holder(used) <= of_granter(MINUTE), "{what}: a promise");
+                let told = holder.report(MINUTE);
+                let counted = time::at_most(granter.report(told));
+                assert!(of_granter(counted) >= of_holder(MINUTE), "{what}: a report");
+            }
+        }
+    }
+
+    #[test]
+    fn a_tolerance_is_read_as_it_is_written() {
+        for text in ["0.001", "0.1", "0.25", "0.083"] {
+            assert_eq!(
+                text.parse::<Tolerance>()
+                    .map(|it| it.to_string())
+                    .as_deref(),
+                Ok(text)
+            );
+        }
+        for text in ["", "a tenth", "10%", "1", "0.0001", "NaN"] {
+            text.parse::<Tolerance>().expect_err(text);
+        }
+    }
+
+    #[test]
+    fn a_tolerance_is_within_limits() {
+        for part in [0.0, 0.0009, 0.26, 1.0, -0.1, f64::NAN, f64::INFINITY] {
+            let error = Tolerance::of_part(part).expect_err("out of them");
+            assert!(error.to_string().contains("from 0.001 to 0.25"), "{error}");
+        }
+        assert!(Tolerance::LEAST < Tolerance::STEERED && Tolerance::STEERED < Tolerance::MOST);
+    }
+}

@@ -1,0 +1,53 @@
+//! Trees that are lists, and what only files of chance say.
+
+use super::*;
+use crate::scenario::fault::{Event, NodeChoice};
+
+#[test]
+fn nodes_in_a_list_stand_in_its_order() {
+    let scenario = read(&format!(
+        "{SHARED}clients: [{{wants: 1}}]\n\
+         tree: [{{name: top, candidates: 3}}, {{name: b, parent: top}}, {{name: a, parent: top}}, \
+         {{name: c, parent: b, candidates: 2}}]"
+    ));
+    assert_eq!(names(&scenario), ["top", "b", "a", "c"]);
+    let parents: Vec<_> = scenario.nodes.iter().map(|node| node.parent).collect();
+    assert_eq!(parents, [None, Some(0), Some(0), Some(1)]);
+    assert_eq!(scenario.leaves(), [2, 3]);
+    assert_eq!(scenario.clients[0].nodes, [2, 3]);
+    assert_eq!(scenario.nodes[3].candidates, 2);
+}
+
+#[test]
+fn a_file_may_say_that_faults_concern_nobody() {
+    let scenario = read(&format!(
+        "{SHARED}clients: [{{wants: 1, at: root}}]
+tree: {{root: {{children: [leaf]}}}}
+idle_faults: true
+heal_at: 5m
+right_at: [6m, 7m]
+limits: {{rest: 0.01}}
+faults:
+- {{at: 1s, crash: {{clients: 3}}}}
+- {{at: 1s, crash: {{clients: 3, at: leaf}}}}
+- {{at: 1s, isolate: root, for: 1s}}
+- {{at: 1s, partition: root, side: parent, for: 1s}}
+- {{at: 1s, elect: [root]}}"
+    ));
+    assert_eq!(scenario.faults.len(), 5);
+    assert_eq!(scenario.heal_at, Some(s(300)));
+    assert_eq!(scenario.right_at, [s(360), s(420)]);
+    assert_eq!(scenario.limits.rest_max, Some(0.01));
+    // Chance chooses from a list, also of one.
+    let last = &scenario.faults[4].choices[0].1;
+    assert!(
+        matches!(last, Event::Elect { node } if *node == NodeChoice::AnyOf(vec![0])),
+        "{last:?}"
+    );
+    let text = scenario.to_yaml().unwrap();
+    assert!(text.contains("idle_faults: true"), "{text}");
+    assert_eq!(
+        format!("{:?}", parse(&text).unwrap()),
+        format!("{scenario:?}")
+    );
+}

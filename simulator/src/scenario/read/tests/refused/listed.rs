@@ -1,0 +1,44 @@
+//! Trees that are lists, and what only files of chance say.
+
+use super::*;
+
+#[test]
+fn a_list_of_nodes_has_each_node_after_its_parent() {
+    let clients = "clients: [{wants: 1}]";
+    for (tree, expected) in [
+        ("[]", &["2:7: tree: makes 0 nodes; give 1 to 10000"][..]),
+        (
+            "[{name: root}, {name: a}]",
+            &["2:22: tree: must have a parent among the nodes before it, unless it is the first"],
+        ),
+        (
+            "[{name: root}, {name: b, parent: a}, {name: a, parent: root}]",
+            &[
+                "2:22: tree: must have a parent among the nodes before it, unless it is the first",
+                r#"2:40: tree.parent: is "a", which is none of the nodes before it"#,
+            ],
+        ),
+        (
+            "[{name: root}, {name: root, parent: root}]",
+            &[r#"2:22: tree: there are two nodes "root"; rename one"#],
+        ),
+        (
+            "[{name: any}]",
+            &["2:15: tree.name: cannot be the name of a node: it says which nodes are meant"],
+        ),
+        ("[{}]", &["2:8: tree.name: is missing; give a name"]),
+    ] {
+        check(&format!("SHAREDtree: {tree}\n{clients}"), expected);
+    }
+}
+
+#[test]
+fn nobody_need_be_right_after_the_end() {
+    check(
+        "SHAREDclients: [{wants: 1}]\nduration: 5m\nheal_at: 6m\nright_at: [1m, 6m]",
+        &[
+            "4:10: heal_at: is 6m, but the simulation ends after 5m; nothing would happen",
+            "5:16: right_at: is 6m, but the simulation ends after 5m; nothing would happen",
+        ],
+    );
+}

@@ -1,0 +1,184 @@
+//! What goes wrong, and when.
+
+use crate::scenario::Scenario;
+use crate::scenario::fault::{
+    ClientChoice, ClockChoice, Event, Fault, NodeChoice, Side, Span, When,
+};
+use crate::scenario::write::yaml::Yaml;
+use crate::scenario::write::{CannotWrite, templates};
+
+impl Scenario {
+    /// Whether something that happens concerns nobody, or fewer than it says: files have to say that
+    /// this is no mistake.
+    pub(super) fn has_idle_faults(&self) -> bool {
+        let mut events = self.faults.iter().flat_map(|fault| &fault.choices);
+        events.any(|(_, event)| self.is_idle(event))
+    }
+
+    fn is_idle(&self, event: &Event) -> bool {
+        let clients = match event {
+            Event::Isolate { node, .. } => {
+                let of = node.only().and_then(|node| self.nodes.get(node));
+                return of.is_some_and(|node| node.candidates == 1);
+            }
+            Event::Partition { node, from, .. } => {
+                return node.only() == Some(0) && *from == Side::Parent;
+            }
+            Event::Crash { clients, .. }
+            | Event::Surge { clients, .. }
+            | Event::Demand { clients, .. }
+            | Event::Drift {
+                clock: ClockChoice::Clients(clients),
+                ..
+            }
+            | Event::Jump {
+                clock: ClockChoice::Clients(clients),
+                ..
+            } => clients,
+            _ => return false,
+        };
+        clients.count == 0 || clients.count > clients.number_of(&self.clients)
+    }
+
+    pub(super) fn fault(&self, fault: &Fault) -> Result<Yaml, CannotWrite> {
+        let mut out = Yaml::map();
+        let period = |out: &mut Yaml, from, until: Option<_>| {
+            out.put("from", Yaml::duration(from));
+            if let Some(until) = until {
+                out.put("until", Yaml::duration(until));
+            }
+        };
+        match fault.when {
+            When::At(at) => out.put("at", Yaml::duration(at)),
+            When::Every {
+                interval,
+                from,
+                until,
+            } => {
+                out.put("every", Yaml::duration(interval));
+                period(&mut out, from, until);
+            }
+            When::Random {
+                per_hour,
+                from,
+                until,
+            } => {
+                out.put("per_hour", Yaml::plain(per_hour));
+                period(&mut out, from, until);
+            }
+        }
+        if let [(1.0, event)] = fault.choices.as_slice() {
+            out.extend(self.event(event)?);
+            return Ok(out);
+        }
+        let mut choices = Vec::new();
+        for (weight, event) in &fault.choices {
+            let mut one = Yaml::map();
+            one.put("weight", Yaml::plain(weight));
+            one.extend(self.event(event)?);
+            choices.push(one);
+        }
+        out.put("one_of", Yaml::List(choices));
+        Ok(out)
+    }
+
+    fn event(&self, event: &Event) -> Result<Yaml, CannotWrite> {
+        let mut out = Yaml::map();
+        let lasts = |out: &mut Yaml, length: Option<Span>| {
+            if let Some(length) = length {
+                out.put("for", Yaml::span(length));
+            }
+        };
+        match event {
+            Event::Kill { node, length } => {
+                out.put("kill", self.node(node));
+                lasts(&mut out, *length);
+            }
+            Event::Restart { node, length } => {
+                out.put("restart", self.node(node));
+                lasts(&mut out, Some(*length));
+            }
+            Event::Elect { node } => out.put("elect", self.node(node)),
+            Event::Elections { take, length } => {
+                out.put("elections", Yaml::span(*take));
+                lasts(&mut out, *length);
+            }
+            Event::Freeze { node, length } => {
+                out.put("freeze", self.node(node));
+                lasts(&mut out, Some(*length));
+            }
+            Event::Isolate { node, length } => {
+                out.put("isolate", self.node(node));
+                lasts(&mut out, Some(*length));
+            }
+            Event::Partition { node, from, length } => {
+                out.put("partition", self.node(node));
+                match from {
+                    Side::All => {}
+                    Side::Parent => out.put("side", Yaml::plain("parent")),
+                    Side::Below => out.put("side", Yaml::plain("below")),
+                }
+                lasts(&mut out, Some(*length));
+            }
+            Event::Drift { clock, speed } => {
+                out.put("drift", self.clock(clock)?);
+                out.put("speed", Yaml::plain(speed));
+            }
+            Event::Jump { clock, by } => {
+                out.put("jump", self.clock(clock)?);
+                out.put("by", Yaml::duration(*by));
+            }
+            Event::Edit { templates } => out.put("edit", templates::written(templates)),
+            Event::Crash { clients, length } => {
+                out.put("crash", self.some_clients(clients)?);
+                lasts(&mut out, *length);
+            }
+            Event::Surge { clients, by } => {
+                out.put("surge", self.some_clients(clients)?);
+                out.put("by", Yaml::plain(by));
+            }
+            Event::Demand { clients, wants } => {
+                out.put("demand", self.some_clients(clients)?);
+                out.put("wants", Yaml::plain(wants));
+            }
+        }
+        Ok(out)
+    }
+
+    fn node(&self, choice: &NodeChoice) -> Yaml {
+        match choice {
+            NodeChoice::Node(node) => self.name_of(*node),
+            NodeChoice::Any => Yaml::plain("any"),
+            NodeChoice::AnyBelowRoot => Yaml::plain("below_root"),
+            // A list, also of one: chance chooses from lists.
+            NodeChoice::AnyOf(nodes) => {
+                Yaml::List(nodes.iter().map(|node| self.name_of(*node)).collect())
+            }
+        }
+    }
+
+    fn clock(&self, choice: &ClockChoice) -> Result<Yaml, CannotWrite> {
+        match choice {
+            ClockChoice::Node(node) => Ok(self.node(node)),
+            ClockChoice::Clients(clients) => self.some_clients(clients),
+        }
+    }
+
+    fn some_clients(&self, choice: &ClientChoice) -> Result<Yaml, CannotWrite> {
+        let mut out = Yaml::map();
+        out.put("clients", Yaml::plain(choice.count));
+        if let Some(groups) = &choice.groups {
+            let of = |group: &usize| self.clients.get(*group).map(|group| group.name.as_str());
+            let mut names: Vec<&str> = groups.iter().filter_map(of).collect();
+            names.dedup();
+            let [name] = names.as_slice() else {
+                return Err(CannotWrite::new("clients of several groups, or of none"));
+            };
+            out.put("of", Yaml::text(name));
+        }
+        if let Some(nodes) = &choice.nodes {
+            out.put("at", self.names_of(nodes));
+        }
+        Ok(out)
+    }
+}
