@@ -146,6 +146,8 @@ impl ResourceState {
     /// What may be used from now on.
     pub fn allowance(&self, now: Time) -> Allowance {
         let fallback = match self.mode {
+            // The other process uses what there is for this client.
+            _ if matches!(self.trouble, Some(Trouble::AnotherProcess(_))) => Capacity::NONE,
             Mode::Pessimistic => Capacity::NONE,
             Mode::Optimistic => Capacity::Limited(self.wants),
             Mode::Safe => self.safe_capacity.unwrap_or(Capacity::NONE),
