@@ -126,7 +126,6 @@ granted_by: None,
             capacity: 8.0,
             expires_in_ms: Some(500),
             refresh_in_ms: Some(20),
-            granted_by: None,
         });
         let gone = Err(Status::unavailable("gone"));
         let before = FakeServer::start(Some(discovery(true, None, 9)), [short, gone]).await;
