@@ -400,8 +400,16 @@ fn learns_for(before: Option<u64>, begins: u64) -> Option<Duration> {
         refresh_interval: Some(Duration::from_secs(5)),
         ..TemplateSpec::default()
     };
+<<<<<<< HEAD
     let templates = Templates::parse(&[spec]).unwrap();
     let mut root = Node::new(Config::default(), templates);
+=======
+    let config = Config {
+        refresh_floor: Duration::ZERO,
+        ..Config::default()
+    };
+    let mut root = Node::new(config, Templates::parse(&[spec]).unwrap());
+>>>>>>> w-clock
     root.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
     let mut served = |epoch, seconds| {
         let now = Time::from_secs(seconds);
