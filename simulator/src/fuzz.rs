@@ -7,6 +7,7 @@
 
 mod clocks;
 mod drawn;
+mod etcd;
 mod further;
 mod healed;
 mod shrink;
@@ -38,16 +39,19 @@ pub enum Family {
     Small,
     /// Clocks that differ by as much as they may (`clocks`).
     Clocks,
+    /// etcd that is wiped and restored (`etcd`).
+    Etcd,
 }
 
 impl Family {
     /// All of them, in the order of their seeds.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Deep,
         Self::Wider,
         Self::Further,
         Self::Small,
         Self::Clocks,
+        Self::Etcd,
     ];
 
     /// That of a seed.
@@ -125,6 +129,7 @@ pub fn scenario(seed: u64) -> Scenario {
         }
         Family::Small => small::scenario(seed),
         Family::Clocks => clocks::scenario(seed),
+        Family::Etcd => etcd::scenario(seed),
     };
     healed::demand_what_is_right(&mut scenario);
     scenario

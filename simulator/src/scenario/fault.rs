@@ -62,6 +62,20 @@ pub enum Event {
         /// For how long it is gone.
         length: Span,
     },
+    /// All servers of a node stop, its candidates too, and start again when this is over: nobody
+    /// remembers anything.
+    Stop {
+        /// Which.
+        node: NodeChoice,
+        /// For how long there is none.
+        length: Span,
+    },
+    /// etcd loses what was written: epochs go back, and whoever is the master may find that its key is
+    /// not there.
+    Etcd {
+        /// To what it was so long ago. Absent: it is wiped.
+        back: Option<Span>,
+    },
     /// A node's master hands over to another one at once.
     Elect {
         /// Which.

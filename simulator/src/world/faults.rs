@@ -1,6 +1,7 @@
 //! What goes wrong, and when it is over.
 
 mod choice;
+mod etcd;
 mod term;
 
 use std::sync::Arc;
@@ -136,6 +137,11 @@ impl World<'_> {
                 let place = self.choose(node);
                 self.restart(place, *length);
             }
+            Event::Stop { node, length } => {
+                let place = self.choose(node);
+                self.stop(place, *length);
+            }
+            Event::Etcd { back } => self.lose_etcd(*back),
             Event::Elections { take, length } => self.change_elections(*take, *length),
             Event::Elect { node } => {
                 let place = self.choose(node);

@@ -98,6 +98,15 @@ impl Scenario {
                 out.put("restart", self.node(node));
                 lasts(&mut out, Some(*length));
             }
+            Event::Stop { node, length } => {
+                out.put("stop", self.node(node));
+                lasts(&mut out, Some(*length));
+            }
+            Event::Etcd { back: None } => out.put("etcd", Yaml::plain("wiped")),
+            Event::Etcd { back: Some(back) } => {
+                out.put("etcd", Yaml::plain("restored"));
+                out.put("back", Yaml::span(*back));
+            }
             Event::Elect { node } => out.put("elect", self.node(node)),
             Event::Elections { take, length } => {
                 out.put("elections", Yaml::span(*take));

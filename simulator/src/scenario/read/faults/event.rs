@@ -8,9 +8,11 @@ use crate::scenario::read::faults::Around;
 use crate::scenario::read::form::{At, Map};
 
 /// What can happen, and what else can be said of each.
-const EVENTS: [(&str, &[&str]); 13] = [
+const EVENTS: [(&str, &[&str]); 15] = [
     ("kill", &["for"]),
     ("restart", &["for"]),
+    ("stop", &["for"]),
+    ("etcd", &["back"]),
     ("elect", &[]),
     ("elections", &["for"]),
     ("freeze", &["for"]),
@@ -63,6 +65,14 @@ impl Reader<'_> {
                     length: length?.unwrap_or(RESTARTS_WITHIN),
                 })
             }
+            "stop" => {
+                let (node, length) = (self.node(&at, around), self.lasts(map));
+                Some(Event::Stop {
+                    node: node?,
+                    length: length?,
+                })
+            }
+            "etcd" => self.etcd(&at, map),
             "elections" => {
                 let (take, length) = (at.span(&mut self.problems), self.may_last(map));
                 Some(Event::Elections {
@@ -121,6 +131,22 @@ impl Reader<'_> {
             clients: clients?,
             length: length?,
         })
+    }
+
+    fn etcd(&mut self, at: &At<'_>, map: &Map<'_>) -> Option<Event> {
+        let words = [("wiped", false), ("restored", true)];
+        let is_restored = at.word(&words, &mut self.problems)?;
+        if !is_restored {
+            if let Some(at) = map.get("back") {
+                let message = "is for etcd: restored; what is wiped is gone";
+                self.problems.wrong(&at, message);
+            }
+            return Some(Event::Etcd { back: None });
+        }
+        let what = "how old the backup is";
+        let back = map.need("back", what, &mut self.problems)?;
+        let back = Some(back.span(&mut self.problems)?);
+        Some(Event::Etcd { back })
     }
 
     fn isolate(&mut self, at: &At<'_>, map: &Map<'_>, around: &Around<'_>) -> Option<Event> {
