@@ -219,6 +219,7 @@ impl Resource {
         match trouble {
             Trouble::UnknownResource(message) => ResourceError::Unknown { resource, message },
             Trouble::NotReady(message)
+            | Trouble::AnotherProcess(message)
             | Trouble::Refused(message)
             | Trouble::Malformed(message) => ResourceError::Refused { resource, message },
         }

@@ -18,6 +18,7 @@ fn client(mode: Mode) -> ClientState {
 
 fn granted(capacity: f64, expires_in: u64, refresh_in: u64) -> Granted {
     Granted {
+granted_by: None,
         resource: R.to_owned(),
         capacity,
         expires_in: Duration::from_secs(expires_in),
@@ -35,6 +36,7 @@ fn answer(granted: Granted) -> Response {
 
 fn refusal(kind: RefusalKind) -> Response {
     let refused = Refused {
+retry_in: None,
         resource: R.to_owned(),
         kind,
         message: "no".to_owned(),
@@ -99,6 +101,7 @@ fn it_refreshes_when_told_and_says_what_it_has() {
     assert_eq!(client.next_step(at(5.0)), Step::Send);
     let request = client.request(|_| 0.0, at(5.0));
     let has = Has {
+granted_by: None,
         capacity: 8.0,
         expires_in: Duration::from_millis(54_940),
     };
@@ -347,4 +350,21 @@ fn the_last_lease_ends_with_the_longest_that_is_valid() {
     // Counted from when it was asked for, less a thousandth.
     assert_eq!(client.leases_end(at(30.0)), Some(at(40.96)));
     assert_eq!(client.leases_end(at(40.96)), None);
+}
+
+#[test]
+fn a_clock_that_may_be_wrong_counts_less_and_tells_more() {
+    let config = Config {
+        clock_tolerance: Some(Tolerance::STEERED),
+        ..Config::default()
+    };
+    let mut client = ClientState::new(config, 100);
+    assert!(client.open(R, 0, Mode::Pessimistic, 10.0, at(0.0)));
+    let request = client.request(|_| 0.0, at(0.0));
+    assert!(client.handle_response(request.sequence, &answer(granted(8.0, 60, 5)), at(1.0)));
+    assert_eq!(client.leases_end(at(1.0)), Some(at(54.0)));
+    let request = client.request(|_| 0.0, at(10.0));
+    let has = request.asks[0].has.unwrap();
+    // By a clock that is a tenth slow, 44 s last so long.
+    assert!(has.expires_in >= Duration::from_secs_f64(44.0 * 0.999 / 0.9));
 }

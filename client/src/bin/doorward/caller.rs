@@ -144,12 +144,12 @@ impl Caller {
     pub(crate) async fn release(
         &self,
         request: doorman::ReleaseCapacityRequest,
-    ) -> Result<(), Failure> {
+    ) -> Result<doorman::ReleaseCapacityResponse, Failure> {
         let call = self.call(|channel| {
             let request = request.clone();
             async move { CapacityClient::new(channel).release_capacity(request).await }
         });
-        call.await.map(|_| ())
+        call.await
     }
 
     pub(crate) async fn discover(&self) -> Result<doorman::DiscoveryResponse, Failure> {
@@ -307,6 +307,11 @@ pub(crate) fn since_epoch() -> Duration {
 /// A number above that of all requests sent before by this client id.
 pub(crate) fn sequence() -> u64 {
     u64::try_from(since_epoch().as_micros()).unwrap_or(0)
+}
+
+/// Which process this is towards servers: 64 random bits, not all 0.
+pub(crate) fn incarnation() -> u64 {
+    rand::random::<u64>().max(1)
 }
 
 /// An id that nobody else has.

@@ -61,7 +61,7 @@ pub(crate) async fn run(common: &Common, flags: &GetFlags) -> Result<(), Failure
             sequence: Some(sequence()),
         };
         match caller.release(request).await {
-            Ok(()) => End::Released,
+            Ok(_) => End::Released,
             Err(failure) => End::NotReleased(failure),
         }
     };

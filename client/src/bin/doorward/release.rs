@@ -1,29 +1,96 @@
-//! `doorward release`: gives back what a client holds.
+//! `doorward release`: gives back what a client holds, and says what became of it.
 
 use std::io::{self, Write};
 
 use doorward_proto::doorman;
+use doorward_proto::doorman::release_result::Outcome;
+use serde::Serialize;
 
-use crate::caller::{Caller, sequence};
+use crate::caller::{Caller, incarnation, sequence};
 use crate::failure::Failure;
 use crate::flags::{Common, Output, ReleaseFlags};
+
+/// What became of a release, as `--output json` prints it. Its field names are an interface.
+#[derive(Default, Serialize)]
+struct Released<'a> {
+    client: &'a str,
+    /// What the client held of these is free.
+    released: Vec<&'a str>,
+    /// It held nothing of these.
+    not_held: Vec<&'a str>,
+    /// Of these nothing was changed: a newer request of the client was seen.
+    out_of_order: Vec<&'a str>,
+    /// What became of these, the server does not say: it is of an older version.
+    unknown: Vec<&'a str>,
+}
 
 pub(crate) async fn run(common: &Common, flags: &ReleaseFlags) -> Result<(), Failure> {
     let caller = Caller::new(common)?;
     let request = doorman::ReleaseCapacityRequest {
-        incarnation: None,
+        // Another process than any that holds something, whatever the clocks show.
+        incarnation: Some(incarnation()),
         client_id: flags.client.clone(),
         resource_id: flags.resources.clone(),
         sequence: Some(sequence()),
     };
-    caller.release(request).await?;
+    let response = caller.release(request).await?;
+    let released = Released::of(flags, &response);
     let mut out = io::stdout().lock();
     if common.output == Output::Json {
-        let released = serde_json::json!({"client": flags.client, "released": flags.resources});
-        writeln!(out, "{released}")?;
+        serde_json::to_writer(&mut out, &released).map_err(io::Error::from)?;
+        writeln!(out)?;
     } else {
-        let (client, resources) = (&flags.client, flags.resources.join(", "));
-        writeln!(out, "whatever {client} held of {resources} is released")?;
+        released.write(&mut out)?;
     }
-    Ok(())
+    if released.out_of_order.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Told(1))
+    }
+}
+
+impl<'a> Released<'a> {
+    fn of(flags: &'a ReleaseFlags, response: &doorman::ReleaseCapacityResponse) -> Self {
+        let mut all = Self {
+            client: &flags.client,
+            ..Self::default()
+        };
+        for resource in &flags.resources {
+            let result = response
+                .result
+                .iter()
+                .find(|result| result.resource_id() == resource);
+            let list = match result.map(doorman::ReleaseResult::outcome) {
+                Some(Outcome::Released) => &mut all.released,
+                Some(Outcome::NotHeld) => &mut all.not_held,
+                Some(Outcome::OutOfOrder) => &mut all.out_of_order,
+                Some(Outcome::Unspecified) | None => &mut all.unknown,
+            };
+            list.push(resource);
+        }
+        all
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let client = self.client;
+        for resource in &self.released {
+            writeln!(out, "{resource}: what {client} held is released")?;
+        }
+        for resource in &self.not_held {
+            writeln!(out, "{resource}: {client} held nothing")?;
+        }
+        for resource in &self.out_of_order {
+            writeln!(
+                out,
+                "{resource}: NOT released, since a newer request of {client} was seen; try again"
+            )?;
+        }
+        for resource in &self.unknown {
+            writeln!(
+                out,
+                "{resource}: the server took the release, and is too old to say what became of it"
+            )?;
+        }
+        Ok(())
+    }
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use doorward_clock::Instant;
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::directory::{Registration, Servers, Term};
 use doorward_etcd::follow::{Entry, Follow, Followed, View};
 use doorward_etcd::{Connection, Error};
@@ -30,7 +29,6 @@ const RESIGN_ATTEMPT: Duration = Duration::from_millis(300);
 pub(super) struct Campaign {
     candidate: Candidate,
     ttl: Duration,
-    clock_tolerance: Tolerance,
     claim: Claim,
     connection: Connection,
     /// The keys of the node.
@@ -55,7 +53,6 @@ pub(super) struct Campaign {
 impl Campaign {
     pub(super) fn new(
         ttl: Duration,
-        clock_tolerance: Tolerance,
         claim: Claim,
         connection: Connection,
         follow: Follow,
@@ -65,7 +62,6 @@ impl Campaign {
     ) -> Self {
         Self {
             ttl,
-            clock_tolerance,
             claim,
             connection,
             nodes: follow.receiver(),
@@ -429,7 +425,7 @@ impl Campaign {
                 valid_until: Some(term::valid_until(
                     lease.renewed,
                     lease.ttl,
-                    self.clock_tolerance,
+                    self.candidate.clock_tolerance,
                 )),
                 ..held
             });
