@@ -12,6 +12,7 @@ mod further;
 mod healed;
 mod shrink;
 mod small;
+mod twins;
 mod wider;
 
 use std::fmt;
@@ -41,17 +42,20 @@ pub enum Family {
     Clocks,
     /// etcd that is wiped and restored (`etcd`).
     Etcd,
+    /// Two processes under one name (`twins`).
+    Twins,
 }
 
 impl Family {
     /// All of them, in the order of their seeds.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Deep,
         Self::Wider,
         Self::Further,
         Self::Small,
         Self::Clocks,
         Self::Etcd,
+        Self::Twins,
     ];
 
     /// That of a seed.
@@ -130,6 +134,7 @@ pub fn scenario(seed: u64) -> Scenario {
         Family::Small => small::scenario(seed),
         Family::Clocks => clocks::scenario(seed),
         Family::Etcd => etcd::scenario(seed),
+        Family::Twins => twins::scenario(seed),
     };
     healed::demand_what_is_right(&mut scenario);
     scenario

@@ -80,6 +80,8 @@ struct Client {
     clock: LocalClock,
     /// Whether it was to start already.
     is_due: bool,
+    /// It is a second process under the name of another one.
+    is_twin: bool,
     /// Until then a fault keeps it down.
     down_until: Time,
     /// Runs of the process: what was sent by an earlier one is not for this.
@@ -316,6 +318,7 @@ impl<'a> World<'a> {
                     name,
                     clock: LocalClock::TRUE,
                     is_due: false,
+                    is_twin: false,
                     down_until: Time::ZERO,
                     starts: 0,
                 });

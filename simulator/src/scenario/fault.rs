@@ -140,6 +140,14 @@ pub enum Event {
         /// For how long. Absent: for ever.
         length: Option<Span>,
     },
+    /// A second process starts under the name of another one, and both live. Of nodes below the root
+    /// without another candidate, and of clients; elsewhere nothing happens.
+    Twin {
+        /// Whose. Of a node, some of the clients there are connected to the second one.
+        of: ClockChoice,
+        /// For how long.
+        length: Span,
+    },
     /// Clients want so much more from now on.
     Surge {
         /// Which.

@@ -234,7 +234,14 @@ impl World<'_> {
             return;
         };
         let is_cut = there.cut_below_until > now;
-        let master = there.master.as_ref().map(|master| master.term);
+        let mut master = there.master.as_ref().map(|master| master.term);
+        if let Some(twin) = there.succeeded.iter().find(|it| it.is_twin)
+            && client.connected.is_none()
+            && (master.is_none() || self.chance.happens(0.5))
+        {
+            // Whichever of the two answers first.
+            master = Some(twin.term);
+        }
         let epoch = there.master.as_ref().and_then(|master| master.epoch);
         if client.connected.is_none() && !is_cut {
             let local = client_time(client.clock.shows(now));

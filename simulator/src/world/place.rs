@@ -27,7 +27,8 @@ pub(crate) struct Place {
     pub(crate) clients: usize,
     /// Who decides. None: there is no master.
     pub(crate) master: Option<Box<Server>>,
-    /// Servers that another one has succeeded, and that do not know it: frozen, or cut off.
+    /// Servers that another one has succeeded, and that do not know it: frozen, or cut off; and second
+    /// processes under its name.
     pub(crate) succeeded: Vec<Server>,
     /// Until then there is none, whatever candidates there are.
     pub(crate) vacant_until: Time,
@@ -54,6 +55,8 @@ pub(crate) struct Place {
 pub(crate) struct Server {
     /// Which one it is: no two servers of a place ever have the same.
     pub(crate) term: u64,
+    /// It is a second process of a node without an election.
+    pub(crate) is_twin: bool,
     /// By what it is the master. None: there is no election.
     pub(crate) epoch: Option<u64>,
     pub(crate) node: Node,
@@ -120,6 +123,7 @@ impl Server {
         };
         Self {
             term: place.terms,
+            is_twin: false,
             epoch: (place.candidates > 1).then_some(place.epoch_seen),
             node: Node::new(config, templates.clone()),
             templates,

@@ -260,6 +260,14 @@ impl World<'_> {
             return;
         };
         let local = place.clock.shows(now);
+        if place
+            .succeeded
+            .iter()
+            .any(|it| it.term == by.term && it.is_twin)
+        {
+            // Nobody has told it that there is another one.
+            return;
+        }
         let master = place.master.as_ref().filter(|it| it.term == by.term);
         if master.is_some_and(|it| it.term_ends.is_none_or(|ends| local < ends)) {
             return;

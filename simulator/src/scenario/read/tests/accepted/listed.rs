@@ -34,6 +34,21 @@ faults:
 }
 
 #[test]
+fn second_processes_run_of_nodes_and_of_clients() {
+    let scenario = read(&format!(
+        "{SHARED}clients: [{{wants: 1}}]
+tree: {{root: {{children: [leaf]}}}}
+faults:
+- {{at: 1s, twin: leaf, for: 5s}}
+- {{at: 1s, twin: {{clients: 1}}, for: 5s}}"
+    ));
+    for fault in &scenario.faults {
+        let event = &fault.choices[0].1;
+        assert!(matches!(event, Event::Twin { length, .. } if *length == (s(5), s(5))));
+    }
+}
+
+#[test]
 fn a_file_may_say_that_faults_concern_nobody() {
     let scenario = read(&format!(
         "{SHARED}clients: [{{wants: 1, at: root}}]
