@@ -16,6 +16,7 @@ use doorward_engine::node;
 use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::template::Templates;
 use doorward_etcd::directory::Role;
+use doorward_etcd::layout::TemplateKeys;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -25,7 +26,8 @@ use tracing::{debug, info, warn};
 
 use crate::accept::{self, HttpListener};
 use crate::clock::{self, Clock};
-use crate::election::{Candidate, Election, Running, Standing, TreePlace};
+use crate::election::gate::Gate;
+use crate::election::{Candidate, CandidateTemplates, Election, Running, Standing, TreePlace};
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
 use crate::rpc::meter::MeterLayer;
@@ -51,6 +53,8 @@ pub struct Config {
     pub templates: Templates,
     /// Where they come from, for people.
     pub templates_source: String,
+    /// Where all versions of them are, if they are in etcd.
+    pub templates_history: Option<TemplateKeys>,
     /// The node's own settings.
     pub node: node::Config,
     /// What the node counts time by.
@@ -78,6 +82,7 @@ impl Default for Config {
             advertise: None,
             templates: Templates::default(),
             templates_source: "nowhere".to_owned(),
+            templates_history: None,
             node: node::Config {
                 seed: clock::seed(),
                 clock_tolerance: clock::tolerance(),
@@ -207,6 +212,11 @@ impl Server {
             incarnation: clock::incarnation(),
             ..config.node
         };
+        // Below the root, how leases are granted and for how long is the parent's to tell.
+        let templates = config.parent.is_none().then(|| CandidateTemplates {
+            in_force: config.templates.clone(),
+            history: config.templates_history,
+        });
         let node = Arc::new(NodeHandle::new(node_config, config.templates, clock));
         let board = Arc::new(Board::new(
             config.node_name,
@@ -232,6 +242,7 @@ impl Server {
             place: place_of(&board),
             clock_tolerance,
             able: config.able.unwrap_or_else(|| watch::channel(true).1),
+            templates,
         });
         let mut standings = election.standings();
         obey(&node, &standings.borrow_and_update());
@@ -340,9 +351,14 @@ impl Server {
         self.background.spawn(task);
     }
 
-    /// New templates are in force from now on.
-    pub fn apply_templates(&self, templates: Templates) {
-        templates::apply(&self.board, &self.metrics, templates);
+    /// Where new templates pass through.
+    pub fn gate(&self) -> Gate {
+        self.election.gate()
+    }
+
+    /// New templates are in force as soon as the election lets them.
+    pub async fn apply_templates(&self, templates: Templates) {
+        templates::apply(&self.gate(), &self.board, &self.metrics, templates).await;
     }
 
     /// New templates were not in order: those in force stay, and everyone who looks is told.
@@ -426,7 +442,7 @@ fn obey(node: &NodeHandle, standing: &Standing) {
             let term = Term {
                 epoch: *epoch,
                 vacant_since: clock.time(held.vacant_since),
-                longer_leases: Duration::ZERO,
+                longer_leases: held.longer_leases,
                 valid_until: clock.time(held.valid_until),
             };
             node.handle_term(term, now)

@@ -3,19 +3,26 @@
 //! Servers of the same node elect one that decides; the others send callers to it. An election
 //! tells the present [`Standing`], and every change of it, through a watch channel. A node with a
 //! single server needs none ([`fixed`]); candidates meet in etcd ([`etcd`], by the rules of
-//! [`term`]).
+//! [`term`] and [`lengths`]; [`past`] is what they remember). New templates pass through a [`gate`].
 
 pub mod etcd;
 pub mod fixed;
+pub mod gate;
+pub mod lengths;
+pub mod past;
 pub mod term;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorward_clock::Instant;
 use doorward_engine::node::mastership::Mastership;
+use doorward_engine::template::Templates;
 use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::directory::Role;
+use doorward_etcd::layout::TemplateKeys;
+use gate::Gate;
 use tokio::sync::watch;
 
 /// How the master is found.
@@ -42,6 +49,8 @@ pub struct Standing {
 pub struct Held {
     /// No master before has decided anything since then.
     pub vacant_since: Instant,
+    /// The longest lease that may have been out then, by templates other than those in force.
+    pub longer_leases: Duration,
     /// Until when it holds, unless it is told again.
     pub valid_until: Instant,
 }
@@ -69,6 +78,17 @@ pub struct Candidate {
     pub clock_tolerance: Tolerance,
     /// Whether it could decide if it was the master: it has templates, if it needs them.
     pub able: watch::Receiver<bool>,
+    /// By which templates it would decide. Absent: it has a parent, which tells it.
+    pub templates: Option<CandidateTemplates>,
+}
+
+/// The templates of a candidate of the root.
+#[derive(Clone, Debug)]
+pub struct CandidateTemplates {
+    /// Those in force at the start.
+    pub in_force: Templates,
+    /// Where all are that there ever were. Absent: they are in a file, and former ones not known.
+    pub history: Option<TemplateKeys>,
 }
 
 impl fmt::Debug for Candidate {
@@ -115,6 +135,14 @@ impl Running {
         match self {
             Self::Fixed(standings) => standings.clone(),
             Self::Etcd(running) => running.standings(),
+        }
+    }
+
+    /// Where new templates pass through.
+    pub fn gate(&self) -> Gate {
+        match self {
+            Self::Fixed(_) => Gate::open(),
+            Self::Etcd(running) => running.gate(),
         }
     }
 

@@ -141,6 +141,7 @@ async fn run(flags: ServeFlags) -> anyhow::Result<()> {
     }
     if let Some(Follows::Etcd(templates)) = &follows {
         config.able = Some(templates.able());
+        config.templates_history = Some(templates.keys().clone());
     }
     let mut server = Server::start(config).await?;
     match follows {
@@ -148,7 +149,7 @@ async fn run(flags: ServeFlags) -> anyhow::Result<()> {
         other => {
             if let Some(Follows::Etcd(templates)) = other {
                 let (board, metrics) = (server.board().clone(), server.metrics().clone());
-                server.spawn(templates.run(board, metrics));
+                server.spawn(templates.run(server.gate(), board, metrics));
             }
             server.spawn(async move {
                 while hang_up.recv().await.is_some() {
@@ -258,6 +259,7 @@ fn election(flags: &ServeFlags, etcd: doorward_etcd::Config) -> Result<Election,
 /// Brings every new version of the file into force, if it is in order.
 fn follow_file(server: &mut Server, mut file: TemplateFile, mut hang_up: Signal) {
     let (board, metrics) = (server.board().clone(), server.metrics().clone());
+    let gate = server.gate();
     server.spawn(async move {
         loop {
             let read = tokio::select! {
@@ -268,7 +270,7 @@ fn follow_file(server: &mut Server, mut file: TemplateFile, mut hang_up: Signal)
                 }
             };
             match read {
-                Ok(templates) => templates::apply(&board, &metrics, templates),
+                Ok(templates) => templates::apply(&gate, &board, &metrics, templates).await,
                 Err(error) => templates::refuse(&board, &metrics, error.to_string()),
             }
         }

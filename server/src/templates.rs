@@ -6,22 +6,29 @@
 pub mod etcd;
 pub mod file;
 
+use std::sync::Arc;
+
 use doorward_engine::template::Templates;
 use tracing::{info, warn};
 
 use crate::clock;
+use crate::election::gate::Gate;
 use crate::metrics::Metrics;
 use crate::status::Board;
 
-/// New templates are in force from now on.
-pub fn apply(board: &Board, metrics: &Metrics, templates: Templates) {
-    let count = templates.len();
-    board
-        .node()
-        .change(|node, now| node.handle_templates(templates, now));
-    board.post_templates(None);
-    metrics.count_template_load(true, clock::wall());
-    info!(templates = count, "new templates are in force");
+/// New templates are in force as soon as the election lets them.
+pub async fn apply(gate: &Gate, board: &Arc<Board>, metrics: &Arc<Metrics>, templates: Templates) {
+    let (board, metrics) = (Arc::clone(board), Arc::clone(metrics));
+    let bring_into_force = move |templates: Templates| {
+        let count = templates.len();
+        board
+            .node()
+            .change(|node, now| node.handle_templates(templates, now));
+        board.post_templates(None);
+        metrics.count_template_load(true, clock::wall());
+        info!(templates = count, "new templates are in force");
+    };
+    gate.pass(templates, bring_into_force).await;
 }
 
 /// New templates were not in order: those in force stay, and everyone who looks is told.

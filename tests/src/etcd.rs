@@ -241,6 +241,20 @@ impl Etcd {
         self.begin().await;
     }
 
+    /// Ends it, keeps a copy of what it has stored, and starts it again.
+    pub async fn back_up(&mut self) {
+        self.kill_all();
+        self.members.iter().for_each(Member::back_up);
+        self.restart_all().await;
+    }
+
+    /// Ends it, and starts it with what it had when it was backed up.
+    pub async fn restore(&mut self) {
+        self.kill_all();
+        self.members.iter().for_each(Member::restore);
+        self.restart_all().await;
+    }
+
     /// Stops a member (SIGSTOP): it keeps its connections, and says nothing.
     pub fn freeze(&mut self, member: usize) {
         self.members[member].freeze();

@@ -42,6 +42,7 @@ fn candidate(etcd: Config, address: &str, able: watch::Receiver<bool>) -> Runnin
             level: Some(0),
         }),
         able,
+        templates: None,
     })
 }
 

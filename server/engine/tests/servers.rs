@@ -400,8 +400,9 @@ fn learns_for(before: Option<u64>, begins: u64) -> Option<Duration> {
         refresh_interval: Some(Duration::from_secs(5)),
         ..TemplateSpec::default()
     };
-    let mut root = node("root", Some(100.0));
-    root.handle_templates(Templates::parse(&[spec]).unwrap(), Time::ZERO);
+    let templates = Templates::parse(&[spec]).unwrap();
+    let mut root = Node::new(Config::default(), templates);
+    root.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
     let mut served = |epoch, seconds| {
         let now = Time::from_secs(seconds);
         let mut eu = node("eu", None);

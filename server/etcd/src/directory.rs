@@ -48,6 +48,25 @@ pub struct Term {
     pub length_ms: u64,
     /// The master has given it up, and decides nothing any more.
     pub resigned: bool,
+    /// How long leases last that may be out. Only the root has it: below it the parent tells how long
+    /// leases last that it granted. Absent: a server of an older version wrote it, or one with a
+    /// parent. Such a server passes it over, and leaves it out of what it writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leases: Option<LeaseLengths>,
+}
+
+/// How long leases last that a master may have granted: for who succeeds it and has other templates,
+/// or learns while leases by former templates are out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaseLengths {
+    /// Which lease lengths are in force: the same text for the same templates, whatever else they say.
+    pub templates: String,
+    /// How long the longest of them is.
+    pub longest_ms: u64,
+    /// For how long leases may last from now on, at most, that were granted by templates which gave
+    /// longer ones. Absent, or 0: for none.
+    #[serde(default)]
+    pub older_ms: u64,
 }
 
 /// A server's place in the tree.
@@ -90,6 +109,10 @@ pub struct Registration {
     /// How many nodes are above its own; absent as long as it does not know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<u32>,
+    /// The highest epoch of the node that it has seen: should etcd be restored from a backup, a master
+    /// that does not remember it finds it here. Absent: it has seen none, or is of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub highest_epoch: Option<u64>,
     /// Its version.
     pub version: String,
 }
@@ -296,6 +319,27 @@ fn name_of(key: &str) -> String {
 mod tests {
     use super::*;
 
+    /// What servers of the version before this one read and write, so that both kinds may stand for
+    /// election at once.
+    #[test]
+    fn a_term_without_lease_lengths_is_read_and_one_with_them_has_all_that_it_had() {
+        let old = r#"{"epoch":7,"address":"a:1","server":"s","length_ms":2000,"resigned":false}"#;
+        let mut term: Term = serde_json::from_str(old).unwrap();
+        assert_eq!(term.leases, None);
+        assert_eq!(serde_json::to_string(&term).unwrap(), old);
+        term.leases = Some(LeaseLengths {
+            templates: "d".to_owned(),
+            longest_ms: 5_000,
+            older_ms: 40_000,
+        });
+        let new = serde_json::to_string(&term).unwrap();
+        assert!(new.starts_with(old.trim_end_matches('}')), "{new}");
+        assert_eq!(serde_json::from_str::<Term>(&new).unwrap(), term);
+        let none_older = new.replace(",\"older_ms\":40000", "");
+        let leases = serde_json::from_str::<Term>(&none_older).unwrap().leases;
+        assert_eq!(leases.unwrap().older_ms, 0);
+    }
+
     #[test]
     fn the_master_is_asked_first_and_nobody_twice() {
         let registered = |address: &str| Registration {
@@ -305,6 +349,7 @@ mod tests {
             server: "s".to_owned(),
             role: Role::Root,
             level: None,
+            highest_epoch: None,
             version: "1".to_owned(),
         };
         let master = Master {

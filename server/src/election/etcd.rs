@@ -5,12 +5,16 @@
 //! lease; nobody queues for it, so nobody is handed it after its own lease is gone.
 //!
 //! `campaign` is what a candidate does, `claim` what it writes, `held` what it has, `contact` how etcd
-//! is doing.
+//! is doing; `registering` is where it says that it is there, `leases` what it tells and hears of leases
+//! that may be out, `history` how long they may be if nobody says so.
 
 mod campaign;
 mod claim;
 mod contact;
 mod held;
+mod history;
+mod leases;
+mod registering;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +27,9 @@ use tokio::task::JoinHandle;
 use tracing::warn;
 
 use crate::clock;
+use crate::election::gate::Gate;
 use crate::election::{Candidate, Standing};
-use campaign::Campaign;
+use campaign::{Campaign, Ways};
 use claim::Claim;
 pub use contact::Contact;
 use contact::Contacts;
@@ -56,6 +61,7 @@ const RESIGN_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Running {
     standings: watch::Receiver<Standing>,
     contact: watch::Receiver<Contact>,
+    gate: Gate,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
@@ -64,6 +70,12 @@ impl Running {
     /// The standing, whenever it changes or is confirmed.
     pub fn standings(&self) -> watch::Receiver<Standing> {
         self.standings.clone()
+    }
+
+    /// Where new templates pass through. Those of a candidate with a parent change nothing that others
+    /// need to know of.
+    pub fn gate(&self) -> Gate {
+        self.gate.clone()
     }
 
     /// How etcd is doing.
@@ -102,18 +114,28 @@ pub fn start(mut config: Config, candidate: Candidate) -> Running {
     let contacts = Contacts::new();
     let contact = contacts.subscribe();
     let (stop, stopped) = oneshot::channel();
+    let (gate, changes) = Gate::guarded();
+    let gate = if candidate.templates.is_some() {
+        gate
+    } else {
+        Gate::open()
+    };
     let campaign = Campaign::new(
         config.ttl,
         claim,
         Connection::new(etcd),
         follow,
         candidate,
-        standings,
-        contacts,
+        Ways {
+            changes,
+            standings,
+            contacts,
+        },
     );
     Running {
         standings: standings_told,
         contact,
+        gate,
         stop: Some(stop),
         task: tokio::spawn(campaign.run(stopped)),
     }

@@ -32,13 +32,20 @@ pub fn valid_until(renewal_sent: Instant, ttl: Duration, tolerance: Tolerance) -
     renewal_sent + ttl.saturating_sub((ttl / 10).max(MARGIN_MIN).max(differ))
 }
 
+/// When the master of a term that was seen then has stopped to believe in it, at the latest.
+pub fn is_over(term: &Term, seen: Instant) -> Instant {
+    if term.resigned {
+        seen
+    } else {
+        seen + Duration::from_millis(term.length_ms)
+    }
+}
+
 /// When a candidate that has just won may begin. `last` is the last term of anybody, and when it
 /// was seen here, which is no earlier than it was written.
 pub fn may_begin(last: Option<(&Term, Instant)>, own_server: &str, won: Instant) -> Instant {
     match last {
-        Some((term, seen)) if !term.resigned && term.server != own_server => {
-            won.max(seen + Duration::from_millis(term.length_ms))
-        }
+        Some((term, seen)) if term.server != own_server => won.max(is_over(term, seen)),
         _ => won,
     }
 }
@@ -52,12 +59,8 @@ pub fn vacant_since(
     others: Option<Instant>,
     begins: Instant,
 ) -> Instant {
-    let over = match last {
-        Some((term, seen)) if term.resigned => seen,
-        Some((term, seen)) => seen + Duration::from_millis(term.length_ms),
-        // Nothing is known of anybody: etcd may have been set up anew.
-        None => begins,
-    };
+    // If nothing is known of anybody, etcd may have been set up anew.
+    let over = last.map_or(begins, |(term, seen)| is_over(term, seen));
     others.map_or(over, |others| others.max(over)).min(begins)
 }
 
@@ -69,15 +72,18 @@ pub fn length(begins: Instant, ttl: Duration, now: Instant) -> Duration {
 
 /// What a candidate adds to the revision at which it creates the master's key, to have its epoch:
 /// nothing, unless etcd has gone back, because it was set up anew or restored from a backup. Then
-/// its epoch is above the last one that is known all the same, so that clients believe it.
+/// its epoch is above the highest one that is known all the same, so that clients believe it.
 /// `revision` is one at which etcd was before the key is created.
-pub fn epoch_offset(last: Option<&Term>, revision: u64) -> u64 {
-    last.map_or(0, |term| term.epoch.saturating_sub(revision))
+pub fn epoch_offset(highest_epoch: u64, revision: u64) -> u64 {
+    highest_epoch.saturating_sub(revision)
 }
 
-/// The mastership as a candidate that is not the master sees it.
-pub fn seen_by_follower(servers: &Servers, own_address: &str) -> Mastership {
+/// The mastership as a candidate that is not the master sees it, and who has seen that epoch.
+pub fn seen_by_follower(servers: &Servers, own_address: &str, highest_epoch: u64) -> Mastership {
     match &servers.master {
+        // Who has seen a higher one would not believe it: etcd was restored from a backup, and shows
+        // somebody who was the master once, or does not know yet that its epoch must be higher.
+        Some((_, epoch)) if *epoch < highest_epoch => Mastership::Unknown,
         // Under our own address there is nobody but us: a process before this one.
         Some((master, epoch)) if master.address != own_address => Mastership::Follower {
             master_address: master.address.clone(),
@@ -102,6 +108,7 @@ mod tests {
             server: server.to_owned(),
             length_ms: 10_000,
             resigned,
+            leases: None,
         }
     }
 
@@ -193,17 +200,10 @@ mod tests {
 
     #[test]
     fn epochs_go_on_although_revisions_go_back() {
-        let last = term("theirs", false);
-        for (last, revision, offset) in [
-            (None, 3, 0),
-            (Some(&last), 7, 0),
-            (Some(&last), 20, 0),
-            (Some(&last), 1, 6),
-        ] {
-            let found = epoch_offset(last, revision);
-            assert_eq!(found, offset, "{last:?} {revision}");
-            let epoch = revision + 1 + found;
-            assert!(last.is_none_or(|last| last.epoch < epoch), "{last:?}");
+        for (highest, revision, offset) in [(0, 3, 0), (7, 7, 0), (7, 20, 0), (7, 1, 6)] {
+            let found = epoch_offset(highest, revision);
+            assert_eq!(found, offset, "{highest} {revision}");
+            assert!(highest < revision + 1 + found);
         }
     }
 
@@ -225,15 +225,19 @@ mod tests {
             ..Servers::default()
         };
         assert_eq!(
-            seen_by_follower(&servers(None), "here:1"),
+            seen_by_follower(&servers(None), "here:1", 9),
             Mastership::Unknown
         );
         assert_eq!(
-            seen_by_follower(&servers(Some("here:1")), "here:1"),
+            seen_by_follower(&servers(Some("here:1")), "here:1", 9),
             Mastership::Unknown
         );
         assert_eq!(
-            seen_by_follower(&servers(Some("there:1")), "here:1"),
+            seen_by_follower(&servers(Some("there:1")), "here:1", 10),
+            Mastership::Unknown
+        );
+        assert_eq!(
+            seen_by_follower(&servers(Some("there:1")), "here:1", 9),
             Mastership::Follower {
                 master_address: "there:1".to_owned(),
                 epoch: Some(9)

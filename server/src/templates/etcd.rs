@@ -16,6 +16,7 @@ use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
+use crate::election::gate::Gate;
 use crate::metrics::Metrics;
 use crate::status::Board;
 use crate::templates;
@@ -44,7 +45,25 @@ enum Left {
     FallBack(String),
 }
 
+/// What brings templates into force.
+struct Force {
+    gate: Gate,
+    board: Arc<Board>,
+    metrics: Arc<Metrics>,
+}
+
+impl Force {
+    async fn bring(&self, templates: Templates) {
+        templates::apply(&self.gate, &self.board, &self.metrics, templates).await;
+    }
+}
+
 impl EtcdTemplates {
+    /// The keys they are under.
+    pub fn keys(&self) -> &TemplateKeys {
+        &self.keys
+    }
+
     /// Templates under a key.
     pub fn new(keys: TemplateKeys, etcd: Arc<Config>) -> Self {
         Self {
@@ -59,8 +78,19 @@ impl EtcdTemplates {
         self.able.subscribe()
     }
 
-    /// Brings every version into force that is in order. Runs for ever: spawn it.
-    pub async fn run(self, board: Arc<Board>, metrics: Arc<Metrics>) {
+    /// Brings every version into force that is in order, as soon as the election lets it. Runs for ever:
+    /// spawn it.
+    pub async fn run(self, gate: Gate, board: Arc<Board>, metrics: Arc<Metrics>) {
+        let force = Force {
+            gate,
+            board,
+            metrics,
+        };
+        self.follow(&force).await;
+    }
+
+    async fn follow(&self, force: &Force) {
+        let Force { board, metrics, .. } = force;
         board.post_templates(Some("etcd was not asked for them yet".to_owned()));
         let range = Range::Key(self.keys.document().to_owned());
         let follow = Follow::start(Arc::clone(&self.etcd), range, LOOK);
@@ -77,7 +107,7 @@ impl EtcdTemplates {
                 && view.is_some()
             {
                 if refused.as_ref() != Some(problem) {
-                    templates::refuse(&board, &metrics, problem.to_string());
+                    templates::refuse(board, metrics, problem.to_string());
                     refused = Some(problem.clone());
                 }
             } else if let Some(view) = view {
@@ -93,11 +123,11 @@ impl EtcdTemplates {
                     (seen, now) => seen.is_none() && now.is_none(),
                 };
                 if !seen.as_ref().is_some_and(is_known) {
-                    left = self.read(now.as_ref(), &board, &metrics).await;
+                    left = self.read(now.as_ref(), force).await;
                     seen = Some(now);
                 }
                 let entry = seen.as_ref().and_then(Option::as_ref);
-                left = self.go_on(left, entry, &board, &metrics).await;
+                left = self.go_on(left, entry, force).await;
             } else if let Some(problem) = problem {
                 if refused.as_ref() != Some(&problem) {
                     warn!(%problem, "the templates cannot be read");
@@ -124,7 +154,7 @@ impl EtcdTemplates {
     }
 
     /// There is another document, or none any more. Returns what is left to do with it.
-    async fn read(&self, entry: Option<&Entry>, board: &Board, metrics: &Metrics) -> Left {
+    async fn read(&self, entry: Option<&Entry>, force: &Force) -> Left {
         let key = self.keys.document();
         let read = match entry {
             Some(entry) => parse(entry.value.clone(), key).await,
@@ -134,12 +164,12 @@ impl EtcdTemplates {
         };
         match read {
             Ok(templates) => {
-                templates::apply(board, metrics, templates);
+                force.bring(templates).await;
                 self.able.send_replace(true);
                 Left::Keep
             }
             Err(problem) => {
-                templates::refuse(board, metrics, problem.clone());
+                templates::refuse(&force.board, &force.metrics, problem.clone());
                 if *self.able.borrow() {
                     Left::Nothing
                 } else {
@@ -150,17 +180,11 @@ impl EtcdTemplates {
     }
 
     /// Tries what is left to do. Returns what still is.
-    async fn go_on(
-        &self,
-        left: Left,
-        entry: Option<&Entry>,
-        board: &Board,
-        metrics: &Metrics,
-    ) -> Left {
+    async fn go_on(&self, left: Left, entry: Option<&Entry>, force: &Force) -> Left {
         match (left, entry) {
             (Left::Keep, Some(entry)) if !self.keep(entry).await => Left::Keep,
             (Left::FallBack(problem), _) => {
-                if self.fall_back(board, metrics, &problem).await {
+                if self.fall_back(force, &problem).await {
                     Left::Nothing
                 } else {
                     Left::FallBack(problem)
@@ -172,7 +196,7 @@ impl EtcdTemplates {
 
     /// Brings the last document into force that was, if there is one. Returns whether that is
     /// settled.
-    async fn fall_back(&self, board: &Board, metrics: &Metrics, problem: &str) -> bool {
+    async fn fall_back(&self, force: &Force, problem: &str) -> bool {
         let key = self.keys.good();
         let mut connection = Connection::new(Arc::clone(&self.etcd));
         let asked = key.clone();
@@ -198,9 +222,9 @@ impl EtcdTemplates {
         };
         match parsed {
             Some(Ok(templates)) => {
-                templates::apply(board, metrics, templates);
+                force.bring(templates).await;
                 // What is in force is not what the operator wrote last.
-                board.post_templates(Some(problem.to_owned()));
+                force.board.post_templates(Some(problem.to_owned()));
                 self.able.send_replace(true);
                 warn!("the last templates that were in order are in force");
             }

@@ -91,6 +91,22 @@ impl Member {
         fs::remove_dir_all(&self.data).unwrap();
     }
 
+    /// Keeps a copy of what it stored. It must not run.
+    pub(super) fn back_up(&self) {
+        assert!(self.process.is_none(), "{} runs", self.name);
+        copy(&self.data, &self.backup());
+    }
+
+    /// It has stored what it had when it was backed up.
+    pub(super) fn restore(&self) {
+        self.forget();
+        copy(&self.backup(), &self.data);
+    }
+
+    fn backup(&self) -> PathBuf {
+        self.data.with_extension("backup")
+    }
+
     pub(super) fn freeze(&mut self) {
         processes::freeze(self.process.as_ref().map(Child::id).unwrap());
         self.is_frozen = true;
@@ -125,6 +141,20 @@ impl Drop for Member {
         if let Some(process) = &mut self.process {
             let _ = process.kill();
             let _ = process.wait();
+        }
+    }
+}
+
+/// Copies a folder and all that is in it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let from = entry.unwrap().path();
+        let to = to.join(from.file_name().unwrap());
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            fs::copy(&from, &to).unwrap();
         }
     }
 }

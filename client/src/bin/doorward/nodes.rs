@@ -254,6 +254,7 @@ mod tests {
             server: "s".to_owned(),
             role: Role::Leaf,
             level: (address == "a:1").then_some(1),
+            highest_epoch: None,
             version: "0.1.0".to_owned(),
         }
     }
@@ -271,6 +272,7 @@ mod tests {
                 server: "s".to_owned(),
                 length_ms: 5_000,
                 resigned: false,
+                leases: None,
             }),
             servers: addresses.iter().map(|a| registration(a)).collect(),
         }

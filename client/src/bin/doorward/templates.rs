@@ -24,6 +24,7 @@ mod marks;
 mod meaning;
 pub(crate) mod place;
 mod preview;
+mod shorter;
 mod show;
 mod store;
 
@@ -38,7 +39,7 @@ pub(crate) async fn run(common: &Common, flags: &TemplatesFlags) -> Result<(), F
         TemplatesCommand::Check { files } if files.is_empty() => {
             check::in_force(common, place).await
         }
-        TemplatesCommand::Check { files } => check::files(common, files),
+        TemplatesCommand::Check { files } => check::files(common, place, files),
         TemplatesCommand::Apply(apply) => change::apply(common, place, apply).await,
         TemplatesCommand::Diff(diff) => diff::run(common, place, diff).await,
         TemplatesCommand::Edit(edit) => edit::run(common, place, edit).await,

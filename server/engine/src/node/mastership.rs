@@ -167,6 +167,9 @@ impl Node {
             // What this server granted itself before is forgotten as well.
             let own = self.former_leases_until.since(self.vacant_since);
             self.longer_leases = longer_leases.max(own);
+        } else {
+            // What is known of predecessors only grows.
+            self.longer_leases = self.longer_leases.max(longer_leases);
         }
     }
 

@@ -21,7 +21,6 @@ use crate::request::server::{ServerAsk, ServerLease};
 use crate::request::{Has, RefusalReason};
 use crate::resource::Resource;
 use crate::resource::ask::Answer;
-use crate::resource::learned::Inheritance;
 use crate::snapshot::UpstreamSnapshot;
 use crate::supply::{Supply, Told};
 use crate::time::{self, Time};
@@ -72,8 +71,6 @@ pub struct Upstream {
     nonsense: bool,
     /// When the last of what our predecessor handed out ends, as far as the parent knows.
     inherited_until: Option<Time>,
-    /// How much that is, as far as a parent has told.
-    pub(super) inheritance: Option<Inheritance>,
     /// Which mastership of the parent granted the newest lease.
     granted_by: Option<MastershipId>,
 }
@@ -266,8 +263,6 @@ impl Resource {
             ));
         }
         upstream.granted_by = lease.granted_by;
-        let known = upstream.inheritance.take();
-        upstream.inheritance = Inheritance::told(known, &lease.told, lease.granted_by);
         upstream.in_flight = false;
         upstream.parent_not_ready = false;
         upstream.nonsense = false;
@@ -291,6 +286,9 @@ impl Resource {
             self.learning_until = self.learning_until.map(|until| until.max(out));
         }
         self.learn_of_parent(lease, first, now);
+        if self.is_learning() {
+            self.learned.note_told(&lease.told, lease.granted_by, now);
+        }
         // What it may have no more of, it may have for as long as it was promised before.
         let promised = self.supply.expires_at.unwrap_or(expires_at);
         let expires_at = if lease.capacity <= self.supply.capacity {

@@ -7,8 +7,11 @@
 //! algorithm: a lease by a template that promises no total is in use for as long as any other.
 
 use std::collections::BTreeMap;
+use std::hash::Hasher;
 use std::sync::Arc;
 use std::time::Duration;
+
+use siphasher::sip::SipHasher13;
 
 use crate::template::{Algorithm, Template, Templates};
 
@@ -50,6 +53,21 @@ impl Templates {
         };
         let shortened = self.iter().filter(is_shortened);
         shortened.map(length_of).max().unwrap_or_default()
+    }
+}
+
+impl Templates {
+    /// Tells lease lengths apart: the same for templates with the same globs in the same order and
+    /// leases as long, on every machine. Other programs compare it, so it must stay as it is.
+    pub fn lengths_digest(&self) -> u64 {
+        let mut hasher = SipHasher13::new();
+        for template in self.iter() {
+            hasher.write(glob_of(template).as_bytes());
+            // No glob has this byte in it.
+            hasher.write(&[0xff]);
+            hasher.write(&length_of(template).as_nanos().to_le_bytes());
+        }
+        hasher.finish()
     }
 }
 
@@ -177,6 +195,28 @@ mod tests {
                 assert!(had <= has || had <= said, "{id}: {old:?} to {new:?}");
             }
         }
+    }
+
+    #[test]
+    fn digests_tell_lease_lengths_apart_and_nothing_else() {
+        let digest = |said| templates(said).lengths_digest();
+        let ours = digest("a* 40, b 5");
+        for other in ["", "a* 40", "b 5, a* 40", "a* 40, b 6", "a* 40, c 5"] {
+            assert_ne!(digest(other), ours, "{other}");
+        }
+        let other_capacity = TemplateSpec {
+            identifier_glob: Some("a".to_owned()),
+            capacity: Some(7.0),
+            kind: Some(AlgorithmKind::Static),
+            lease_length: Some(Duration::from_secs(40)),
+            refresh_interval: Some(Duration::from_secs(3)),
+            learning_mode_duration: Some(Duration::ZERO),
+            ..TemplateSpec::default()
+        };
+        let other = Templates::parse(&[other_capacity]).unwrap();
+        assert_eq!(other.lengths_digest(), digest("a 40"));
+        // Programs of other versions write it, too.
+        assert_eq!(ours, 4_582_743_090_997_331_935);
     }
 
     #[test]

@@ -7,17 +7,21 @@ use std::time::Duration;
 
 use doorward_clock::Instant;
 use doorward_engine::node::mastership::Mastership;
-use doorward_etcd::directory::{Registration, Servers, Term};
+use doorward_etcd::directory::{Registration, Servers};
 use doorward_etcd::follow::{Entry, Follow, Followed, View};
 use doorward_etcd::{Connection, Error};
-use etcd_client::{Client, LeaseGrantResponse, PutOptions, ResponseHeader, Txn, TxnResponse};
-use tokio::sync::{oneshot, watch};
+use etcd_client::{Client, LeaseGrantResponse, ResponseHeader, Txn, TxnResponse};
+use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, info, warn};
 
-use super::claim::{self, Claim, Created};
+use super::claim::{self, Claim, Created, Told};
 use super::contact::Contacts;
 use super::held::{Held, Lease};
+use super::history::History;
 use crate::clock;
+use crate::election::gate::Change;
+use crate::election::lengths::Lengths;
+use crate::election::past::Past;
 use crate::election::{Candidate, Standing, term};
 
 /// Waits between attempts when no endpoint answers: from the first to the second.
@@ -26,25 +30,36 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::fro
 /// How long one attempt to resign may take.
 const RESIGN_ATTEMPT: Duration = Duration::from_millis(300);
 
+/// What a campaign hears from its server, and where it tells what becomes of it.
+pub(super) struct Ways {
+    pub(super) changes: mpsc::Receiver<Change>,
+    pub(super) standings: watch::Sender<Standing>,
+    pub(super) contacts: Contacts,
+}
+
 pub(super) struct Campaign {
-    candidate: Candidate,
+    pub(super) candidate: Candidate,
     ttl: Duration,
-    claim: Claim,
-    connection: Connection,
+    pub(super) claim: Claim,
+    pub(super) connection: Connection,
     /// The keys of the node.
     nodes: watch::Receiver<Followed>,
     _follow: Follow,
-    lease: Option<Lease>,
+    pub(super) lease: Option<Lease>,
     /// What stands under our key as a server, under the present lease, and since which revision.
-    registered: Option<(Registration, i64)>,
-    held: Option<Held>,
+    pub(super) registered: Option<(Registration, i64)>,
+    pub(super) held: Option<Held>,
+    /// Until when this server may decide at most, by the last mastership that was confirmed.
+    pub(super) decides_until: Option<Instant>,
     /// The lease and the creation of the key that was lost last: views may still show it.
     lost: Option<(i64, i64)>,
-    /// The last term of anybody that was seen, and when.
-    last: Option<(Term, Instant)>,
-    /// Some predecessor may believe in its mastership until then, whatever became of ours since we
-    /// heard of it: our own term has taken the place of its term.
-    not_before: Option<Instant>,
+    pub(super) past: Past,
+    /// By which templates leases are granted. None: the parent tells how long they last.
+    pub(super) lengths: Option<Lengths>,
+    pub(super) history: History,
+    changes: mpsc::Receiver<Change>,
+    /// Templates that are not in force before etcd has confirmed what is told of them.
+    pub(super) next: Option<Change>,
     failures: u32,
     standings: watch::Sender<Standing>,
     contacts: Contacts,
@@ -57,9 +72,16 @@ impl Campaign {
         connection: Connection,
         follow: Follow,
         candidate: Candidate,
-        standings: watch::Sender<Standing>,
-        contacts: Contacts,
+        ways: Ways,
     ) -> Self {
+        let Ways {
+            changes,
+            standings,
+            contacts,
+        } = ways;
+        let templates = candidate.templates.clone();
+        let history = History::new(templates.as_ref().and_then(|it| it.history.clone()));
+        let lengths = templates.map(|it| Lengths::new(it.in_force));
         Self {
             ttl,
             claim,
@@ -70,9 +92,13 @@ impl Campaign {
             lease: None,
             registered: None,
             held: None,
+            decides_until: None,
             lost: None,
-            last: None,
-            not_before: None,
+            past: Past::default(),
+            lengths,
+            history,
+            changes,
+            next: None,
             failures: 0,
             standings,
             contacts,
@@ -82,6 +108,7 @@ impl Campaign {
     /// Until it is stopped; then gives everything back.
     pub(super) async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
         loop {
+            self.apply_if_nobody_decides();
             let gone = self.own_key_gone();
             let next = tokio::select! {
                 biased;
@@ -92,6 +119,7 @@ impl Campaign {
                 }
                 next = self.step() => next,
             };
+            self.apply_if_nobody_decides();
             self.publish();
             tokio::select! {
                 _ = &mut stopped => break,
@@ -133,7 +161,9 @@ impl Campaign {
     }
 
     async fn try_step(&mut self) -> Result<Instant, Error> {
-        self.note_last_term();
+        if let Some(view) = self.view() {
+            self.note(&view);
+        }
         let lease = match self.lease {
             Some(lease) if lease.next_renewal() > Instant::now() => lease,
             _ if self.failures > 0 => {
@@ -144,7 +174,8 @@ impl Campaign {
         };
         self.register(lease).await?;
         self.look_at_the_key(lease).await?;
-        if self.held.is_some_and(|held| held.valid_until.is_none()) {
+        let is_new = self.held.is_some_and(|held| held.valid_until.is_none());
+        if is_new || self.next.is_some() {
             self.confirm(lease, None).await?;
         }
         Ok(lease.next_renewal())
@@ -174,6 +205,9 @@ impl Campaign {
         let Some(view) = self.view() else {
             return Ok(());
         };
+        // It may be newer than what was noted: a term that was written before our key was.
+        self.note(&view);
+        self.stand_aside_if_too_low().await?;
         let entry = view.entries.get(&self.claim.keys.master());
         let is_able = *self.candidate.able.borrow();
         match (self.held, entry) {
@@ -186,6 +220,14 @@ impl Campaign {
                 warn!("the key of the master was written by hand and is nobody's; deleting it");
                 let sweep = self.claim.sweep(entry);
                 self.transact("delete a key of nobody", sweep).await?;
+                Ok(())
+            }
+            // etcd was restored from a backup, and went on to the same revision.
+            (Some(held), Some(entry))
+                if entry.create_revision == held.created.revision
+                    && self.claim.is_of_another(entry) =>
+            {
+                self.lose("its key in etcd is another one");
                 Ok(())
             }
             (Some(held), Some(entry))
@@ -215,11 +257,14 @@ impl Campaign {
             () = doorward_clock::sleep_until(until) => {}
             Ok(()) = self.nodes.changed() => {}
             () = able => {}
+            Some(change) = self.changes.recv(), if self.next.is_none() => {
+                self.next = Some(change);
+            }
         }
     }
 
     /// The keys of the node, as far as they are known.
-    fn view(&self) -> Option<Arc<View>> {
+    pub(super) fn view(&self) -> Option<Arc<View>> {
         self.nodes.borrow().view.clone()
     }
 
@@ -242,25 +287,14 @@ impl Campaign {
         }
     }
 
-    /// Remembers who was master last, and when that was heard of, whatever becomes of the key.
-    fn note_last_term(&mut self) {
-        if let Some(view) = self.view() {
-            let found = self.claim.term_in_view(&view, self.ttl);
-            self.note_term(found);
+    /// Remembers who was master, and when that was heard of, whatever becomes of the keys.
+    fn note(&mut self, view: &View) {
+        if let Some((term, seen)) = self.claim.term_in_view(view, self.ttl) {
+            self.past.note_term(&term, seen);
         }
-    }
-
-    fn note_term(&mut self, found: Option<(Term, Instant)>) {
-        let Some((mut term, seen)) = found else {
-            return;
-        };
-        if let Some((last, _)) = &self.last
-            && term.server.is_empty()
-        {
-            // It cannot be read.
-            term.epoch = last.epoch;
+        for epoch in self.claim.epochs_of_others(view) {
+            self.past.note_epoch(epoch);
         }
-        self.last = Some((term, seen));
     }
 
     async fn grant(&mut self) -> Result<Lease, Error> {
@@ -298,62 +332,10 @@ impl Campaign {
         Ok(lease)
     }
 
-    /// Tells where we are.
-    async fn register(&mut self, lease: Lease) -> Result<(), Error> {
-        let registration = self.registration();
-        let key = self.claim.keys.server(&registration.address);
-        if let Some((registered, since)) = &self.registered {
-            let is_there = self.view().is_none_or(|view| {
-                let entry = view.entries.get(&key);
-                let is_ours = |entry: &Entry| self.claim.is_registered(entry, registered, lease.id);
-                // A view of before says nothing.
-                view.revision < *since || entry.is_some_and(is_ours)
-            });
-            if is_there && *registered == registration {
-                return Ok(());
-            }
-        }
-        let value = claim::json(&registration);
-        let put = self
-            .connection
-            .call("register", async move |client: &mut Client| {
-                let options = PutOptions::new().with_lease(lease.id);
-                client.put(key, value, Some(options)).await
-            })
-            .await?;
-        let since = put.header().map_or(0, ResponseHeader::revision);
-        self.registered = Some((registration, since));
-        Ok(())
-    }
-
-    fn registration(&self) -> Registration {
-        let own = (self.candidate.place)();
-        // Only the master speaks with the parent and the children, and knows.
-        let of_master = self
-            .view()
-            .filter(|_| self.held.is_none())
-            .and_then(|view| {
-                let servers = Servers::of_view(&self.claim.keys, &view);
-                let (master, _) = servers.master?;
-                let mut all = servers.servers.into_iter();
-                all.find(|server| server.address == master.address)
-            });
-        let (role, level) = of_master.map_or((own.role, own.level), |it| (it.role, it.level));
-        Registration {
-            node: self.candidate.node.clone(),
-            address: self.candidate.address.clone(),
-            http_address: self.candidate.http_address.clone(),
-            server: self.claim.server.clone(),
-            role,
-            level,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        }
-    }
-
     /// Becomes the master, if nobody is.
     async fn stand(&mut self, lease: Lease, view: &View) -> Result<(), Error> {
-        let last = self.last.as_ref().map(|(term, _)| term);
-        let epoch_offset = term::epoch_offset(last, claim::unsigned(view.revision));
+        let revision = claim::unsigned(view.revision);
+        let epoch_offset = term::epoch_offset(self.past.highest_epoch(), revision);
         let stand = self.claim.stand(epoch_offset, lease.id);
         let answer = self.transact("stand for election", stand).await?;
         if !answer.succeeded() {
@@ -361,38 +343,47 @@ impl Campaign {
             return Ok(());
         }
         let now = Instant::now();
-        let found = self.claim.term_found(&answer, view, self.ttl, now);
-        self.note_term(found);
+        if let Some((term, seen)) = self.claim.term_found(&answer, view, self.ttl, now) {
+            self.past.note_term(&term, seen);
+        }
         let revision = answer.header().map_or(0, ResponseHeader::revision);
         let created = Created {
             revision,
             epoch_offset,
         };
-        self.hold(created, now).await
+        self.hold(lease, created, now).await
     }
 
     /// The key was created for us, and we were not told.
     async fn take_up(&mut self, lease: Lease, entry: &Entry) -> Result<(), Error> {
-        let is_lost = self.lost == Some((lease.id, entry.create_revision));
-        match self.claim.created_by_us(entry) {
-            Some(created) if !is_lost => self.hold(created, Instant::now()).await,
-            _ => Ok(()),
+        let Some(created) = self.claim.created_by_us(entry) else {
+            return Ok(());
+        };
+        if self.lost == Some((lease.id, entry.create_revision)) {
+            // This may be a view of before. If it is not, etcd was restored from a backup, and the key
+            // would stay for as long as the lease.
+            let give_back = self.claim.give_back(created);
+            self.transact("give a mastership back", give_back).await?;
+            return Ok(());
         }
+        self.hold(lease, created, Instant::now()).await
     }
 
-    async fn hold(&mut self, created: Created, won: Instant) -> Result<(), Error> {
-        let last = self.last.as_ref().map(|(term, seen)| (term, *seen));
+    async fn hold(&mut self, lease: Lease, created: Created, won: Instant) -> Result<(), Error> {
         let epoch = created.epoch();
-        if last.is_some_and(|(last, _)| last.epoch >= epoch) {
+        if self.past.highest_epoch() >= epoch {
             debug!("etcd has gone back since its keys were read; standing again when they are");
             let give_back = self.claim.give_back(created);
             self.transact("give a mastership back", give_back).await?;
             return Ok(());
         }
-        let begins = term::may_begin(last, &self.claim.server, won);
-        let begins = self.not_before.map_or(begins, |before| before.max(begins));
-        let vacant_since = term::vacant_since(last, self.not_before, begins);
-        self.not_before = Some(begins);
+        let Some(history) = self.former_lengths(lease).await? else {
+            // The key stays, and is taken up when all is known.
+            return Ok(());
+        };
+        let (begins, vacant_since) = self.past.begin(&self.claim.server, won);
+        let longer_leases = self.inherit(vacant_since, history);
+        self.past.note_epoch(epoch);
         if begins > won {
             info!(
                 epoch,
@@ -406,6 +397,7 @@ impl Campaign {
             created,
             begins,
             vacant_since,
+            longer_leases,
             valid_until: None,
         });
         Ok(())
@@ -417,31 +409,39 @@ impl Campaign {
         let Some(held) = self.held else {
             return Ok(());
         };
-        let length = term::length(held.begins, lease.ttl, Instant::now());
-        let confirm = self.claim.confirm(held.created, length, restore);
+        let now = Instant::now();
+        let told = Told {
+            length: term::length(held.begins, lease.ttl, now),
+            leases: self.told_leases(now),
+        };
+        let confirm = self.claim.confirm(held.created, told, lease.id, restore);
         let answer = self.transact("confirm a mastership", confirm).await?;
         if answer.succeeded() {
+            let until = term::valid_until(lease.renewed, lease.ttl, self.candidate.clock_tolerance);
+            let valid_until = Some(until);
+            self.decides_until = valid_until;
             self.held = Some(Held {
-                valid_until: Some(term::valid_until(
-                    lease.renewed,
-                    lease.ttl,
-                    self.candidate.clock_tolerance,
-                )),
+                valid_until,
                 ..held
             });
-        } else {
+            self.apply_next();
+        } else if !self.claim.is_ours_by_hand(&answer, held.created) {
             self.lose("its key in etcd is not its own any more");
         }
         Ok(())
     }
 
-    async fn transact(&mut self, what: &'static str, txn: Txn) -> Result<TxnResponse, Error> {
+    pub(super) async fn transact(
+        &mut self,
+        what: &'static str,
+        txn: Txn,
+    ) -> Result<TxnResponse, Error> {
         self.connection
             .call(what, async move |client: &mut Client| client.txn(txn).await)
             .await
     }
 
-    fn lose(&mut self, why: &str) {
+    pub(super) fn lose(&mut self, why: &str) {
         if let Some(held) = self.held.take() {
             self.lost = self.lease.map(|lease| (lease.id, held.created.revision));
             warn!(epoch = held.created.epoch(), why, "mastership lost");
@@ -472,7 +472,8 @@ impl Campaign {
         match &followed.view {
             Some(view) if !is_old => {
                 let servers = Servers::of_view(&self.claim.keys, view);
-                term::seen_by_follower(&servers, &self.candidate.address)
+                let highest = self.past.highest_epoch();
+                term::seen_by_follower(&servers, &self.candidate.address, highest)
             }
             _ => Mastership::Unknown,
         }
@@ -483,10 +484,15 @@ impl Campaign {
         if let Some((held, lease)) = self.held.zip(self.lease) {
             let epoch = held.created.epoch();
             let now = Instant::now();
-            let length = term::length(held.begins, lease.ttl, now);
+            // What waits to be in force will never be.
+            self.next = None;
+            let told = Told {
+                length: term::length(held.begins, lease.ttl, now),
+                leases: self.told_leases(now),
+            };
             // One that has not begun has nothing to give up but the key: its predecessor's time is not
             // over.
-            let resign = self.claim.resign(held.created, length, held.begins <= now);
+            let resign = self.claim.resign(held.created, told, held.begins <= now);
             // One endpoint may be dead; there is time for another one.
             for _ in 0..=self.connection.endpoints() {
                 let resigning = self.transact("resign", resign.clone());

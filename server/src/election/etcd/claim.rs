@@ -6,10 +6,12 @@
 use std::time::Duration;
 
 use doorward_clock::Instant;
-use doorward_etcd::directory::{Master, MasterKey, Registration, Term};
+use doorward_etcd::directory::{LeaseLengths, Master, MasterKey, Registration, Servers, Term};
 use doorward_etcd::follow::{Entry, View};
 use doorward_etcd::layout::NodeKeys;
-use etcd_client::{Compare, CompareOp, PutOptions, Txn, TxnOp, TxnOpResponse, TxnResponse};
+use etcd_client::{
+    Compare, CompareOp, KeyValue, PutOptions, Txn, TxnOp, TxnOpResponse, TxnResponse,
+};
 use serde::Serialize;
 
 /// A candidate, as etcd knows it.
@@ -29,6 +31,15 @@ pub(super) struct Created {
     pub(super) revision: i64,
     /// What is added to that: see [`super::super::term::epoch_offset`].
     pub(super) epoch_offset: u64,
+}
+
+/// What a master tells of its mastership beside who it is.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    /// How long it may believe in it.
+    pub(super) length: Duration,
+    /// How long leases last that may be out. Absent: the parent knows.
+    pub(super) leases: Option<LeaseLengths>,
 }
 
 impl Created {
@@ -64,45 +75,69 @@ impl Claim {
         ])
     }
 
-    /// Confirms the mastership, if the key still is what it was. With a lease, what stands there is
-    /// written again.
-    pub(super) fn confirm(&self, created: Created, term: Duration, lease: Option<i64>) -> Txn {
-        let restore = lease.map(|lease| self.put_master(created.epoch_offset, lease));
-        self.while_ours(
-            created,
-            [self.put_term(created, term, false)]
-                .into_iter()
-                .chain(restore),
-        )
+    /// Confirms the mastership, if the key still is what it was, and else reads the key. With `restore`,
+    /// what stands there is written again.
+    pub(super) fn confirm(
+        &self,
+        created: Created,
+        told: Told,
+        lease: i64,
+        restore: Option<i64>,
+    ) -> Txn {
+        let key = self.keys.master();
+        let term = self.put_term(created, told, false);
+        let mut guards = vec![self.is_the_key(created)];
+        let mut ops = vec![term];
+        match restore {
+            Some(lease) => ops.push(self.put_master(created.epoch_offset, lease)),
+            // In an etcd that was restored from a backup, somebody else's key may have come to be at
+            // the same revision.
+            None => guards.push(Compare::lease(key.clone(), CompareOp::Equal, lease)),
+        }
+        Txn::new()
+            .when(guards)
+            .and_then(ops)
+            .or_else([TxnOp::get(key, None)])
+    }
+
+    /// Whether an answer to [`Claim::confirm`] shows the key of that mastership, written by hand: then
+    /// it is to be mended.
+    pub(super) fn is_ours_by_hand(&self, answer: &TxnResponse, created: Created) -> bool {
+        let found = key_found(answer);
+        found.is_some_and(|key| key.lease() == 0 && key.create_revision() == created.revision)
     }
 
     /// Ends the mastership, so that another one may begin at once; or, if it had not begun, when its
     /// predecessor's is over.
-    pub(super) fn resign(&self, created: Created, term: Duration, had_begun: bool) -> Txn {
-        let term = self.put_term(created, term, had_begun);
+    pub(super) fn resign(&self, created: Created, told: Told, had_begun: bool) -> Txn {
+        let term = self.put_term(created, told, had_begun);
         let delete = TxnOp::delete(self.keys.master(), None);
         self.while_ours(created, [term, delete])
     }
 
-    /// Gives back a mastership that was never confirmed.
+    /// Gives back the key alone. The term stays, and whoever it is of is given time.
     pub(super) fn give_back(&self, created: Created) -> Txn {
         self.while_ours(created, [TxnOp::delete(self.keys.master(), None)])
     }
 
     fn while_ours(&self, created: Created, ops: impl IntoIterator<Item = TxnOp>) -> Txn {
-        let (key, revision) = (self.keys.master(), created.revision);
         Txn::new()
-            .when([Compare::create_revision(key, CompareOp::Equal, revision)])
+            .when([self.is_the_key(created)])
             .and_then(ops.into_iter().collect::<Vec<_>>())
     }
 
-    fn put_term(&self, created: Created, length: Duration, resigned: bool) -> TxnOp {
+    fn is_the_key(&self, created: Created) -> Compare {
+        Compare::create_revision(self.keys.master(), CompareOp::Equal, created.revision)
+    }
+
+    fn put_term(&self, created: Created, told: Told, resigned: bool) -> TxnOp {
         let term = json(&Term {
             epoch: created.epoch(),
             address: self.address.clone(),
             server: self.server.clone(),
-            length_ms: u64::try_from(length.as_millis()).unwrap_or(u64::MAX),
+            length_ms: u64::try_from(told.length.as_millis()).unwrap_or(u64::MAX),
             resigned,
+            leases: told.leases,
         });
         TxnOp::put(self.keys.term(), term, None)
     }
@@ -124,6 +159,12 @@ impl Claim {
         entry.lease == lease && entry.value == self.master(created.epoch_offset)
     }
 
+    /// Whether the master's key is somebody else's, under a lease of its own.
+    pub(super) fn is_of_another(&self, entry: &Entry) -> bool {
+        let key = serde_json::from_slice::<MasterKey>(&entry.value);
+        entry.lease != 0 && key.is_ok_and(|key| key.master.server != self.server)
+    }
+
     /// What was created, if the key of the master says that it is this one.
     pub(super) fn created_by_us(&self, entry: &Entry) -> Option<Created> {
         let key: MasterKey = serde_json::from_slice(&entry.value).ok()?;
@@ -143,6 +184,21 @@ impl Claim {
         }
     }
 
+    /// The epochs of which others tell in a view.
+    pub(super) fn epochs_of_others(&self, view: &View) -> Vec<u64> {
+        let Servers {
+            master, servers, ..
+        } = Servers::of_view(&self.keys, view);
+        let master = master.filter(|(master, _)| master.server != self.server);
+        let others = servers.iter().filter(|it| it.server != self.server);
+        let seen = others.filter_map(|other| other.highest_epoch);
+        master
+            .map(|(_, epoch)| epoch)
+            .into_iter()
+            .chain(seen)
+            .collect()
+    }
+
     /// The last term, as a view shows it, and when it was seen. Else: see [`Claim::term`].
     pub(super) fn term_in_view(&self, view: &View, ttl: Duration) -> Option<(Term, Instant)> {
         let entry = view.entries.get(&self.keys.term())?;
@@ -157,10 +213,7 @@ impl Claim {
         ttl: Duration,
         now: Instant,
     ) -> Option<(Term, Instant)> {
-        let found = answer.op_responses().into_iter().find_map(|op| match op {
-            TxnOpResponse::Get(found) => found.kvs().first().cloned(),
-            _ => None,
-        })?;
+        let found = key_found(answer)?;
         let seen = view
             .entries
             .get(&self.keys.term())
@@ -172,6 +225,14 @@ impl Claim {
     }
 }
 
+/// The key that a transaction has read, if it was there.
+fn key_found(answer: &TxnResponse) -> Option<KeyValue> {
+    answer.op_responses().into_iter().find_map(|op| match op {
+        TxnOpResponse::Get(found) => found.kvs().first().cloned(),
+        _ => None,
+    })
+}
+
 /// A term; one that cannot be read is of somebody who may believe in it for as long as we would.
 fn term(value: &[u8], ttl: Duration) -> Term {
     serde_json::from_slice(value).unwrap_or_else(|_| Term {
@@ -180,6 +241,7 @@ fn term(value: &[u8], ttl: Duration) -> Term {
         server: String::new(),
         length_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
         resigned: false,
+        leases: None,
     })
 }
 
@@ -236,6 +298,15 @@ mod tests {
         };
         let without_lease = Entry { lease: 0, ..ours };
         assert!(!claim.is_intact(&without_lease, created, 9));
+        for (value, lease, is_of_another) in [
+            (other.master(2), 8, true),
+            (other.master(2), 0, false),
+            (claim.master(2), 9, false),
+            (b"nonsense".to_vec(), 9, false),
+        ] {
+            let found = claim.is_of_another(&entry(value, lease));
+            assert_eq!(found, is_of_another);
+        }
         for value in [other.master(2), b"nonsense".to_vec()] {
             let found = entry(value, 9);
             assert_eq!(claim.created_by_us(&found), None);
@@ -259,6 +330,39 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn others_tell_of_epochs_that_they_have_seen() {
+        let claim = claim();
+        let mut view = View::default();
+        let other = Claim {
+            server: "theirs".to_owned(),
+            ..claim.clone()
+        };
+        let registered = |server: &str, highest_epoch| {
+            json(&Registration {
+                node: "n".to_owned(),
+                address: server.to_owned(),
+                http_address: None,
+                server: server.to_owned(),
+                role: Role::Root,
+                level: None,
+                highest_epoch,
+                version: "1".to_owned(),
+            })
+        };
+        for (server, epoch) in [("ours", Some(90)), ("theirs", Some(46)), ("old", None)] {
+            let value = entry(registered(server, epoch), 9);
+            view.entries.insert(claim.keys.server(server), value);
+        }
+        assert_eq!(claim.epochs_of_others(&view), [46]);
+        let key = entry(other.master(3), 9);
+        view.entries.insert(claim.keys.master(), key);
+        assert_eq!(claim.epochs_of_others(&view), [8, 46]);
+        let own = entry(claim.master(3), 9);
+        view.entries.insert(claim.keys.master(), own);
+        assert_eq!(claim.epochs_of_others(&view), [46]);
+    }
+
+    #[tokio::test]
     async fn a_registration_is_mended_but_not_fought_over() {
         let claim = claim();
         let ours = Registration {
@@ -268,6 +372,7 @@ mod tests {
             server: claim.server.clone(),
             role: Role::Root,
             level: Some(0),
+            highest_epoch: None,
             version: "1".to_owned(),
         };
         let theirs = Registration {

@@ -32,6 +32,8 @@ pub(super) struct Held {
     pub(super) begins: Instant,
     /// When that was, if it was before: not after `begins`.
     pub(super) vacant_since: Instant,
+    /// The longest lease that may have been out then, by templates other than those in force.
+    pub(super) longer_leases: Duration,
     /// Until when it is confirmed. None: it was not yet.
     pub(super) valid_until: Option<Instant>,
 }
@@ -47,6 +49,7 @@ impl Held {
                 },
                 held: Some(election::Held {
                     vacant_since: self.vacant_since,
+                    longer_leases: self.longer_leases,
                     valid_until: until,
                 }),
             },
@@ -78,6 +81,7 @@ mod tests {
                 },
                 begins,
                 vacant_since: begins,
+                longer_leases: Duration::ZERO,
                 valid_until,
             };
             let standing = held.standing(now);

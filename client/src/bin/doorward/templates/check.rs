@@ -1,10 +1,12 @@
-//! `doorward templates check`: whether documents are in order, without any server.
+//! `doorward templates check`: whether documents are in order, without any server. And whether they
+//! make leases shorter than those they are to take the place of, if that is a file.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use comfy_table::Cell;
 use doorward_engine::template::{SafeCapacity, Templates};
+use doorward_etcd::TemplatesPlace;
 
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
@@ -12,10 +14,11 @@ use crate::numbers::{number, span};
 use crate::palette::{Palette, Tone};
 use crate::table::Table;
 use crate::templates::flags::PlaceFlags;
-use crate::templates::{document, place, show};
+use crate::templates::{document, place, shorter, show};
 
 /// Validates files; every one is looked at, whatever is wrong with another.
-pub(crate) fn files(common: &Common, files: &[PathBuf]) -> Result<(), Failure> {
+pub(crate) fn files(common: &Common, place: &PlaceFlags, files: &[PathBuf]) -> Result<(), Failure> {
+    let former = former(place);
     let (mut bad, mut unread) = (0, 0);
     for file in files {
         let name = &document::name_of(file);
@@ -28,7 +31,10 @@ pub(crate) fn files(common: &Common, files: &[PathBuf]) -> Result<(), Failure> {
             }
         };
         match doorward_documents::parse_bytes(&bytes, name) {
-            Ok(templates) => print(common, name, &templates)?,
+            Ok(templates) => {
+                print(common, name, &templates)?;
+                warn(name, former.as_ref(), &templates)?;
+            }
             Err(error) => {
                 bad += 1;
                 writeln!(io::stderr(), "{error}")?;
@@ -52,13 +58,41 @@ pub(crate) async fn in_force(common: &Common, place: &PlaceFlags) -> Result<(), 
         return Err(show::nothing(&store, &standing));
     };
     match &document.templates {
-        Ok(templates) => print(common, &document.name, templates),
+        Ok(templates) => {
+            print(common, &document.name, templates)?;
+            if store.is_in_etcd() {
+                return Ok(());
+            }
+            // It may have been edited since.
+            let recorded = standing.newest.as_ref();
+            let recorded = recorded.and_then(|newest| newest.version.as_ref().ok());
+            let former = recorded.and_then(|version| version.document.as_deref());
+            let former = former.and_then(|it| doorward_documents::parse_yaml(it, "").ok());
+            warn(&document.name, former.as_ref(), templates)
+        }
         Err(error) => {
             writeln!(io::stderr(), "{error}")?;
             let problem = "what stands there is not in order: servers go by what they had before";
             Err(Failure::No(problem.to_owned()))
         }
     }
+}
+
+/// What files are to take the place of, if that is another file: in etcd, servers tell each other how
+/// long leases were.
+fn former(place: &PlaceFlags) -> Option<Templates> {
+    let Some(TemplatesPlace::File(path)) = &place.at else {
+        return None;
+    };
+    doorward_documents::parse_bytes(&document::read(path).ok()?, "").ok()
+}
+
+fn warn(name: &str, former: Option<&Templates>, templates: &Templates) -> Result<(), Failure> {
+    let warning = former.and_then(|former| shorter::warning(former, templates));
+    if let Some(warning) = warning {
+        writeln!(io::stderr(), "{name}: warning: {warning}")?;
+    }
+    Ok(())
 }
 
 fn print(common: &Common, name: &str, templates: &Templates) -> Result<(), Failure> {

@@ -13,6 +13,7 @@ use crate::templates::effect::{self, Effect, Effects};
 use crate::templates::lines;
 use crate::templates::live::{self, Who};
 use crate::templates::meaning::{self, Line};
+use crate::templates::shorter;
 use crate::templates::show::counted;
 use crate::templates::store::Store;
 
@@ -29,6 +30,8 @@ pub(crate) struct Preview<'a> {
     /// For those who hold leases, by whose word; or why that is not known. None: it was not asked
     /// for, since nothing changes in meaning.
     by_resource: Option<Result<(Who, Effects), String>>,
+    /// What to take care of.
+    warning: Option<String>,
     /// Where what is changed is kept.
     store: &'a Store,
 }
@@ -56,6 +59,11 @@ impl<'a> Preview<'a> {
             None => Ok(&nothing),
             Some(templates) => templates.as_ref().map_err(|error| error.problems.len()),
         };
+        // In etcd, servers tell each other.
+        let warning = match (was, &new.templates) {
+            (Ok(was), Ok(is)) if !store.is_in_etcd() => shorter::warning(was, is),
+            _ => None,
+        };
         let by_template = match (was, &new.templates) {
             (Ok(was), Ok(is)) => ByTemplate::Lines(meaning::changes(was, is)),
             (Err(problems), Ok(_)) => ByTemplate::OldUnknown(problems),
@@ -75,6 +83,7 @@ impl<'a> Preview<'a> {
             new,
             by_template,
             by_resource,
+            warning,
             store,
         }
     }
@@ -90,6 +99,10 @@ impl<'a> Preview<'a> {
         lines::write(out, (old_name, &old_text), new, palette)?;
         writeln!(out)?;
         self.write_templates(out, palette)?;
+        if let Some(warning) = &self.warning {
+            let told = format!("warning: {}", plain(warning));
+            writeln!(out, "{}", palette.paint(Tone::Bad, &told))?;
+        }
         match &self.by_resource {
             None => Ok(()),
             Some(Err(problem)) => {
@@ -164,6 +177,7 @@ impl<'a> Preview<'a> {
         json!({
             "different": !self.is_same(),
             "templates": templates,
+            "warning": self.warning,
             "resources": resources,
             "resources_unaffected": unaffected,
             "resources_problem": problem,

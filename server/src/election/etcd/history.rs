@@ -1,0 +1,95 @@
+//! The longest lease of all templates that there ever were, as far as etcd has them.
+//!
+//! Asked only if the last term says nothing of leases: a server of an older version was the master, or
+//! the term cannot be read. The document is read, the last one that was in force, and every version of
+//! the history. That may take longer than a lease may go without being renewed, so it stops in time,
+//! and goes on from there when it is asked again.
+
+use std::time::Duration;
+
+use doorward_clock::Instant;
+use doorward_documents::parse_bytes;
+use doorward_etcd::layout::TemplateKeys;
+use doorward_etcd::{Connection, Error, templates};
+use etcd_client::Client;
+use tracing::warn;
+
+/// A history that is read step by step.
+#[derive(Debug)]
+pub(super) struct History {
+    /// Absent: templates are in a file, and nothing is known of former ones.
+    keys: Option<TemplateKeys>,
+    /// The number of the last version that was read.
+    read_to: u64,
+    longest: Duration,
+}
+
+impl History {
+    pub(super) fn new(keys: Option<TemplateKeys>) -> Self {
+        Self {
+            keys,
+            read_to: 0,
+            longest: Duration::ZERO,
+        }
+    }
+
+    /// How long the longest lease lasts. None: it takes longer than until then; ask again. Zero:
+    /// nothing is known.
+    pub(super) async fn longest_lease(
+        &mut self,
+        connection: &mut Connection,
+        until: Instant,
+    ) -> Result<Option<Duration>, Error> {
+        let Some(keys) = self.keys.clone() else {
+            return Ok(Some(Duration::ZERO));
+        };
+        loop {
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+            let version = templates::next_version(connection, &keys, self.read_to).await;
+            let Some(version) = heeded(version)?.flatten() else {
+                break;
+            };
+            self.read_to = version.number;
+            if let Some(document) = version.version.ok().and_then(|it| it.document) {
+                self.note(document.into_bytes()).await;
+            }
+        }
+        for key in [keys.document().to_owned(), keys.good()] {
+            let read = connection
+                .call("read templates", async move |client: &mut Client| {
+                    client.get(key, None).await
+                })
+                .await;
+            let read = heeded(read)?;
+            let document = read.and_then(|it| Some(it.kvs().first()?.value().to_vec()));
+            self.note(document.unwrap_or_default()).await;
+        }
+        // There may be others when it is asked the next time.
+        self.read_to = 0;
+        Ok(Some(std::mem::take(&mut self.longest)))
+    }
+
+    async fn note(&mut self, document: Vec<u8>) {
+        // Large documents take time, in which others must go on.
+        let parsing = tokio::task::spawn_blocking(move || parse_bytes(&document, ""));
+        // What is not in order was never in force.
+        if let Ok(Ok(templates)) = parsing.await {
+            self.longest = self.longest.max(templates.longest_lease());
+        }
+    }
+}
+
+/// What etcd will never tell is passed over: without it, a node would be without a master for ever.
+fn heeded<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error @ Error::Refused { .. }) => {
+            warn!(%error, "former templates may not be read: if leases were longer by them, this \
+                   server may grant what is still in use");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,146 @@
+//! etcd is restored from a backup while candidates run: whoever has seen an epoch is never told of a
+//! lower one, and clients go on.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use doorward_tests::candidates::{Candidates, Setup, TTL, until};
+use doorward_tests::etcd::Etcd;
+use doorward_tests::probe::Probe;
+
+const MASTER: &str = "/doorward/nodes/root/master";
+
+/// Asks every server who is the master, again and again, and fails if an epoch ever goes down.
+struct Epochs {
+    asking: JoinSet<()>,
+}
+
+impl Epochs {
+    fn watch(addresses: &[String]) -> Self {
+        let mut asking = JoinSet::new();
+        for address in addresses {
+            let probe = Probe::to(address);
+            asking.spawn(async move {
+                let mut highest = 0;
+                loop {
+                    let epoch = match probe.discover().await {
+                        Ok(discovered) => discovered.epoch.unwrap_or(highest),
+                        // It is not there, or not yet.
+                        Err(_) => highest,
+                    };
+                    assert!(highest <= epoch, "{epoch} after {highest}");
+                    highest = epoch;
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            });
+        }
+        Self { asking }
+    }
+
+    fn assert_none_went_down(&mut self) {
+        let ended = self.asking.try_join_next();
+        assert!(ended.is_none(), "{ended:?}");
+    }
+}
+
+/// Waits until there is a master with an epoch above that one.
+async fn until_above(candidates: &Candidates, epoch: u64) -> usize {
+    let began = Instant::now();
+    loop {
+        let master = candidates.master().await;
+        let discovered = candidates.list[master].probe.discover().await.unwrap();
+        if discovered.is_master && discovered.epoch > Some(epoch) {
+            return master;
+        }
+        assert!(
+            began.elapsed() < 10 * TTL,
+            "{discovered:?}, not above {epoch}"
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn epoch_of(candidates: &Candidates, master: usize) -> u64 {
+    let discovered = candidates.list[master].probe.discover().await.unwrap();
+    discovered.epoch.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn epochs_go_on_in_an_etcd_that_was_restored() {
+    let mut etcd = Etcd::start().await;
+    let mut candidates = Setup::new(2).start(&etcd);
+    let watcher = candidates.watch();
+    let crowd = candidates.crowd().await;
+    let before = candidates.master().await;
+    let old_epoch = epoch_of(&candidates, before).await;
+    etcd.back_up().await;
+    // Its revisions go on, and masters come and go. The first one keeps its lease in etcd: the backup
+    // has its key.
+    for _ in 0..100 {
+        etcd.put("/other", "something").await;
+    }
+    etcd.delete(MASTER).await;
+    let master = until_above(&candidates, old_epoch + 100).await;
+    let epoch = epoch_of(&candidates, master).await;
+    candidates.assert_kept(master, &crowd, &watcher).await;
+
+    let mut epochs = Epochs::watch(&candidates.addresses());
+    etcd.restore().await;
+    let restored: u64 = etcd.revision().await.try_into().unwrap();
+    assert!(restored < epoch, "{restored} is not before {epoch}");
+    let master = until_above(&candidates, epoch).await;
+    candidates.assert_kept(master, &crowd, &watcher).await;
+
+    // Those that come later go on from there.
+    let epoch = epoch_of(&candidates, master).await;
+    candidates.list[master].kill();
+    let successor = until_above(&candidates, epoch).await;
+    candidates.list[master].start();
+    candidates.assert_kept(successor, &crowd, &watcher).await;
+    epochs.assert_none_went_down();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_has_just_started_hears_from_others_how_high_epochs_were() {
+    let mut etcd = Etcd::start().await;
+    let mut candidates = Setup::new(2).start(&etcd);
+    candidates.master().await;
+    etcd.back_up().await;
+    for _ in 0..100 {
+        etcd.put("/other", "something").await;
+    }
+    etcd.delete(MASTER).await;
+    let master = until_above(&candidates, 100).await;
+    let epoch = epoch_of(&candidates, master).await;
+
+    // Who remembers is frozen, and the other one has no memory.
+    candidates.list[master].server().freeze();
+    let other = 1 - master;
+    candidates.list[other].kill();
+    etcd.restore().await;
+    candidates.list[other].start();
+    assert_eq!(candidates.master_but(Some(master)).await, other);
+    assert!(epoch_of(&candidates, other).await < epoch);
+    candidates.list[master].server().thaw();
+    let mut epochs = Epochs::watch(&candidates.addresses());
+    until_above(&candidates, epoch).await;
+    until("both know", async || {
+        let mut all = Vec::new();
+        for candidate in &candidates.list {
+            all.push(candidate.probe.discover().await.unwrap().epoch);
+        }
+        all.iter().all(|told| *told > Some(epoch))
+    })
+    .await;
+    epochs.assert_none_went_down();
+}

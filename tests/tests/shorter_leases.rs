@@ -1,0 +1,217 @@
+//! An operator makes leases shorter, and the master is lost before the old ones are over: nobody else
+//! gets what somebody may still be using.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use doorward_tests::candidates::{CAPACITY, Candidates, SHARED, Setup, WATCHED, until};
+use doorward_tests::etcd::Etcd;
+use doorward_tests::probe::{Answer, Probe};
+
+const KEY: &str = "/doorward/templates";
+const TERM: &str = "/doorward/nodes/root/term";
+
+/// How long leases last at first.
+const LONG: Duration = Duration::from_secs(12);
+
+/// Leases of so many seconds, and what is told of the second resource to see which are in force.
+fn document(lease: u64, learning: &str, mark: f64) -> String {
+    format!(
+        "resources:\n\
+         - identifier_glob: {SHARED}\n  capacity: {CAPACITY}\n  algorithm: {{kind: FAIR_SHARE, \
+         lease_length: {lease}s, refresh_interval: 500ms{learning}}}\n\
+         - identifier_glob: {WATCHED}\n  capacity: {mark}\n  algorithm: {{kind: STATIC, \
+         lease_length: 2s, refresh_interval: 1s}}\n"
+    )
+}
+
+/// The first master does not learn: it has no predecessor.
+fn long() -> String {
+    let learning = ", learning_mode_duration: 0s";
+    document(LONG.as_secs(), learning, 1.0)
+}
+
+fn short() -> String {
+    document(2, "", 2.0)
+}
+
+/// Waits until a server goes by the templates with that mark.
+async fn until_in_force(probe: &Probe, mark: f64) {
+    until("the templates are in force", async || {
+        let answer = probe.ask("looker", WATCHED, 1e9, None).await;
+        answer.is_ok_and(|answer| answer == Answer::Grant(Some(mark)))
+    })
+    .await;
+}
+
+/// Somebody has everything, by a long lease. Returns from when on others may have it.
+async fn hold_everything(probe: &Probe) -> Instant {
+    let asked = Instant::now();
+    let answer = probe.ask("holder", SHARED, CAPACITY, None).await.unwrap();
+    assert_eq!(answer, Answer::Grant(Some(CAPACITY)));
+    asked + LONG
+}
+
+/// Somebody else asks whoever is the master, until it gets something: not before the lease is over,
+/// of whose holder nothing is heard any more.
+async fn assert_nobody_gets_it_before(candidates: &Candidates, over: Instant) {
+    until("a newcomer gets something", async || {
+        let running = candidates.list.iter().filter(|it| it.runs());
+        for candidate in running {
+            let answer = candidate.probe.ask("newcomer", SHARED, CAPACITY, None);
+            if let Ok(Answer::Grant(Some(granted))) = answer.await
+                && granted > 0.0
+            {
+                let now = Instant::now();
+                let early = over.saturating_duration_since(now);
+                assert!(early.is_zero(), "{granted} was given {early:?} too early");
+                return true;
+            }
+        }
+        false
+    })
+    .await;
+}
+
+/// Waits until the term in etcd is another master's than this one.
+async fn until_term_is_not(etcd: &Etcd, address: &str) {
+    until("a successor tells of itself", async || {
+        let term = etcd.get(TERM).await.unwrap_or_default();
+        !term.contains(address)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_outlives_its_master_and_the_next_one_too() {
+    let etcd = Etcd::start().await;
+    etcd.put(KEY, &long()).await;
+    let templates = format!("etcd:{KEY}");
+    let mut candidates = Setup::new(3).with_templates(&templates).start(&etcd);
+    let first = candidates.master().await;
+    let over = hold_everything(&candidates.list[first].probe).await;
+    etcd.put(KEY, &short()).await;
+    until_in_force(&candidates.list[first].probe, 2.0).await;
+    candidates.list[first].kill();
+
+    let second = candidates.master_but(Some(first)).await;
+    until_term_is_not(&etcd, &candidates.list[first].address).await;
+    candidates.list[second].kill();
+    assert_nobody_gets_it_before(&candidates, over).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_outlives_a_restart_of_all_servers() {
+    let etcd = Etcd::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("templates.yaml");
+    fs::write(&file, long()).unwrap();
+    let setup = Setup::new(2).with_templates(file.to_str().unwrap());
+    let mut candidates = setup.start(&etcd);
+    let master = candidates.master().await;
+    let over = hold_everything(&candidates.list[master].probe).await;
+    fs::write(&file, short()).unwrap();
+    until_in_force(&candidates.list[master].probe, 2.0).await;
+    for candidate in &mut candidates.list {
+        candidate.kill();
+    }
+    candidates.list[0].start();
+    assert_nobody_gets_it_before(&candidates, over).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stops_in_order_tells_its_successor() {
+    let etcd = Etcd::start().await;
+    etcd.put(KEY, &long()).await;
+    let templates = format!("etcd:{KEY}");
+    let mut candidates = Setup::new(2).with_templates(&templates).start(&etcd);
+    let master = candidates.master().await;
+    let over = hold_everything(&candidates.list[master].probe).await;
+    etcd.put(KEY, &short()).await;
+    until_in_force(&candidates.list[master].probe, 2.0).await;
+    // By the long ones, it would not learn at all: that is how they are written here.
+    let other = candidates.list[1 - master].server();
+    until("the other one has read them", async || {
+        other.logged("new templates are in force").len() == 2
+    })
+    .await;
+    candidates.list[master].terminate();
+    let term: Value = serde_json::from_str(&etcd.get(TERM).await.unwrap()).unwrap();
+    let older = term["leases"]["older_ms"].as_u64().unwrap();
+    assert!((2_001..=12_013).contains(&older), "{term}");
+    assert_nobody_gets_it_before(&candidates, over).await;
+}
+
+/// A template that counts before etcd knows of it would be forgotten with its master.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn templates_wait_until_etcd_knows_of_them_or_the_mastership_is_over() {
+    let etcd = Etcd::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("templates.yaml");
+    fs::write(&file, long()).unwrap();
+    let setup = Setup::new(1).with_ways();
+    let mut candidates = setup.with_templates(file.to_str().unwrap()).start(&etcd);
+    let master = candidates.master().await;
+    let master = &mut candidates.list[master];
+    until_in_force(&master.probe, 1.0).await;
+    master.change_ways(doorward_tests::proxy::Proxy::drop_all);
+    fs::write(&file, short()).unwrap();
+    // As long as it is the master it goes by those that etcd knows of.
+    until("its mastership is over", async || {
+        match master.probe.ask("looker", WATCHED, 1e9, None).await {
+            Ok(Answer::Grant(granted)) => {
+                assert_eq!(granted, Some(1.0));
+                false
+            }
+            answer => answer.is_ok(),
+        }
+    })
+    .await;
+    master.server().wait_for_log("new templates are in force");
+    master.change_ways(doorward_tests::proxy::Proxy::pass);
+    until_in_force(&master.probe, 2.0).await;
+}
+
+/// What a server of the version before this one leaves in etcd.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_term_that_says_nothing_of_leases_leaves_the_longest_that_there_ever_were() {
+    for (former, least_ms) in [(Some(long()), 10_000), (None, 0)] {
+        let etcd = Etcd::start().await;
+        etcd.put(KEY, &short()).await;
+        let mut number = 0;
+        for document in [Some("nonsense".to_owned()), former, Some(short())] {
+            let Some(document) = document else { continue };
+            number += 1;
+            let version = json!({
+                "number": number, "kind": "apply", "who": "ann", "when": "", "when_unix_ms": 0,
+                "why": null, "document": document,
+            });
+            let key = format!("{KEY}/history/{number:020}");
+            etcd.put(&key, &version.to_string()).await;
+        }
+        etcd.depose("root", "gone:1", 7).await;
+        let templates = format!("etcd:{KEY}");
+        let mut candidates = Setup::new(1).with_templates(&templates).start(&etcd);
+        let master = candidates.master().await;
+        let master = &mut candidates.list[master];
+        let answer = master.probe.ask("newcomer", SHARED, CAPACITY, None).await;
+        assert_eq!(answer.unwrap(), Answer::Grant(Some(0.0)));
+        let status = master.status();
+        let resources = status["resources"].as_array().unwrap();
+        let shared = resources.iter().find(|it| it["resource_id"] == SHARED);
+        let learning = shared.unwrap()["learning_remaining_ms"].as_u64().unwrap();
+        let most_ms = least_ms + 2_000;
+        assert!((least_ms..=most_ms).contains(&learning), "{learning} ms");
+    }
+}
