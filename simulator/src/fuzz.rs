@@ -7,10 +7,12 @@
 
 mod clocks;
 mod drawn;
+mod etcd;
 mod further;
 mod healed;
 mod shrink;
 mod small;
+mod twins;
 mod wider;
 
 use std::fmt;
@@ -38,16 +40,22 @@ pub enum Family {
     Small,
     /// Clocks that differ by as much as they may (`clocks`).
     Clocks,
+    /// etcd that is wiped and restored (`etcd`).
+    Etcd,
+    /// Two processes under one name (`twins`).
+    Twins,
 }
 
 impl Family {
     /// All of them, in the order of their seeds.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Deep,
         Self::Wider,
         Self::Further,
         Self::Small,
         Self::Clocks,
+        Self::Etcd,
+        Self::Twins,
     ];
 
     /// That of a seed.
@@ -125,6 +133,8 @@ pub fn scenario(seed: u64) -> Scenario {
         }
         Family::Small => small::scenario(seed),
         Family::Clocks => clocks::scenario(seed),
+        Family::Etcd => etcd::scenario(seed),
+        Family::Twins => twins::scenario(seed),
     };
     healed::demand_what_is_right(&mut scenario);
     scenario

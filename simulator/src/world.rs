@@ -8,6 +8,7 @@
 
 mod clients;
 pub(crate) mod clock;
+mod etcd;
 mod event;
 mod faults;
 mod lengths;
@@ -23,7 +24,7 @@ use std::hash::Hasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::state::ClientState;
+use doorward_client::state::{ClientState, EpochFilter};
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
@@ -36,6 +37,7 @@ use crate::scenario::demand::player::{Change, Player};
 use crate::scenario::{Link as Way, Scenario};
 use crate::trace::{Row, TraceFeed};
 use crate::world::clock::LocalClock;
+use crate::world::etcd::Etcd;
 use crate::world::event::{Events, What};
 use crate::world::faults::{Elections, Ending};
 use crate::world::message::{Mail, Message};
@@ -63,6 +65,8 @@ struct Client {
     state: Option<ClientState>,
     /// The server it is connected to, by its term.
     connected: Option<u64>,
+    /// The newest mastership of its node that it has seen.
+    epochs: EpochFilter,
     player: Player,
     /// What it will want next, and when.
     next: Option<Change>,
@@ -76,6 +80,8 @@ struct Client {
     clock: LocalClock,
     /// Whether it was to start already.
     is_due: bool,
+    /// It is a second process under the name of another one.
+    is_twin: bool,
     /// Until then a fault keeps it down.
     down_until: Time,
     /// Runs of the process: what was sent by an earlier one is not for this.
@@ -113,6 +119,7 @@ pub struct World<'a> {
     templates: Templates,
     endings: Vec<Option<Ending>>,
     elections: Elections,
+    etcd: Etcd,
     traces: Vec<Option<Trace>>,
     is_settling: bool,
     /// How often it was looked how far everybody is from the ideal.
@@ -155,6 +162,7 @@ impl<'a> World<'a> {
                 take: scenario.servers.election,
                 changes: 0,
             },
+            etcd: Etcd::default(),
             traces: Vec::new(),
             is_settling: false,
             looks: 0,
@@ -253,6 +261,7 @@ impl<'a> World<'a> {
                 vacant_until: Time::ZERO,
                 terms: 0,
                 vacant_since: None,
+                epoch_seen: 0,
                 lengths: None,
                 cut_above_until: Time::ZERO,
                 cut_below_until: Time::ZERO,
@@ -300,6 +309,7 @@ impl<'a> World<'a> {
                     account: account as u32,
                     state: None,
                     connected: None,
+                    epochs: EpochFilter::default(),
                     player: Player::new(index, chance),
                     next: None,
                     curve: 0.0,
@@ -308,6 +318,7 @@ impl<'a> World<'a> {
                     name,
                     clock: LocalClock::TRUE,
                     is_due: false,
+                    is_twin: false,
                     down_until: Time::ZERO,
                     starts: 0,
                 });

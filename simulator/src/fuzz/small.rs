@@ -244,7 +244,7 @@ fn brief(chance: &mut Chance) -> Span {
 }
 
 /// A node has another master, in one way or another.
-fn change(chance: &mut Chance, node: usize) -> Event {
+pub(super) fn change(chance: &mut Chance, node: usize) -> Event {
     let node = NodeChoice::Node(node);
     match chance.below(10) {
         0..=2 => Event::Kill {

@@ -62,6 +62,20 @@ pub enum Event {
         /// For how long it is gone.
         length: Span,
     },
+    /// All servers of a node stop, its candidates too, and start again when this is over: nobody
+    /// remembers anything.
+    Stop {
+        /// Which.
+        node: NodeChoice,
+        /// For how long there is none.
+        length: Span,
+    },
+    /// etcd loses what was written: epochs go back, and whoever is the master may find that its key is
+    /// not there.
+    Etcd {
+        /// To what it was so long ago. Absent: it is wiped.
+        back: Option<Span>,
+    },
     /// A node's master hands over to another one at once.
     Elect {
         /// Which.
@@ -125,6 +139,14 @@ pub enum Event {
         clients: ClientChoice,
         /// For how long. Absent: for ever.
         length: Option<Span>,
+    },
+    /// A second process starts under the name of another one, and both live. Of nodes below the root
+    /// without another candidate, and of clients; elsewhere nothing happens.
+    Twin {
+        /// Whose. Of a node, some of the clients there are connected to the second one.
+        of: ClockChoice,
+        /// For how long.
+        length: Span,
     },
     /// Clients want so much more from now on.
     Surge {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorward_client::capacity::{Capacity, Source};
 use doorward_client::state::{
-    ClientState, Config, Granted, RefusalKind, Refused, Request, Response, Step,
+    ClientState, Config, EpochFilter, Granted, RefusalKind, Refused, Request, Response, Step,
 };
 use doorward_client::time::Time as ClientTime;
 use doorward_engine::amount::Amount;
@@ -69,6 +69,7 @@ impl World<'_> {
         state.open(resource, group.priority, group.mode, client.wants(), local);
         client.state = Some(state);
         client.connected = None;
+        client.epochs = EpochFilter::default();
         self.tell_wants(number);
         self.step_client(number);
     }
@@ -233,8 +234,28 @@ impl World<'_> {
             return;
         };
         let is_cut = there.cut_below_until > now;
-        let master = there.master.as_ref().map(|master| master.term);
+        let mut master = there.master.as_ref().map(|master| master.term);
+        if let Some(twin) = there.succeeded.iter().find(|it| it.is_twin)
+            && client.connected.is_none()
+            && (master.is_none() || self.chance.happens(0.5))
+        {
+            // Whichever of the two answers first.
+            master = Some(twin.term);
+        }
+        let epoch = there.master.as_ref().and_then(|master| master.epoch);
         if client.connected.is_none() && !is_cut {
+            let local = client_time(client.clock.shows(now));
+            let leases_last = || {
+                let end = client.state.as_ref().and_then(|it| it.leases_end(local));
+                end.map_or(Duration::ZERO, |end| end.since(local))
+            };
+            let heeded = epoch.map_or(Ok(None), |it| client.epochs.heed(it, leases_last));
+            if heeded.is_err() {
+                // It is out of date, as far as is known here.
+                let after = self.takes(&way) + self.takes(&way);
+                self.answer_later(number, sequence, Answer::Failed, now + after);
+                return;
+            }
             client.connected = master;
         }
         let Some(term) = client.connected.filter(|_| !is_cut) else {

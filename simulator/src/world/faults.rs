@@ -1,7 +1,9 @@
 //! What goes wrong, and when it is over.
 
 mod choice;
+mod etcd;
 mod term;
+mod twin;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +25,11 @@ pub(super) enum Ending {
     Succession { server: ServerId, ends: Time },
     /// Clients start again.
     Restart { clients: Vec<u32> },
+    /// A second process of a node, or of clients, ends.
+    Twin {
+        server: Option<ServerId>,
+        clients: Vec<u32>,
+    },
     /// Elections take as long as the scenario says, unless they were changed again since.
     Elections { change: u32 },
 }
@@ -81,6 +88,7 @@ impl World<'_> {
             }
             self.plan(number);
         }
+        self.end_twins();
         for client in 0..self.clients.len() as u32 {
             if let Some(client) = self.clients.get_mut(client as usize) {
                 client.down_until = client.down_until.min(now);
@@ -136,6 +144,11 @@ impl World<'_> {
                 let place = self.choose(node);
                 self.restart(place, *length);
             }
+            Event::Stop { node, length } => {
+                let place = self.choose(node);
+                self.stop(place, *length);
+            }
+            Event::Etcd { back } => self.lose_etcd(*back),
             Event::Elections { take, length } => self.change_elections(*take, *length),
             Event::Elect { node } => {
                 let place = self.choose(node);
@@ -163,6 +176,7 @@ impl World<'_> {
             Event::Jump { clock, by } => self.jump(clock, *by),
             Event::Edit { templates } => self.edit(templates),
             Event::Crash { clients, length } => self.crash(clients, *length),
+            Event::Twin { of, length } => self.twin(of, *length),
             Event::Surge { clients, by } => {
                 let chosen = self.choose_clients(clients);
                 let text = format!("{} wants {by} more", self.names_of(&chosen));
@@ -405,6 +419,7 @@ impl World<'_> {
                     self.start_client(client);
                 }
             }
+            Some(Ending::Twin { server, clients }) => self.end_twin(server, &clients),
             Some(Ending::Elections { change }) if self.elections.changes == change => {
                 self.elections.take = self.scenario.servers.election;
             }

@@ -67,13 +67,26 @@ impl World<'_> {
             let answers = !master.is_frozen(now) && master.node.mastership(there).is_master();
             answers.then_some(master)
         });
-        let to = master.map(|master| {
-            if settings.way_up == WayUp::Stream {
-                master.node.handle_subscription(&name, true);
-            }
-            master.term
-        });
+        let found = master.map(|master| (master.term, master.epoch));
         let chance = self.chance.between(0.1, 1.0);
+        let Some(server) = self.server_of(id) else {
+            return;
+        };
+        let leases_last = || {
+            let end = server.node.upstream_leases_end(local);
+            end.map_or(Duration::ZERO, |end| end.since(local))
+        };
+        let epochs = &mut server.way_up.epochs;
+        let is_heeded = match found {
+            Some((_, Some(epoch))) => epochs.heed(epoch, leases_last).is_ok(),
+            _ => true,
+        };
+        let to = found.map(|(term, _)| term).filter(|_| is_heeded);
+        if let (Some(to), WayUp::Stream) = (to, settings.way_up)
+            && let Some(above) = self.place(parent).and_then(|above| above.server(to))
+        {
+            above.node.handle_subscription(&name, true);
+        }
         let Some(server) = self.server_of(id) else {
             return;
         };

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use doorward_client::state::EpochFilter;
 use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::GetCapacity;
@@ -26,7 +27,8 @@ pub(crate) struct Place {
     pub(crate) clients: usize,
     /// Who decides. None: there is no master.
     pub(crate) master: Option<Box<Server>>,
-    /// Servers that another one has succeeded, and that do not know it: frozen, or cut off.
+    /// Servers that another one has succeeded, and that do not know it: frozen, or cut off; and second
+    /// processes under its name.
     pub(crate) succeeded: Vec<Server>,
     /// Until then there is none, whatever candidates there are.
     pub(crate) vacant_until: Time,
@@ -35,6 +37,8 @@ pub(crate) struct Place {
     /// Since when the last of them has decided nothing any more, by its clock, as far as candidates
     /// know.
     pub(crate) vacant_since: Option<Time>,
+    /// The highest epoch that its candidates remember. 0: they remember none.
+    pub(crate) epoch_seen: u64,
     /// What stands beside the term of how long leases last; of a root with an election only.
     pub(crate) lengths: Option<Lengths>,
     /// Until then, nothing passes between it and its parent.
@@ -49,7 +53,12 @@ pub(crate) struct Place {
 /// A server that is master, or believes it is.
 #[derive(Debug)]
 pub(crate) struct Server {
+    /// Which one it is: no two servers of a place ever have the same.
     pub(crate) term: u64,
+    /// It is a second process of a node without an election.
+    pub(crate) is_twin: bool,
+    /// By what it is the master. None: there is no election.
+    pub(crate) epoch: Option<u64>,
     pub(crate) node: Node,
     pub(crate) way_up: Link,
     /// Until then it does nothing.
@@ -87,6 +96,8 @@ pub(crate) struct Link {
     /// When to connect again.
     pub(crate) retry_at: Option<Time>,
     pub(crate) failures: u32,
+    /// The newest mastership of the parent that it has seen.
+    pub(crate) epochs: EpochFilter,
     /// When the last message on a stream arrives, up and down: streams keep their order.
     pub(crate) last_up: Time,
     pub(crate) last_down: Time,
@@ -112,6 +123,8 @@ impl Server {
         };
         Self {
             term: place.terms,
+            is_twin: false,
+            epoch: (place.candidates > 1).then_some(place.epoch_seen),
             node: Node::new(config, templates.clone()),
             templates,
             way_up: Link::default(),

@@ -32,10 +32,13 @@ impl World<'_> {
         let (now, scenario) = (self.now, self.scenario);
         let seed = self.chance.bits();
         let templates = self.templates.clone();
-        let Some(place) = self.place(number) else {
+        let Some(place) = self.places.get_mut(number as usize) else {
             return;
         };
         place.terms += 1;
+        if place.candidates > 1 {
+            place.epoch_seen = self.etcd.create(now).max(place.epoch_seen + 1);
+        }
         let templates = if place.parent.is_none() {
             templates
         } else {
@@ -51,16 +54,17 @@ impl World<'_> {
             longer_leases = longer;
         }
         let mut server = Server::new(place, seed, scenario.servers.refresh_floor, templates);
-        let epoch = place.terms;
-        let won = Term {
-            epoch,
-            vacant_since,
-            longer_leases,
-            valid_until: local + Duration::from_secs(1),
-        };
-        server.node.handle_term(won, local);
+        if let Some(epoch) = server.epoch {
+            let won = Term {
+                epoch,
+                vacant_since,
+                longer_leases,
+                valid_until: local + Duration::from_secs(1),
+            };
+            server.node.handle_term(won, local);
+        }
         // From now on it is confirmed all the time.
-        let epoch = Some(epoch);
+        let epoch = server.epoch;
         server
             .node
             .handle_mastership(Mastership::Master { epoch }, local);

@@ -44,6 +44,8 @@ const TWICE: &[(&str, Expected)] = &[
 /// A node that learns hands out what its lease has grown by.
 const GROWN: &[(&str, Expected)] = &[
     ("fuzz-31747.yaml", Fails(&["nesting"])),
+    ("fuzz-70224.yaml", Fails(&["nesting"])),
+    ("fuzz-61008.yaml", Fails(&["overshoot", "nesting"])),
     ("fuzz-33137.yaml", Fails(&["overshoot", "nesting"])),
 ];
 
@@ -59,6 +61,22 @@ const SHORTENED: &[(&str, Expected)] = &[
 const LOWERED_AND_CHANGED: &[(&str, Expected)] = &[
     ("fuzz-49438.yaml", Fails(&["overshoot", "nesting"])),
     ("fuzz-48729.yaml", Holds),
+];
+
+/// etcd is wiped, and nobody who is alive remembers the epoch of a node.
+const WIPED: &[(&str, Expected)] = &[
+    // The parent refuses the node's master for ever, as it has seen a later epoch.
+    (
+        "fuzz-51729.yaml",
+        Fails(&["fairness", "utilisation", "rest"]),
+    ),
+];
+
+/// A second process of a node runs, and confirms what the first one goes on handing out.
+const TWINS: &[(&str, Expected)] = &[
+    ("fuzz-60036.yaml", Fails(&["overshoot", "nesting"])),
+    ("fuzz-60111.yaml", Fails(&["overshoot"])),
+    ("fuzz-60180.yaml", Fails(&["overshoot", "nesting"])),
 ];
 
 /// A capacity is lowered where clocks are slow. The checkers took what runs down to be over a lease
@@ -96,12 +114,14 @@ const MENDED: &[(&str, Expected)] = &[
 ];
 
 /// All of them.
-const KEPT: [&[(&str, Expected)]; 6] = [
+const KEPT: [&[(&str, Expected)]; 8] = [
     TWICE,
     GROWN,
     SHORTENED,
     LOWERED_AND_CHANGED,
     LOWERED,
+    WIPED,
+    TWINS,
     MENDED,
 ];
 

@@ -24,7 +24,18 @@ impl Scenario {
             Event::Partition { node, from, .. } => {
                 return node.only() == Some(0) && *from == Side::Parent;
             }
-            Event::Crash { clients, .. }
+            Event::Twin {
+                of: ClockChoice::Node(node),
+                ..
+            } => {
+                let of = node.only().and_then(|node| self.nodes.get(node));
+                return of.is_some_and(|node| node.parent.is_none() || node.candidates > 1);
+            }
+            Event::Twin {
+                of: ClockChoice::Clients(clients),
+                ..
+            }
+            | Event::Crash { clients, .. }
             | Event::Surge { clients, .. }
             | Event::Demand { clients, .. }
             | Event::Drift {
@@ -98,6 +109,15 @@ impl Scenario {
                 out.put("restart", self.node(node));
                 lasts(&mut out, Some(*length));
             }
+            Event::Stop { node, length } => {
+                out.put("stop", self.node(node));
+                lasts(&mut out, Some(*length));
+            }
+            Event::Etcd { back: None } => out.put("etcd", Yaml::plain("wiped")),
+            Event::Etcd { back: Some(back) } => {
+                out.put("etcd", Yaml::plain("restored"));
+                out.put("back", Yaml::span(*back));
+            }
             Event::Elect { node } => out.put("elect", self.node(node)),
             Event::Elections { take, length } => {
                 out.put("elections", Yaml::span(*take));
@@ -132,6 +152,10 @@ impl Scenario {
             Event::Crash { clients, length } => {
                 out.put("crash", self.some_clients(clients)?);
                 lasts(&mut out, *length);
+            }
+            Event::Twin { of, length } => {
+                out.put("twin", self.clock(of)?);
+                lasts(&mut out, Some(*length));
             }
             Event::Surge { clients, by } => {
                 out.put("surge", self.some_clients(clients)?);

@@ -57,7 +57,7 @@ impl World<'_> {
     }
 
     /// From now on nobody confirms that the master of a place is the master, if there is an election.
-    fn stop_confirming(&mut self, number: u32) {
+    pub(super) fn stop_confirming(&mut self, number: u32) {
         let now = self.now;
         let (least, most) = self.elections.take;
         let succession = now + self.mishaps.duration(least, most);
@@ -73,10 +73,10 @@ impl World<'_> {
             return;
         }
         let ends = clock.shows(now + least.mul_f64(TERM));
-        let term = server.term;
+        let (term, epoch) = (server.term, server.epoch.unwrap_or_default());
         server.term_ends = Some(ends);
         let confirmed = Term {
-            epoch: term,
+            epoch,
             vacant_since: clock.shows(now),
             longer_leases: Duration::ZERO,
             valid_until: ends,
@@ -167,7 +167,7 @@ impl World<'_> {
             return false;
         };
         let masterships = server.node.masterships();
-        let epoch = Some(id.term);
+        let epoch = server.epoch;
         server
             .node
             .handle_mastership(Mastership::Master { epoch }, local);
@@ -260,6 +260,14 @@ impl World<'_> {
             return;
         };
         let local = place.clock.shows(now);
+        if place
+            .succeeded
+            .iter()
+            .any(|it| it.term == by.term && it.is_twin)
+        {
+            // Nobody has told it that there is another one.
+            return;
+        }
         let master = place.master.as_ref().filter(|it| it.term == by.term);
         if master.is_some_and(|it| it.term_ends.is_none_or(|ends| local < ends)) {
             return;

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use crate::scenario::fault::{Event, NodeChoice, Side, Span};
+use crate::scenario::fault::{ClockChoice, Event, NodeChoice, Side, Span};
 use crate::scenario::read::Reader;
 use crate::scenario::read::faults::Around;
 use crate::scenario::read::form::{At, Map};
 
 /// What can happen, and what else can be said of each.
-const EVENTS: [(&str, &[&str]); 13] = [
+const EVENTS: [(&str, &[&str]); 16] = [
     ("kill", &["for"]),
     ("restart", &["for"]),
+    ("stop", &["for"]),
+    ("etcd", &["back"]),
     ("elect", &[]),
     ("elections", &["for"]),
     ("freeze", &["for"]),
@@ -20,6 +22,7 @@ const EVENTS: [(&str, &[&str]); 13] = [
     ("jump", &["by"]),
     ("edit", &[]),
     ("crash", &["for"]),
+    ("twin", &["for"]),
     ("surge", &["by"]),
     ("demand", &["wants"]),
 ];
@@ -63,6 +66,14 @@ impl Reader<'_> {
                     length: length?.unwrap_or(RESTARTS_WITHIN),
                 })
             }
+            "stop" => {
+                let (node, length) = (self.node(&at, around), self.lasts(map));
+                Some(Event::Stop {
+                    node: node?,
+                    length: length?,
+                })
+            }
+            "etcd" => self.etcd(&at, map),
             "elections" => {
                 let (take, length) = (at.span(&mut self.problems), self.may_last(map));
                 Some(Event::Elections {
@@ -90,6 +101,7 @@ impl Reader<'_> {
                 Some(Event::Edit { templates })
             }
             "crash" => self.crash(&at, map, around),
+            "twin" => self.twin(&at, map, around),
             "surge" => {
                 let (clients, by) = (self.some_clients(&at, around), self.amount(map, "by"));
                 Some(Event::Surge {
@@ -119,6 +131,42 @@ impl Reader<'_> {
         let (clients, length) = (self.some_clients(at, around), self.may_last(map));
         Some(Event::Crash {
             clients: clients?,
+            length: length?,
+        })
+    }
+
+    fn etcd(&mut self, at: &At<'_>, map: &Map<'_>) -> Option<Event> {
+        let words = [("wiped", false), ("restored", true)];
+        let is_restored = at.word(&words, &mut self.problems)?;
+        if !is_restored {
+            if let Some(at) = map.get("back") {
+                let message = "is for etcd: restored; what is wiped is gone";
+                self.problems.wrong(&at, message);
+            }
+            return Some(Event::Etcd { back: None });
+        }
+        let what = "how old the backup is";
+        let back = map.need("back", what, &mut self.problems)?;
+        let back = Some(back.span(&mut self.problems)?);
+        Some(Event::Etcd { back })
+    }
+
+    fn twin(&mut self, at: &At<'_>, map: &Map<'_>, around: &Around<'_>) -> Option<Event> {
+        let (of, length) = (self.clock(at, around), self.lasts(map));
+        if let (Some(ClockChoice::Node(node)), Some(tree)) = (&of, around.tree)
+            && let Some(only) = node.only().and_then(|node| tree.nodes.get(node))
+            && (only.parent.is_none() || only.candidates > 1)
+            && !around.may_be_idle
+        {
+            let message = format!(
+                "{:?} is the root, or has other candidates; give a node below the root that has none",
+                only.name
+            );
+            self.problems.wrong(at, message);
+            return None;
+        }
+        Some(Event::Twin {
+            of: of?,
             length: length?,
         })
     }

@@ -19,6 +19,36 @@ fn nodes_in_a_list_stand_in_its_order() {
 }
 
 #[test]
+fn etcd_is_wiped_or_restored_and_all_servers_of_a_node_stop() {
+    let scenario = read(&format!(
+        "{SHARED}clients: [{{wants: 1}}]
+faults:
+- {{at: 1s, etcd: wiped}}
+- {{at: 1s, etcd: restored, back: [10s, 1m]}}
+- {{at: 1s, stop: root, for: 5s}}"
+    ));
+    let events: Vec<&Event> = scenario.faults.iter().map(|it| &it.choices[0].1).collect();
+    assert!(matches!(events[0], Event::Etcd { back: None }));
+    assert!(matches!(events[1], Event::Etcd { back: Some(back) } if *back == (s(10), s(60))));
+    assert!(matches!(events[2], Event::Stop { length, .. } if *length == (s(5), s(5))));
+}
+
+#[test]
+fn second_processes_run_of_nodes_and_of_clients() {
+    let scenario = read(&format!(
+        "{SHARED}clients: [{{wants: 1}}]
+tree: {{root: {{children: [leaf]}}}}
+faults:
+- {{at: 1s, twin: leaf, for: 5s}}
+- {{at: 1s, twin: {{clients: 1}}, for: 5s}}"
+    ));
+    for fault in &scenario.faults {
+        let event = &fault.choices[0].1;
+        assert!(matches!(event, Event::Twin { length, .. } if *length == (s(5), s(5))));
+    }
+}
+
+#[test]
 fn a_file_may_say_that_faults_concern_nobody() {
     let scenario = read(&format!(
         "{SHARED}clients: [{{wants: 1, at: root}}]

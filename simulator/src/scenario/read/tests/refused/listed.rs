@@ -33,6 +33,32 @@ fn a_list_of_nodes_has_each_node_after_its_parent() {
 }
 
 #[test]
+fn a_backup_of_etcd_has_an_age_and_nothing_else_has() {
+    check(
+        "SHAREDclients: [{wants: 1}]\nfaults:\n- {at: 1s, etcd: restored}\n\
+         - {at: 1s, etcd: wiped, back: 1s}\n- {at: 1s, etcd: lost}",
+        &[
+            "4:3: faults.back: is missing; give how old the backup is",
+            "5:31: faults.back: is for etcd: restored; what is wiped is gone",
+            r#"6:18: faults.etcd: is "lost"; give one of wiped, restored"#,
+        ],
+    );
+}
+
+#[test]
+fn only_a_node_that_is_alone_has_a_second_process() {
+    let message = "is the root, or has other candidates; give a node below the root that has none";
+    check(
+        "SHAREDclients: [{wants: 1}]\ntree: {root: {children: {a: {candidates: 2}}}}\nfaults:\n\
+         - {at: 1s, twin: root, for: 1s}\n- {at: 1s, twin: a, for: 1s}",
+        &[
+            &format!("5:18: faults.twin: \"root\" {message}"),
+            &format!("6:18: faults.twin: \"a\" {message}"),
+        ],
+    );
+}
+
+#[test]
 fn nobody_need_be_right_after_the_end() {
     check(
         "SHAREDclients: [{wants: 1}]\nduration: 5m\nheal_at: 6m\nright_at: [1m, 6m]",

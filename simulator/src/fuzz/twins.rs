@@ -1,0 +1,91 @@
+//! Two processes under one name, both alive: of nodes without another candidate, and of clients. What one
+//! of them lets go, or asks anew, is still in use by the other one. Links are quick and lose nothing,
+//! so that both are heard when they are to be heard.
+
+use std::time::Duration;
+
+use doorward_engine::template::AlgorithmKind;
+
+use crate::chance::Chance;
+use crate::fuzz::drawn::{RESOURCE, Spec, templates};
+use crate::fuzz::small::{Parts, hungry, nodes, once, rest_of};
+use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice};
+use crate::scenario::{Latency, Link, Network, Scenario, Servers, WayUp};
+
+/// Makes the stream of a seed.
+const STREAM: u64 = 0x5eed_0000_0000_0008;
+
+/// What a seed of this family draws.
+pub(super) fn scenario(seed: u64) -> Scenario {
+    let mut chance = Chance::new(seed ^ STREAM);
+    let lease = Duration::from_secs(chance.pick([20, 40]));
+    let spec = Spec {
+        resource: RESOURCE,
+        kind: chance.pick([AlgorithmKind::FairShare, AlgorithmKind::PriorityBands]),
+        capacity: 100.0,
+        lease,
+        refresh: lease / chance.pick([4, 8]),
+        learning: None,
+    };
+    let mut nodes = nodes(&mut chance, 1);
+    for node in &mut nodes {
+        node.candidates = chance.pick([1, 1, 3]);
+    }
+    let templates = templates(&[spec]);
+    let clients = hungry(&mut chance, &nodes, &templates, 4);
+    let latency = chance.pick([0, 5, 20]);
+    let way = Link {
+        latency: Latency::Constant(Duration::from_millis(latency)),
+        loss: 0.0,
+        duplication: chance.pick([0.0, 0.1]),
+    };
+    let network = Network {
+        clients: way,
+        servers: way,
+        ..Network::default()
+    };
+    let servers = Servers {
+        refresh_floor: chance.pick([Duration::ZERO, Duration::from_secs(1)]),
+        push_round: Duration::from_millis(50),
+        way_up: chance.pick([WayUp::Stream, WayUp::Poll]),
+        election: (Duration::from_secs(2), Duration::from_secs(2)),
+    };
+    let mut faults = Vec::new();
+    for _ in 0..1 + chance.below(4) {
+        let at = chance.duration(lease, Duration::from_secs(180));
+        let length = (Duration::from_secs(1), lease * 2);
+        let some = ClientChoice::any(1 + chance.below(2));
+        let of = match chance.happens(0.5) {
+            true => ClockChoice::Clients(some),
+            false => ClockChoice::Node(NodeChoice::Node(1 + chance.below(nodes.len() - 1))),
+        };
+        faults.push(once(at, Event::Twin { of, length }));
+        for _ in 0..chance.below(3) {
+            let at = at + chance.duration(Duration::ZERO, lease);
+            let clients = ClientChoice::any(1 + chance.below(2));
+            let event = match chance.below(3) {
+                0 => Event::Crash {
+                    clients,
+                    length: Some((Duration::from_secs(1), lease)),
+                },
+                _ => Event::Demand {
+                    clients,
+                    wants: spec.capacity * chance.pick([0.0, 0.1, 1.0, 2.0]),
+                },
+            };
+            faults.push(once(at, event));
+        }
+    }
+    rest_of(
+        seed,
+        "Two processes under one name, of nodes and of clients.",
+        templates,
+        Parts {
+            nodes,
+            clients,
+            network,
+            servers,
+            faults,
+        },
+    )
+}

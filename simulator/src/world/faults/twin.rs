@@ -1,0 +1,185 @@
+//! Second processes under the name of another one, while that lives: of a node without an election, or
+//! of a client. Somebody started it by mistake, or a script that replaces processes did not wait.
+
+use doorward_client::state::EpochFilter;
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::template::Templates;
+use doorward_engine::time::Time;
+
+use crate::scenario::demand::player::Player;
+use crate::scenario::fault::{ClientChoice, ClockChoice, Span};
+use crate::world::faults::Ending;
+use crate::world::message::ServerId;
+use crate::world::place::Server;
+use crate::world::{Client, World};
+
+/// How many of the clients of a node are connected to its second process.
+const CONNECTED: f64 = 0.5;
+
+/// From here on terms are of second processes.
+const TWINS: u64 = 1 << 63;
+
+impl World<'_> {
+    pub(super) fn twin(&mut self, of: &ClockChoice, length: Span) {
+        match of {
+            ClockChoice::Node(node) => {
+                let place = self.choose(node);
+                self.twin_node(place, length);
+            }
+            ClockChoice::Clients(clients) => self.twin_clients(clients, length),
+        }
+    }
+
+    fn twin_node(&mut self, number: u32, length: Span) {
+        let now = self.now;
+        let until = now + self.mishaps.duration(length.0, length.1);
+        let text = format!("a second process of {} runs", self.name_of(number));
+        self.mark(Some(until), "twin", text);
+        let seed = self.chance.bits();
+        let floor = self.scenario.servers.refresh_floor;
+        // No master of the place ever has such a one.
+        let term = TWINS + self.endings.len() as u64;
+        let alone = |place: &&mut crate::world::Place| place.candidates == 1;
+        let Some(place) = self.place(number).filter(alone) else {
+            return;
+        };
+        if place.parent.is_none() {
+            return;
+        }
+        let local = place.clock.shows(now);
+        let mut server = Server::new(place, seed, floor, Templates::default());
+        server.is_twin = true;
+        server.term = term;
+        let epoch = server.epoch;
+        server
+            .node
+            .handle_mastership(Mastership::Master { epoch }, local);
+        let id = ServerId {
+            place: number,
+            term: server.term,
+        };
+        place.succeeded.push(server);
+        for client in &mut self.clients {
+            if client.place == number && self.mishaps.happens(CONNECTED) {
+                client.connected = Some(id.term);
+            }
+        }
+        self.connect(id);
+        self.plan(number);
+        let ending = Ending::Twin {
+            server: Some(id),
+            clients: Vec::new(),
+        };
+        self.end_with(until, ending);
+    }
+
+    fn twin_clients(&mut self, choice: &ClientChoice, length: Span) {
+        let now = self.now;
+        let until = now + self.mishaps.duration(length.0, length.1);
+        let chosen = self.choose_clients(choice);
+        let text = format!("a second process of {} runs", self.names_of(&chosen));
+        self.mark(Some(until), "twin", text);
+        let mut twins = Vec::new();
+        for number in chosen {
+            twins.extend(self.copy_client(number));
+        }
+        for twin in &twins {
+            self.start_client(*twin);
+        }
+        let ending = Ending::Twin {
+            server: None,
+            clients: twins,
+        };
+        self.end_with(until, ending);
+    }
+
+    /// Another process of a client, which wants what that wants now.
+    fn copy_client(&mut self, number: u32) -> Option<u32> {
+        let priority = {
+            let first = self.clients.get(number as usize)?;
+            let group = self.scenario.clients.get(first.group as usize)?;
+            group.priority
+        };
+        let twin = self.clients.len() as u32;
+        let chance = self.chance.fork(twin.into());
+        let first = self.clients.get(number as usize).filter(|it| !it.is_twin)?;
+        let watched = self.watched.get_mut(first.resource as usize)?;
+        let second = Client {
+            group: first.group,
+            place: first.place,
+            resource: first.resource,
+            account: watched.join(priority, first.place) as u32,
+            state: None,
+            connected: None,
+            epochs: EpochFilter::default(),
+            player: Player::new(0, chance),
+            next: None,
+            curve: 0.0,
+            extra: 0.0,
+            fixed: Some(first.wants()),
+            name: first.name.clone(),
+            clock: first.clock,
+            is_due: true,
+            is_twin: true,
+            down_until: Time::ZERO,
+            starts: 0,
+        };
+        self.clients.push(second);
+        self.wakes.push(None);
+        Some(twin)
+    }
+
+    /// A second process ends.
+    pub(super) fn end_twin(&mut self, server: Option<ServerId>, clients: &[u32]) {
+        if let Some(id) = server {
+            self.end_twin_server(id);
+        }
+        for number in clients {
+            if let Some(client) = self.clients.get_mut(*number as usize) {
+                client.is_due = false;
+            }
+            self.crash_client(*number, self.end);
+        }
+    }
+
+    fn end_twin_server(&mut self, id: ServerId) {
+        let is_it = |server: &Server| server.term == id.term && server.is_twin;
+        let place = self.place(id.place);
+        if !place.is_some_and(|place| place.succeeded.iter().any(is_it)) {
+            return;
+        }
+        self.hang_up(id);
+        let Some(place) = self.place(id.place) else {
+            return;
+        };
+        let gone = place.succeeded.iter().position(is_it);
+        let Some(gone) = gone.map(|gone| place.succeeded.remove(gone)) else {
+            return;
+        };
+        for (_, client, request) in gone.waiting {
+            let sequence = request.sequence.unwrap_or_default();
+            let way = self.scenario.network.to_clients(id.place);
+            let at = self.now + self.takes(&way);
+            self.fail_later(client, sequence, at);
+        }
+    }
+
+    /// All of them end.
+    pub(super) fn end_twins(&mut self) {
+        let mut servers = Vec::new();
+        for (number, place) in self.places.iter().enumerate() {
+            let twins = place.succeeded.iter().filter(|server| server.is_twin);
+            servers.extend(twins.map(|server| ServerId {
+                place: number as u32,
+                term: server.term,
+            }));
+        }
+        for id in servers {
+            self.end_twin_server(id);
+        }
+        let clients = self.clients.iter().enumerate();
+        let twins = clients.filter(|(_, client)| client.is_twin);
+        let twins: Vec<u32> = twins.map(|(number, _)| number as u32).collect();
+        self.end_twin(None, &twins);
+    }
+}
