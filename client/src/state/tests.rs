@@ -18,7 +18,7 @@ fn client(mode: Mode) -> ClientState {
 
 fn granted(capacity: f64, expires_in: u64, refresh_in: u64) -> Granted {
     Granted {
-granted_by: None,
+        granted_by: None,
         resource: R.to_owned(),
         capacity,
         expires_in: Duration::from_secs(expires_in),
@@ -36,7 +36,7 @@ fn answer(granted: Granted) -> Response {
 
 fn refusal(kind: RefusalKind) -> Response {
     let refused = Refused {
-retry_in: None,
+        retry_in: None,
         resource: R.to_owned(),
         kind,
         message: "no".to_owned(),
@@ -101,7 +101,7 @@ fn it_refreshes_when_told_and_says_what_it_has() {
     assert_eq!(client.next_step(at(5.0)), Step::Send);
     let request = client.request(|_| 0.0, at(5.0));
     let has = Has {
-granted_by: None,
+        granted_by: None,
         capacity: 8.0,
         expires_in: Duration::from_millis(54_940),
     };

@@ -315,7 +315,7 @@ impl Admin for Actor {
                 .truncate(usize::try_from(request.leases_max).unwrap());
         }
         Ok(Response::new(admin::GetStatusResponse {
-conflict: Vec::new(),
+            conflict: Vec::new(),
             node: "fake".to_owned(),
             version: "1.2.3".to_owned(),
             is_master: self.play.master == Master::Myself,

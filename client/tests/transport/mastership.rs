@@ -119,7 +119,7 @@ async fn an_epoch_is_forgotten_when_the_last_lease_is_over() {
     let beside = FakeServer::start(Some(beside), []).await;
     for other in [&anew, &beside] {
         let short = granted(doorman::Lease {
-granted_by: None,
+            granted_by: None,
             expiry_time: 0,
             refresh_interval: 1,
             capacity: 8.0,

@@ -15,10 +15,11 @@
 
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_engine::template::Templates;
 use doorward_engine::time;
+use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::directory::LeaseLengths;
-use doorward_clock::Instant;
 
 /// What a predecessor said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,7 @@ pub enum Said<'a> {
 /// The lease lengths that a candidate of the root goes by.
 #[derive(Clone, Debug)]
 pub struct Lengths {
+    clock_tolerance: Tolerance,
     templates: Templates,
     digest: String,
     /// Until when leases may last that were granted by former templates which gave longer ones.
@@ -41,9 +43,10 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    /// By templates that are in force.
-    pub fn new(templates: Templates) -> Self {
+    /// By templates that are in force, on a clock that may be wrong by so much.
+    pub fn new(templates: Templates, clock_tolerance: Tolerance) -> Self {
         Self {
+            clock_tolerance,
             digest: digest(&templates),
             templates,
             older_until: None,
@@ -74,7 +77,7 @@ impl Lengths {
         self.digest = digest(&next);
         self.templates = next;
         if !outlasts.is_zero() {
-            self.note_older(granted_until + time::at_most(outlasts));
+            self.note_older(granted_until, outlasts);
         }
         outlasts
     }
@@ -100,7 +103,7 @@ impl Lengths {
     /// may be out.
     pub fn inherit(&mut self, vacant_since: Instant, longer_leases: Duration) {
         if !longer_leases.is_zero() {
-            self.note_older(vacant_since + longer_leases);
+            self.note_older(vacant_since, longer_leases);
         }
     }
 
@@ -111,7 +114,10 @@ impl Lengths {
         })
     }
 
-    fn note_older(&mut self, until: Instant) {
+    /// Leases of that length were granted until then. Others count them on clocks of their own.
+    fn note_older(&mut self, granted_until: Instant, length: Duration) {
+        let lasts = self.clock_tolerance.report(time::at_most(length));
+        let until = granted_until + lasts;
         self.older_until = Some(self.older_until.map_or(until, |older| older.max(until)));
     }
 }
@@ -149,6 +155,10 @@ mod tests {
         .unwrap()
     }
 
+    fn lengths(templates: &Templates) -> Lengths {
+        Lengths::new(templates.clone(), Tolerance::LEAST)
+    }
+
     /// What is said, in seconds: whether by these templates, how long leases are, and older ones.
     #[track_caller]
     fn check(told: &LeaseLengths, by: &Templates, longest: u64, older_ms: u64) {
@@ -164,7 +174,7 @@ mod tests {
     async fn longer_leases_are_told_before_shorter_ones_count_until_they_are_over() {
         let now = Instant::now();
         let (long, short) = (templates(40), templates(5));
-        let mut lengths = Lengths::new(long.clone());
+        let mut lengths = lengths(&long);
         check(&lengths.told(None, now), &long, 40, 0);
         // As long as it is not in force, leases are granted that last for the whole of it.
         for later in [0, 30] {
@@ -186,7 +196,7 @@ mod tests {
     async fn of_two_changes_the_one_that_leaves_the_longer_leases_counts() {
         let now = Instant::now();
         for (first, second, third) in [(40, 20, 5), (40, 5, 4), (10, 40, 5)] {
-            let mut lengths = Lengths::new(templates(first));
+            let mut lengths = lengths(&templates(first));
             lengths.change(templates(second), now);
             lengths.change(templates(third), now + secs(10));
             let until = [
@@ -203,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_successor_learns_for_what_its_predecessor_said() {
-        let lengths = Lengths::new(templates(5));
+        let lengths = lengths(&templates(5));
         let said = |by: u64, older: u64| LeaseLengths {
             templates: digest(&templates(by)),
             longest_ms: by * 1_000,
@@ -230,12 +240,12 @@ mod tests {
     #[tokio::test]
     async fn a_chain_of_short_masterships_loses_nothing_and_adds_nothing() {
         let now = Instant::now();
-        let mut first = Lengths::new(templates(40));
+        let mut first = lengths(&templates(40));
         first.change(templates(5), now);
         let until = now + time::at_most(secs(40));
         let mut told = first.told(None, now + secs(1));
         for vacant_since in [3, 6, 9].map(|seconds| now + secs(seconds)) {
-            let mut next = Lengths::new(templates(5));
+            let mut next = lengths(&templates(5));
             let longer = next.longer_leases(Said::Lengths(&told), Duration::ZERO);
             assert!(vacant_since + longer >= until);
             next.inherit(vacant_since, longer);
@@ -244,16 +254,27 @@ mod tests {
         // A successor counts from later than it was written: no more is added than that.
         let left = Duration::from_millis(told.older_ms);
         assert!(now + secs(10) + left >= until);
-        assert!(now + secs(10) + left <= until + secs(3 * 3));
+        assert!(now + secs(10) + left <= until + secs(3 * 3 + 1));
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_may_be_wrong_counts_older_leases_for_longer() {
+        let now = Instant::now();
+        let mut lengths = Lengths::new(templates(40), Tolerance::STEERED);
+        lengths.change(templates(5), now);
+        // By a clock that is a tenth too fast, 36 s have passed when it shows 40 s.
+        let told = lengths.told(None, now + secs(40));
+        assert!(told.older_ms > 4_000, "{told:?}");
     }
 
     #[tokio::test]
     async fn spans_are_never_told_shorter_than_they_are() {
         let now = Instant::now();
-        let mut lengths = Lengths::new(templates(5));
+        let mut lengths = lengths(&templates(5));
         lengths.inherit(now, Duration::from_nanos(1_000_001));
         assert_eq!(lengths.told(None, now).older_ms, 2);
-        assert_eq!(lengths.older_after(now), Duration::from_nanos(1_000_001));
+        let after = lengths.older_after(now);
+        assert!(after > Duration::from_nanos(1_000_001));
         assert_eq!(lengths.older_after(now + secs(1)), Duration::ZERO);
     }
 }

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use doorward_etcd::directory::Term;
 use doorward_clock::Instant;
+use doorward_etcd::directory::Term;
 
 use crate::election::lengths::Said;
 use crate::election::term;

@@ -84,7 +84,7 @@ impl Campaign {
         } = ways;
         let templates = candidate.templates.clone();
         let history = History::new(templates.as_ref().and_then(|it| it.history.clone()));
-        let lengths = templates.map(|it| Lengths::new(it.in_force));
+        let lengths = templates.map(|it| Lengths::new(it.in_force, clock_tolerance));
         Self {
             ttl,
             clock_tolerance,

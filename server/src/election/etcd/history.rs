@@ -7,11 +7,11 @@
 
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_documents::parse_bytes;
 use doorward_etcd::layout::TemplateKeys;
 use doorward_etcd::{Connection, Error, templates};
 use etcd_client::Client;
-use doorward_clock::Instant;
 use tracing::warn;
 
 /// A history that is read step by step.

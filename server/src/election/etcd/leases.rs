@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_etcd::Error;
 use doorward_etcd::directory::LeaseLengths;
-use doorward_clock::Instant;
 use tracing::warn;
 
 use super::campaign::Campaign;
