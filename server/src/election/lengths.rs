@@ -53,6 +53,11 @@ impl Lengths {
         }
     }
 
+    /// The templates in force.
+    pub fn in_force(&self) -> &Templates {
+        &self.templates
+    }
+
     /// What a term says that is written now. `next` are templates that will be in force as soon as it
     /// is confirmed: until then leases are granted by those that are.
     pub fn told(&self, next: Option<&Templates>, now: Instant) -> LeaseLengths {
@@ -83,11 +88,11 @@ impl Lengths {
     }
 
     /// How long the longest lease is that a predecessor may have left, by templates other than these.
-    /// `history` is the longest of all templates that there ever were, as far as it is known.
-    pub fn longer_leases(&self, said: Said<'_>, history: Duration) -> Duration {
+    /// `unsaid` is that length if it said nothing.
+    pub fn longer_leases(&self, said: Said<'_>, unsaid: Duration) -> Duration {
         match said {
             Said::NoTerm => Duration::ZERO,
-            Said::Nothing => history.max(self.templates.longest_lease()),
+            Said::Nothing => unsaid,
             Said::Lengths(said) => {
                 let older = Duration::from_millis(said.older_ms);
                 if said.templates == self.digest {
@@ -219,22 +224,20 @@ mod tests {
             longest_ms: by * 1_000,
             older_ms: older * 1_000,
         };
-        for (what, said, history, longer) in [
-            ("nobody was there", None, 60, 0),
-            ("by the same templates", Some(said(5, 0)), 60, 0),
-            ("with older leases out", Some(said(5, 40)), 60, 40),
-            ("by other templates", Some(said(20, 0)), 60, 20),
-            ("by others, with older leases", Some(said(20, 40)), 60, 40),
-            ("by others, with shorter ones", Some(said(20, 10)), 60, 20),
+        for (what, said, longer) in [
+            ("nobody was there", None, 0),
+            ("by the same templates", Some(said(5, 0)), 0),
+            ("with older leases out", Some(said(5, 40)), 40),
+            ("by other templates", Some(said(20, 0)), 20),
+            ("by others, with older leases", Some(said(20, 40)), 40),
+            ("by others, with shorter ones", Some(said(20, 10)), 20),
         ] {
             let said = said.as_ref().map_or(Said::NoTerm, Said::Lengths);
-            let found = lengths.longer_leases(said, secs(history));
+            let found = lengths.longer_leases(said, secs(60));
             assert_eq!(found, secs(longer), "{what}");
         }
-        for (history, longer) in [(0, 5), (60, 60)] {
-            let found = lengths.longer_leases(Said::Nothing, secs(history));
-            assert_eq!(found, secs(longer), "it said nothing");
-        }
+        let found = lengths.longer_leases(Said::Nothing, secs(60));
+        assert_eq!(found, secs(60), "it said nothing");
     }
 
     #[tokio::test]

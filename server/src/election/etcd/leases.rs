@@ -20,26 +20,29 @@ impl Campaign {
         self.lengths.as_ref().map(|lengths| lengths.told(next, now))
     }
 
-    /// The longest lease that there ever was, if nobody says how long they were. None: it is not known
-    /// before the lease in etcd must be renewed.
-    pub(super) async fn former_lengths(&mut self, lease: Lease) -> Result<Option<Duration>, Error> {
-        if self.lengths.is_none() || self.past.said() != Said::Nothing {
+    /// The longest lease that a predecessor may have left that said nothing of leases, if it is one. None:
+    /// it is not known before the lease in etcd must be renewed.
+    pub(super) async fn unsaid_leases(&mut self, lease: Lease) -> Result<Option<Duration>, Error> {
+        let Some(lengths) = &self.lengths else {
+            return Ok(Some(Duration::ZERO));
+        };
+        if self.past.said() != Said::Nothing {
             return Ok(Some(Duration::ZERO));
         }
         let until = lease.next_renewal();
         self.history
-            .longest_lease(&mut self.connection, until)
+            .longer_leases(lengths.in_force(), &mut self.connection, until)
             .await
     }
 
     /// How long the longest lease may be that was out when the node became vacant, by templates other
     /// than those in force.
-    pub(super) fn inherit(&mut self, vacant_since: Instant, history: Duration) -> Duration {
+    pub(super) fn inherit(&mut self, vacant_since: Instant, unsaid: Duration) -> Duration {
         let Some(lengths) = &mut self.lengths else {
             return Duration::ZERO;
         };
         let longer = lengths
-            .longer_leases(self.past.said(), history)
+            .longer_leases(self.past.said(), unsaid)
             .max(self.past.lost_after(vacant_since))
             // What this server granted before it lost its last mastership.
             .max(lengths.older_after(vacant_since));
