@@ -14,6 +14,7 @@ use crate::limiter::demand::AdaptiveWants;
 use crate::resource::{Resource, check_wants};
 use crate::slot::Slot;
 use crate::state::{ClientState, Config, Mode};
+use crate::time::Tolerance;
 use crate::transport::addresses::Addresses;
 use crate::transport::connection::Connection;
 use crate::transport::task::{self, Book, Shared};
@@ -141,6 +142,12 @@ impl ClientBuilder {
         self
     }
 
+    /// By how much this machine's clock may be wrong, as in [`Config::clock_tolerance`].
+    pub fn clock_tolerance(mut self, tolerance: Tolerance) -> Self {
+        self.config.clock_tolerance = Some(tolerance);
+        self
+    }
+
     /// Where to report what happens.
     pub fn hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
         self.hooks = hooks;
@@ -202,13 +209,17 @@ impl ClientBuilder {
 
     fn start(self, connection: Connection) -> Client {
         let sequence = u64::try_from(clock::since_epoch().as_micros()).unwrap_or(0);
+        let config = Config {
+            clock_tolerance: self.config.clock_tolerance.or(Some(clock::tolerance())),
+            ..self.config
+        };
         let shared = Arc::new(Shared {
             client_id: self.client_id,
             incarnation: clock::incarnation(),
             clock: self.clock,
             hooks: self.hooks,
             book: Mutex::new(Book {
-                state: ClientState::new(self.config, sequence),
+                state: ClientState::new(config, sequence),
                 slots: BTreeMap::new(),
                 releases: Vec::new(),
                 failure: None,

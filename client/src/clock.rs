@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doorward_clock::Instant;
 
-use crate::time::Time;
+use crate::time::{Time, Tolerance};
 
 /// [The clock that leases count on](doorward_clock), from when it was made.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,15 @@ impl Clock {
     /// Sleeps until this clock has come to a time. Cancel safe.
     pub(crate) async fn sleep_until(&self, time: Time) {
         doorward_clock::sleep_until(self.origin + time.since_origin()).await;
+    }
+}
+
+/// By how much this platform's clock may be wrong, if nobody says something else.
+pub(crate) const fn tolerance() -> Tolerance {
+    if doorward_clock::IS_STEERED {
+        Tolerance::STEERED
+    } else {
+        Tolerance::LEAST
     }
 }
 

@@ -23,7 +23,7 @@ pub use message::{Ask, Granted, Has, RefusalKind, Refused, Request, Response};
 pub use resource::{Lease, Mode, ResourceState, Trouble};
 
 use crate::capacity::Allowance;
-use crate::time::Time;
+use crate::time::{Time, Tolerance};
 
 /// The largest amount a server takes.
 pub const AMOUNT_MAX: f64 = 1e15;
@@ -42,6 +42,9 @@ pub struct Config {
     pub timeout: Duration,
     /// How long to wait after failures.
     pub backoff: BackoffConfig,
+    /// By how much our clock may be wrong. None: by a thousandth, or by a tenth where the platform has
+    /// no clock whose speed nobody changes.
+    pub clock_tolerance: Option<Tolerance>,
 }
 
 impl Default for Config {
@@ -50,6 +53,7 @@ impl Default for Config {
             early_gap: Duration::from_millis(1_100),
             timeout: Duration::from_secs(5),
             backoff: BackoffConfig::default(),
+            clock_tolerance: None,
         }
     }
 }
@@ -208,6 +212,7 @@ impl ClientState {
     /// The request to send now. `in_flight` tells what of a resource is in use beyond any lease.
     pub fn request(&mut self, in_flight: impl Fn(&str) -> f64, now: Time) -> Request {
         let sequence = self.next_sequence();
+        let tolerance = self.config.clock_tolerance.unwrap_or_default();
         let all_failing = self.backoff.failures() > 0;
         let mut wanted = BTreeMap::new();
         let mut asks = Vec::new();
@@ -220,7 +225,10 @@ impl ClientState {
                 resource: id.clone(),
                 priority: state.priority,
                 wants: state.wants,
-                has: state.has(in_flight(id), now),
+                has: state.has(in_flight(id), now).map(|has| Has {
+                    expires_in: tolerance.report(has.expires_in),
+                    ..has
+                }),
             });
         }
         self.under_way = Some(UnderWay {
@@ -240,6 +248,7 @@ impl ClientState {
         };
         self.backoff.succeed();
         self.blocked_until = None;
+        let tolerance = self.config.clock_tolerance.unwrap_or_default();
         let mut unanswered = under_way.wanted;
         for granted in &response.granted {
             // What was not asked, or twice, is passed over.
@@ -247,7 +256,8 @@ impl ClientState {
                 continue;
             };
             if let Some(state) = self.resources.get_mut(&granted.resource) {
-                state.grant(granted, wanted, under_way.sent_at, now);
+                let lasts = tolerance.at_least(granted.expires_in);
+                state.grant(granted, wanted, under_way.sent_at + lasts, now);
             }
         }
         for refused in &response.refused {

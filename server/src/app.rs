@@ -205,6 +205,7 @@ impl Server {
             warn!(address = %grpc_address, "clients are told an address that means any; give --advertise");
         }
         let clock = config.clock;
+        let clock_tolerance = config.node.clock_tolerance;
         let node_config = node::Config {
             name: config.node_name.clone(),
             has_parent: config.parent.is_some(),
@@ -239,6 +240,7 @@ impl Server {
             address: board.address().to_owned(),
             http_address: http.as_ref().map(|(_, address)| address.to_string()),
             place: place_of(&board),
+            clock_tolerance,
             able: config.able.unwrap_or_else(|| watch::channel(true).1),
             templates,
         });

@@ -19,6 +19,7 @@ use std::time::Duration;
 use doorward_clock::Instant;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::template::Templates;
+use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::directory::Role;
 use doorward_etcd::layout::TemplateKeys;
 use gate::Gate;
@@ -73,6 +74,8 @@ pub struct Candidate {
     pub http_address: Option<String>,
     /// Its place in the tree, as far as it knows now.
     pub place: Arc<dyn Fn() -> TreePlace + Send + Sync>,
+    /// By how much its clock may be wrong.
+    pub clock_tolerance: Tolerance,
     /// Whether it could decide if it was the master: it has templates, if it needs them.
     pub able: watch::Receiver<bool>,
     /// By which templates it would decide. Absent: it has a parent, which tells it.

@@ -253,7 +253,6 @@ fn election(flags: &ServeFlags, etcd: doorward_etcd::Config) -> Result<Election,
         etcd,
         prefix: flags.election.prefix.clone(),
         ttl: flags.election_ttl,
-        clock_tolerance: flags.clock.tolerance,
     }))
 }
 

@@ -5,10 +5,12 @@
 //! A seed that fails is made smaller, as far as it still fails in the same way: fewer faults, fewer
 //! clients.
 
+mod clocks;
 mod drawn;
 mod further;
 mod healed;
 mod shrink;
+mod small;
 mod wider;
 
 use std::fmt;
@@ -19,11 +21,50 @@ use crate::world::World;
 
 pub use crate::fuzz::shrink::{Kept, shrink, smaller};
 
-/// From this seed on more is drawn (`wider`). Earlier ones stay what they are: some are tests.
-pub const WIDER_FROM: u64 = 10_000;
+/// So many seeds of each family stand together.
+const FAMILY_SEEDS: u64 = 10_000;
 
-/// From this seed on still more is drawn (`further`).
-pub const FURTHER_FROM: u64 = 20_000;
+/// What kind of world a seed draws. Ten thousand seeds are of each family, in this order; then it
+/// begins again with the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Trees of up to four levels (`drawn`).
+    Deep,
+    /// The same, and more of everything (`wider`).
+    Wider,
+    /// The same, and masters that are cut off from their elections (`further`).
+    Further,
+    /// Small trees with fast elections and hungry siblings (`small`).
+    Small,
+    /// Clocks that differ by as much as they may (`clocks`).
+    Clocks,
+}
+
+impl Family {
+    /// All of them, in the order of their seeds.
+    pub const ALL: [Self; 5] = [
+        Self::Deep,
+        Self::Wider,
+        Self::Further,
+        Self::Small,
+        Self::Clocks,
+    ];
+
+    /// That of a seed.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "it is below their number, which is not 0"
+    )]
+    pub fn of(seed: u64) -> Self {
+        let number = seed / FAMILY_SEEDS % Self::ALL.len() as u64;
+        Self::ALL[number as usize]
+    }
+
+    /// Its first seed.
+    pub const fn first_seed(self) -> u64 {
+        self as u64 * FAMILY_SEEDS
+    }
+}
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,14 +115,24 @@ impl Promise {
 
 /// The scenario of a seed.
 pub fn scenario(seed: u64) -> Scenario {
-    let mut scenario = drawn::scenario(seed);
-    if seed >= WIDER_FROM {
-        wider::widen(&mut scenario);
-    }
-    if seed >= FURTHER_FROM {
-        further::draw_more(&mut scenario);
-    }
+    let mut scenario = match Family::of(seed) {
+        Family::Deep => drawn::scenario(seed),
+        Family::Wider => wider(seed),
+        Family::Further => {
+            let mut scenario = wider(seed);
+            further::draw_more(&mut scenario);
+            scenario
+        }
+        Family::Small => small::scenario(seed),
+        Family::Clocks => clocks::scenario(seed),
+    };
     healed::demand_what_is_right(&mut scenario);
+    scenario
+}
+
+fn wider(seed: u64) -> Scenario {
+    let mut scenario = drawn::scenario(seed);
+    wider::widen(&mut scenario);
     scenario
 }
 

@@ -216,6 +216,7 @@ impl Crowd {
             early_gap: Duration::from_millis(60),
             // Longer than a server waits for its parent.
             timeout: Duration::from_secs(2),
+            ..Config::default()
         };
         let client = Client::builder(format!("client-{index}"))
             .addresses(addresses)

@@ -31,12 +31,12 @@ fn candidate(etcd: Config, address: &str, able: watch::Receiver<bool>) -> Runnin
         etcd,
         prefix: "/p".to_owned(),
         ttl: TTL,
-        clock_tolerance: Tolerance::LEAST,
     };
     Election::Etcd(config).start(Candidate {
         node: "n".to_owned(),
         address: address.to_owned(),
         http_address: None,
+        clock_tolerance: Tolerance::LEAST,
         place: Arc::new(|| TreePlace {
             role: Role::Root,
             level: Some(0),

@@ -18,6 +18,18 @@ const ENGINE_DEPENDENCIES: [&str; 4] = ["hashbrown", "siphasher", "smol_str", "t
 /// A file is about one thing; past this there are two.
 const LINES_MAX: usize = 700;
 
+/// Who may look at the clock of tokio's timers, whose speed programs that set the time may change: for
+/// timeouts of calls and backoffs. What decides about leases and masterships goes by
+/// `doorward_clock::Instant`.
+const STEERED_CLOCK: [&str; 6] = [
+    "server/etcd/src/follow.rs",
+    "server/etcd/src/templates.rs",
+    "server/src/rpc.rs",
+    "server/src/upstream.rs",
+    "server/src/upstream/conversation.rs",
+    "server/src/upstream/unanswered.rs",
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -142,6 +154,21 @@ fn the_map_names_every_file_of_the_engine_and_the_shells() {
                 map.contains(&format!("`{name}")),
                 "{folder}/{name} is not on the map"
             );
+        }
+    }
+}
+
+#[test]
+fn only_timeouts_and_backoffs_go_by_the_clock_that_may_be_steered() {
+    let root = root();
+    for folder in ["server/src", "server/etcd/src", "client/src"] {
+        for file in files(".rs") {
+            let name = file.strip_prefix(&root).unwrap().to_str().unwrap();
+            if !name.starts_with(folder) || STEERED_CLOCK.contains(&name) {
+                continue;
+            }
+            let text = fs::read_to_string(&file).unwrap();
+            assert!(!text.contains("tokio::time::Instant"), "{name}");
         }
     }
 }

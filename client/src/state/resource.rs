@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::capacity::{Allowance, Capacity, Source};
 use crate::state::message::{Granted, Has};
-use crate::time::{Time, at_least};
+use crate::time::Time;
 
 /// What a client uses when its lease has ended unrenewed, or before the first one. While a lease is
 /// valid, every mode obeys it.
@@ -193,13 +193,12 @@ impl ResourceState {
         self.refresh_at <= now + self.refresh_in / 4 || self.has_news()
     }
 
-    /// A lease came for a request sent at `sent_at` that wanted `wanted`.
-    pub(super) fn grant(&mut self, granted: &Granted, wanted: f64, sent_at: Time, now: Time) {
+    /// A lease came that ends then, for a request that wanted `wanted`.
+    pub(super) fn grant(&mut self, granted: &Granted, wanted: f64, expires_at: Time, now: Time) {
         if let Err(problem) = granted.check() {
             self.refuse(Trouble::Malformed(problem), now);
             return;
         }
-        let expires_at = sent_at + at_least(granted.expires_in);
         self.lease = Some(Lease {
             capacity: granted.capacity,
             expires_at,

@@ -351,3 +351,20 @@ fn the_last_lease_ends_with_the_longest_that_is_valid() {
     assert_eq!(client.leases_end(at(30.0)), Some(at(40.96)));
     assert_eq!(client.leases_end(at(40.96)), None);
 }
+
+#[test]
+fn a_clock_that_may_be_wrong_counts_less_and_tells_more() {
+    let config = Config {
+        clock_tolerance: Some(Tolerance::STEERED),
+        ..Config::default()
+    };
+    let mut client = ClientState::new(config, 100);
+    assert!(client.open(R, 0, Mode::Pessimistic, 10.0, at(0.0)));
+    let request = client.request(|_| 0.0, at(0.0));
+    assert!(client.handle_response(request.sequence, &answer(granted(8.0, 60, 5)), at(1.0)));
+    assert_eq!(client.leases_end(at(1.0)), Some(at(54.0)));
+    let request = client.request(|_| 0.0, at(10.0));
+    let has = request.asks[0].has.unwrap();
+    // By a clock that is a tenth slow, 44 s last so long.
+    assert!(has.expires_in >= Duration::from_secs_f64(44.0 * 0.999 / 0.9));
+}

@@ -39,6 +39,7 @@ fn client(address: &str) -> ClientBuilder {
             base: wait,
             cap: wait,
         },
+        ..Config::default()
     };
     Client::builder("c")
         .address(address)

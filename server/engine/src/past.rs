@@ -176,9 +176,10 @@ pub struct Masterships {
     earlier: Vec<MastershipId>,
     /// What was granted until then, as it runs down.
     before: Option<Leases>,
-    /// We have learned ever since the first of them was heard: what others handed out is not in our
-    /// books.
-    learning: bool,
+    /// We learned when the first of them was heard: what others handed out was never in our books.
+    /// When we have learned, it is over; but what the present mastership has confirmed of it is not,
+    /// and has nothing to do with what those that we heard of handed out.
+    learned: bool,
 }
 
 impl Masterships {
@@ -186,13 +187,11 @@ impl Masterships {
     /// mode, or not.
     pub fn note(&mut self, mastership: MastershipId, granted: Option<&Leases>, learning: bool) {
         if self.current == Some(mastership) {
-            self.learning &= learning;
             return;
         }
         if self.current.is_none() {
-            self.learning = true;
+            self.learned = learning;
         }
-        self.learning &= learning;
         if let Some(current) = self.current.replace(mastership) {
             self.earlier.retain(|earlier| *earlier != current);
             if self.earlier.len() == REMEMBERED_MAX {
@@ -212,12 +211,12 @@ impl Masterships {
     /// The masterships of which all that they handed out is in our books. None: all.
     pub fn accounted(&self) -> Option<Vec<MastershipId>> {
         let heard = self.earlier.iter().chain(&self.current).copied();
-        self.learning.then(|| heard.collect())
+        self.learned.then(|| heard.collect())
     }
 
     /// Whether what a mastership before the present one handed out is in our books.
     pub fn is_accounted(&self, mastership: Option<MastershipId>) -> bool {
-        !self.learning || mastership.is_none_or(|it| self.earlier.contains(&it))
+        !self.learned || mastership.is_none_or(|it| self.earlier.contains(&it))
     }
 
     /// What earlier masterships may have handed out, as it is now. None: nothing.
@@ -310,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn masterships_that_were_heard_are_accounted_for_while_their_parent_learns() {
+    fn masterships_that_were_heard_are_accounted_for_by_a_parent_that_learned() {
         let id = MastershipId::new;
         let mut learned = Masterships::default();
         learned.note(id(1), None, true);
@@ -320,10 +319,10 @@ mod tests {
         assert!(learned.is_accounted(Some(id(1))));
         assert!(learned.is_accounted(None));
         assert!(!learned.is_accounted(Some(id(9))));
-        // Once learning is over, what was never heard of is over too.
+        // Nor are others when learning is over.
         learned.note(id(2), None, false);
-        assert!(learned.is_accounted(Some(id(9))));
-        assert_eq!(learned.accounted(), None);
+        assert!(!learned.is_accounted(Some(id(9))));
+        assert_eq!(learned.accounted(), Some(vec![id(1), id(2)]));
         let mut known = Masterships::default();
         known.note(id(1), None, false);
         known.note(id(2), None, true);

@@ -19,7 +19,6 @@ mod registering;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::Connection;
 use doorward_etcd::follow::{Follow, Range};
 use doorward_etcd::layout::NodeKeys;
@@ -45,8 +44,6 @@ pub struct Config {
     /// How long the master's lease lasts without being renewed: about how long the node is without
     /// a master after a crash. Whole seconds, at least 2.
     pub ttl: Duration,
-    /// By how much the clocks of candidates may be wrong.
-    pub clock_tolerance: Tolerance,
 }
 
 /// A call of etcd must be over well before the next renewal is due.
@@ -125,7 +122,6 @@ pub fn start(mut config: Config, candidate: Candidate) -> Running {
     };
     let campaign = Campaign::new(
         config.ttl,
-        config.clock_tolerance,
         claim,
         Connection::new(etcd),
         follow,

@@ -47,6 +47,7 @@ fn client(address: &str) -> ClientBuilder {
                 base: wait,
                 cap: wait,
             },
+            ..ClientConfig::default()
         })
         .connect_timeout(PATIENCE)
 }

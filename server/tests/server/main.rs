@@ -12,6 +12,7 @@ mod admin;
 mod bad_input;
 mod capacity;
 mod children;
+mod clocks;
 mod discovery;
 mod fake_parent;
 mod family;

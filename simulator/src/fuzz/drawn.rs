@@ -98,14 +98,19 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         faults,
         heal_at: Some(faulty_for),
         right_at: Vec::new(),
-        limits: Limits {
-            overshoot_max: Some(0.0),
-            nesting_max: Some(0.0),
-            mastership_max: Some(0.0),
-            utilisation_min: Some(1.0 - AT_REST),
-            unfairness_max: Some(AT_REST),
-            ..Limits::default()
-        },
+        limits: limits(),
+    }
+}
+
+/// What must hold in every world.
+pub(super) fn limits() -> Limits {
+    Limits {
+        overshoot_max: Some(0.0),
+        nesting_max: Some(0.0),
+        mastership_max: Some(0.0),
+        utilisation_min: Some(1.0 - AT_REST),
+        unfairness_max: Some(AT_REST),
+        ..Limits::default()
     }
 }
 

@@ -1,5 +1,4 @@
-//! What seeds from [`FURTHER_FROM`](crate::fuzz::FURTHER_FROM) on draw besides what wider ones do:
-//! masters that are cut off from their election. From a stream of its own again.
+//! What seeds of this family draw besides what wider ones do: masters that are cut off from their election. From a stream of its own again.
 
 use std::time::Duration;
 

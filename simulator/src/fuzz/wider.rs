@@ -1,4 +1,4 @@
-//! What seeds from [`WIDER_FROM`](crate::fuzz::WIDER_FROM) on draw besides: a second resource, more
+//! What seeds of this family draw besides what all do: a second resource, more
 //! kinds of demand, links of their own, clocks that drift or are slow, more faults, and templates in
 //! which anything changes.
 //!

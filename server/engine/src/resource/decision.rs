@@ -39,6 +39,9 @@ const ROUNDING: f64 = 1e-12;
 /// How many times as many bands child servers may bring together as clients may.
 const CHILDREN_BANDS_FACTOR: usize = 64;
 
+/// A child server that is pushed to may be silent for so long, and twice its refresh interval.
+const SILENT_MIN: Duration = Duration::from_secs(5);
+
 /// A decision, before it becomes a lease.
 #[derive(Clone, Copy, Debug)]
 struct Grant {
@@ -76,8 +79,11 @@ impl Resource {
         if let Some((slot, holding)) = known {
             let precedence = holding.precedence(ask.identity(), now);
             if precedence == Precedence::OutOfOrder {
-                if holding.pending {
-                    // What it has is by its own word, and no lease of ours.
+                let is_others =
+                    ask.incarnation != holding.incarnation && ask.mastership().is_some();
+                if holding.pending || is_others {
+                    // What it has is by its own word, and no lease of ours; or the lease is of another
+                    // process of its node.
                     return Err(RefusalReason::NotReady);
                 }
                 return Ok(self.current(slot, ask.floor, AnswerKind::OutOfOrder, now));
@@ -142,6 +148,14 @@ impl Resource {
     pub fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
         let holding = self.table.get(slot)?;
         if holding.pending || self.learning_remaining(now).is_some() || !self.has_lease(now) {
+            return None;
+        }
+        // Whoever is silent may be gone: what it has must end.
+        let asked_at = holding
+            .report
+            .as_ref()
+            .map_or(now, |report| report.asked_at);
+        if now.since(asked_at) > 2 * self.algorithm.refresh_interval + SILENT_MIN {
             return None;
         }
         let (held, newest) = (holding.own(), holding.newest());

@@ -15,6 +15,7 @@ use crate::request::Has;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
 use crate::resource::learned::{Inheritance, Origin};
+use crate::resource::upstream::Upstream;
 use crate::time::Time;
 
 impl Resource {
@@ -37,8 +38,10 @@ impl Resource {
         let Some(mastership) = ask.mastership() else {
             return;
         };
-        // Without a lease of our own we do not know how long to learn.
-        let learns = self.learning_remaining(now).is_some() || self.is_learning();
+        // Until the parent has answered we do not know how long to learn.
+        let is_unknown = |upstream: &Upstream| !upstream.knows_algorithm;
+        let learns = self.learning_remaining(now).is_some()
+            || self.upstream.as_ref().is_some_and(is_unknown);
         self.table.note(slot, |holding| {
             let granted = (!is_new).then(|| holding.leases().clone());
             let past = holding.past.get_or_insert_default();

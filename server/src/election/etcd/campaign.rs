@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use doorward_clock::Instant;
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::directory::{Registration, Servers};
 use doorward_etcd::follow::{Entry, Follow, Followed, View};
 use doorward_etcd::{Connection, Error};
@@ -41,7 +40,6 @@ pub(super) struct Ways {
 pub(super) struct Campaign {
     pub(super) candidate: Candidate,
     ttl: Duration,
-    clock_tolerance: Tolerance,
     pub(super) claim: Claim,
     pub(super) connection: Connection,
     /// The keys of the node.
@@ -70,7 +68,6 @@ pub(super) struct Campaign {
 impl Campaign {
     pub(super) fn new(
         ttl: Duration,
-        clock_tolerance: Tolerance,
         claim: Claim,
         connection: Connection,
         follow: Follow,
@@ -84,10 +81,10 @@ impl Campaign {
         } = ways;
         let templates = candidate.templates.clone();
         let history = History::new(templates.as_ref().and_then(|it| it.history.clone()));
-        let lengths = templates.map(|it| Lengths::new(it.in_force, clock_tolerance));
+        let tolerance = candidate.clock_tolerance;
+        let lengths = templates.map(|it| Lengths::new(it.in_force, tolerance));
         Self {
             ttl,
-            clock_tolerance,
             claim,
             connection,
             nodes: follow.receiver(),
@@ -421,7 +418,7 @@ impl Campaign {
         let confirm = self.claim.confirm(held.created, told, lease.id, restore);
         let answer = self.transact("confirm a mastership", confirm).await?;
         if answer.succeeded() {
-            let until = term::valid_until(lease.renewed, lease.ttl, self.clock_tolerance);
+            let until = term::valid_until(lease.renewed, lease.ttl, self.candidate.clock_tolerance);
             let valid_until = Some(until);
             self.decides_until = valid_until;
             self.held = Some(Held {

@@ -1,0 +1,101 @@
+//! etcd is wiped while no server runs: epochs begin again, and nobody who lived on is cut off.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::fs;
+
+use doorward_client::Mode;
+use doorward_tests::candidates::{CAPACITY, Candidates, SHARED, Setup, until_fair};
+use doorward_tests::crowd::Crowd;
+use doorward_tests::etcd::Etcd;
+use doorward_tests::processes::Server;
+
+/// Learning is as long as leases are: nobody forgets an epoch before.
+const TEMPLATES: &str = "
+resources:
+- identifier_glob: shared
+  capacity: 100
+  safe_capacity: 0
+  algorithm: {kind: FAIR_SHARE, lease_length: 4s, refresh_interval: 300ms}
+";
+
+/// The epoch of the master, by its own word.
+async fn epoch(candidates: &Candidates) -> u64 {
+    let master = candidates.master().await;
+    let told = candidates.list[master].probe.discover().await.unwrap();
+    told.epoch.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_and_leaves_that_live_on_come_back_when_etcd_was_wiped() {
+    let mut etcd = Etcd::start().await;
+    // Its revisions go far, so that those of the next one are below.
+    for _ in 0..100 {
+        etcd.put("/other", "something").await;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let templates = folder.path().join("templates.yaml");
+    fs::write(&templates, TEMPLATES).unwrap();
+    let setup = Setup::new(2).with_templates(templates.to_str().unwrap());
+    let mut candidates = setup.start(&etcd);
+    let root = candidates.addresses();
+    let parent = root.join(",");
+    let pages = ["--http-listen", "127.0.0.1:0"];
+    let place = [
+        "--node",
+        "leaf",
+        "--parent",
+        &parent,
+        "--refresh-floor",
+        "20ms",
+    ];
+    let mut leaf = Server::start(&[&place[..], &pages].concat());
+    let mut crowd = Crowd::new(SHARED, CAPACITY);
+    for wants in [20.0, 30.0, 40.0] {
+        crowd.join_any(&root, wants, Mode::Safe);
+        crowd.join(&leaf.address, wants, Mode::Safe);
+    }
+    until_fair(&crowd, "clients have what is fair").await;
+    let before = epoch(&candidates).await;
+    assert!(before > 100);
+
+    crowd.mark();
+    for candidate in &mut candidates.list {
+        candidate.kill();
+    }
+    etcd.wipe().await;
+    for candidate in &mut candidates.list {
+        candidate.start();
+    }
+    crowd
+        .until("clients of the root are without it", || {
+            let reached = (0..crowd.members.len()).step_by(2);
+            let mut reached = reached.filter(|member| crowd.heard(*member).1 == 0);
+            reached
+                .next()
+                .map_or(Ok(()), |member| Err(format!("{member} is answered")))
+        })
+        .await;
+    let after = epoch(&candidates).await;
+    assert!(after < before, "{after} after {before}");
+    // Until then they hold what they had.
+    crowd
+        .until("the root answers its clients", || {
+            let unheard = (0..crowd.members.len()).find(|member| crowd.heard(*member).0 == 0);
+            unheard.map_or(Ok(()), |member| Err(format!("{member} is not answered")))
+        })
+        .await;
+    let told = "the parent's masterships have begun again";
+    leaf.wait_for_log(told);
+    until_fair(&crowd, "all are back").await;
+    assert_eq!(leaf.logged(told).len(), 1);
+    let metrics = leaf.get("/metrics");
+    let counted = "doorward_parent_masterships_forgotten_total 1";
+    assert!(metrics.contains(counted), "{metrics}");
+}
