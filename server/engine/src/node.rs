@@ -212,7 +212,8 @@ impl Node {
         self.end_term_if_over(now);
         if !self.config.has_parent && self.mastership.is_master() {
             let outlasts = self.templates.outlasts(&templates);
-            self.longer_leases = self.longer_leases.max(outlasts);
+            let learned = self.templates.learning_outlasts(&templates);
+            self.longer_leases = self.longer_leases.max(learned);
             let lasts = self.config.clock_tolerance.report(outlasts);
             self.former_leases_until = self.former_leases_until.max(now + lasts);
         }

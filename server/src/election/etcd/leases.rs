@@ -65,10 +65,17 @@ impl Campaign {
             lengths.change(templates, Instant::now());
             return;
         };
+        let now = Instant::now();
+        // One that decides has begun to learn, or not, by what was in force.
+        let learned = lengths.in_force().learning_outlasts(&templates);
         // Until now, and by a predecessor until the node became vacant.
-        let granted_until = held.vacant_since.max(Instant::now());
-        let outlasts = lengths.change(templates, granted_until);
-        held.longer_leases = held.longer_leases.max(outlasts);
+        let outlasts = lengths.change(templates, held.vacant_since.max(now));
+        let longer = if held.begins <= now {
+            learned
+        } else {
+            outlasts
+        };
+        held.longer_leases = held.longer_leases.max(longer);
     }
 
     /// If this server is not the master, templates count at once. If it is and etcd cannot be told,
