@@ -68,6 +68,7 @@ impl CapacityService {
     async fn decide(&self, request: &GetCapacity) -> Outcome<GetCapacityReply> {
         let node = self.board.node();
         let mut answers = node.answers();
+        let came_at = node.clock().now();
         let mut outcome = node.change(|node, now| node.handle_get_capacity(request, now));
         let deadline = tokio::time::Instant::now() + PARENT_WAIT;
         loop {
@@ -89,14 +90,8 @@ impl CapacityService {
                 .extract_if(.., |refused| is_waiting(refused))
                 .map(|refused| refused.resource)
                 .collect();
-            let asks = request
-                .asks
-                .iter()
-                .filter(|ask| waiting.contains(&ask.resource));
-            let again = GetCapacity {
-                asks: asks.cloned().collect(),
-                ..request.clone()
-            };
+            let mut again = request.after_waiting(node.clock().now().since(came_at));
+            again.asks.retain(|ask| waiting.contains(&ask.resource));
             match node.change(|node, now| node.handle_get_capacity(&again, now)) {
                 Outcome::Served(more) => {
                     reply.leases.extend(more.leases);

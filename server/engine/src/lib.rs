@@ -35,6 +35,7 @@
 //!
 //! let request = GetCapacity {
 //!     client: HolderName::new("frontend-1")?,
+//!     incarnation: None,
 //!     sequence: Some(1),
 //!     asks: vec![Ask {
 //!         resource: ResourceId::new("db/orders")?,

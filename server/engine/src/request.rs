@@ -26,6 +26,26 @@ pub struct GetCapacity {
     pub asks: Vec<Ask>,
 }
 
+impl GetCapacity {
+    /// The same request, which has waited for so long since it came: what the client has lasts for that
+    /// much less, and may be over.
+    pub fn after_waiting(&self, waited: Duration) -> Self {
+        let mut request = self.clone();
+        for ask in &mut request.asks {
+            let lasted = ask.has.and_then(|has| has.expires_in);
+            // Work that goes on when a lease is over lasts for nobody knows how long.
+            if let (Some(has), Some(lasted)) = (&mut ask.has, lasted.filter(|it| !it.is_zero())) {
+                let lasts = lasted.saturating_sub(waited);
+                has.expires_in = Some(lasts);
+                if lasts.is_zero() {
+                    ask.has = None;
+                }
+            }
+        }
+        request
+    }
+}
+
 /// What a client asks of one resource. Replaces what it asked before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {

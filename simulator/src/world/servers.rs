@@ -252,7 +252,9 @@ impl World<'_> {
         let mut answers = Vec::new();
         let mut still = VecDeque::new();
         for (until, client, request) in server.waiting.drain(..count) {
-            let outcome = server.node.handle_get_capacity(&request, clock.shows(now));
+            let waited = WAITS_FOR_PARENT.saturating_sub(until.since(now));
+            let again = request.after_waiting(waited);
+            let outcome = server.node.handle_get_capacity(&again, clock.shows(now));
             if waits_for_parent(&outcome) && until > now {
                 still.push_back((until, client, request));
             } else {

@@ -105,7 +105,7 @@ impl Resource {
             .map(|holding| holding.demand.wants());
         let merged = self.merge_words(slot, ask, now);
         let ask = merged.as_ref().unwrap_or(ask);
-        self.note_learned(slot, ask);
+        self.note_learned(slot, ask, now);
         if self.must_wait_for_parent(slot, ask, now) {
             self.note_pending(slot, ask, now);
             return Err(RefusalReason::NotReady);

@@ -4,11 +4,17 @@
 //! What earlier masterships handed out was cut from what the parent had granted them. If the parent
 //! says how much that is at most (`inherited`), then what we are granted above it is nobody's yet:
 //! it may be handed out at once, and only what we have not heard of must be left for those who
-//! have it. If the parent learns, too, it knows only of the masterships that it has heard from.
-//! What others granted comes on top: holders' words of it go up, and are added there.
+//! have it. If the parent learned, too, when it first heard of us, it knows only of the masterships
+//! that it has heard from. What others granted comes on top: holders' words of it go up, and are
+//! added there.
 //!
-//! Everything here only grows until learning is over: that a holder has less by now than it told of
-//! says nothing of the others.
+//! What the parent says runs down: it is of what lasts on at that moment. A holder whose lease was over
+//! by then was no part of it, though it told of more before. So each smaller amount that the parent
+//! says counts by itself, with the words that outlast that moment, beside the first one with all
+//! words; the least that may be left by any of them is left.
+//!
+//! Words only grow until learning is over: that a holder has less by now than it told of says nothing
+//! of the others.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +23,7 @@ use crate::exact_sum::ExactSum;
 use crate::id::MastershipId;
 use crate::request::server::HandedOut;
 use crate::supply::Told;
+use crate::time::Time;
 
 /// Masterships told apart. What else holders name counts as granted by nobody that is known, which is
 /// the safe side.
@@ -30,31 +37,47 @@ pub type Origin = Option<MastershipId>;
 struct Word {
     origin: Origin,
     amount: Amount,
+    /// When its lease by that is over, at the earliest.
+    until: Time,
     is_there: bool,
 }
 
-/// What all holders together told of that was granted by one mastership.
-#[derive(Clone, Copy, Debug)]
-struct Heard {
-    /// All that was ever told of.
-    ever: ExactSum,
-    /// Of that, by holders that are still there.
-    there: ExactSum,
-}
-
-/// What holders told of.
+/// What holders told of, and what the parent.
 #[derive(Clone, Debug, Default)]
 pub struct Learned {
     /// By a hash of the holder's name.
     words: BTreeMap<u64, Word>,
-    by_origin: BTreeMap<Origin, Heard>,
+    /// Of holders that are still there, by who granted it.
+    there: BTreeMap<Origin, ExactSum>,
+    books: Option<Books>,
+}
+
+/// What a parent has in its books as handed out by earlier masterships of our node.
+#[derive(Clone, Debug)]
+struct Books {
+    /// Of which masterships that is. Empty: of all.
+    accounted: Vec<MastershipId>,
+    /// Which mastership of the parent says so.
+    told_by: Option<MastershipId>,
+    first: Telling,
+    /// The least since.
+    least: Option<Telling>,
+}
+
+/// How much the parent said that it is.
+#[derive(Clone, Copy, Debug)]
+struct Telling {
+    at: Time,
+    amount: Amount,
+    /// What was told of that is a part of it.
+    heard: ExactSum,
 }
 
 impl Learned {
-    /// A holder, by a hash of its name, says that it may be using so much. A holder that told of it
-    /// before is taken at its first word as to who granted it, and at its largest as to how much.
-    pub fn note(&mut self, holder: u64, origin: Origin, amount: Amount) {
-        let known = self.by_origin.len() < ORIGINS_MAX || self.by_origin.contains_key(&origin);
+    /// A holder, by a hash of its name, says that it may be using so much until then. A holder that told
+    /// of it before is taken at its first word as to who granted it, and at its largest as to how much.
+    pub fn note(&mut self, holder: u64, origin: Origin, amount: Amount, until: Time) {
+        let known = self.there.len() < ORIGINS_MAX || self.there.contains_key(&origin);
         let origin = if known {
             origin
         } else {
@@ -63,103 +86,145 @@ impl Learned {
         let word = self.words.entry(holder).or_insert(Word {
             origin,
             amount: Amount::ZERO,
-            is_there: true,
+            until,
+            is_there: false,
         });
-        let heard = self.by_origin.entry(word.origin).or_insert(Heard {
-            ever: ExactSum::ZERO,
-            there: ExactSum::ZERO,
-        });
-        let before = if word.is_there {
-            word.amount
-        } else {
-            Amount::ZERO
-        };
-        let after = word.amount.max(amount);
-        heard.ever.replace(word.amount, after);
-        heard.there.replace(before, after);
-        word.amount = after;
+        let there = self.there.entry(word.origin).or_insert(ExactSum::ZERO);
+        if word.is_there {
+            there.subtract(word.amount);
+        }
+        let before = *word;
+        word.amount = word.amount.max(amount);
+        word.until = word.until.max(until);
         word.is_there = true;
+        there.add(word.amount);
+        let after = *word;
+        if let Some(books) = &mut self.books {
+            books.replace(&before, &after);
+        }
     }
 
     /// A holder is gone.
     pub fn note_gone(&mut self, holder: u64) {
         if let Some(word) = self.words.get_mut(&holder).filter(|word| word.is_there) {
             word.is_there = false;
-            if let Some(heard) = self.by_origin.get_mut(&word.origin) {
-                heard.there.subtract(word.amount);
+            if let Some(there) = self.there.get_mut(&word.origin) {
+                there.subtract(word.amount);
             }
         }
     }
 
-    /// Learning is over.
-    pub fn forget(&mut self) {
-        self.words.clear();
-        self.by_origin.clear();
+    /// What a parent says. Earlier masterships hand out nothing more: what was known stays known,
+    /// whatever a parent that has just begun has not heard of. Costs as much as there are words if the
+    /// parent says less than before, which it does a few times.
+    pub fn note_told(&mut self, told: &Told, by: Option<MastershipId>, now: Time) {
+        let Some(amount) = told.inherited else {
+            return;
+        };
+        let is_complete = told.accounted.is_empty();
+        let known = self.books.take();
+        let goes_on = known.as_ref().is_some_and(|known| {
+            let same_books = known.told_by == by && known.accounted == told.accounted;
+            same_books || known.accounted.is_empty()
+        });
+        let knows_more = known.as_ref().is_some_and(|known| {
+            known.told_by != by && (known.accounted.is_empty() || !is_complete)
+        });
+        let Some(mut books) = known.filter(|_| goes_on || knows_more) else {
+            let mut books = Books {
+                accounted: told.accounted.clone(),
+                told_by: by,
+                first: Telling {
+                    at: now,
+                    amount,
+                    heard: ExactSum::ZERO,
+                },
+                least: None,
+            };
+            books.first.heard = self.heard(&books, now);
+            self.books = Some(books);
+            return;
+        };
+        // Of parents that know all, whoever says less.
+        let speaks_of_same = books.told_by == by || is_complete && books.accounted.is_empty();
+        let least = books.least.map_or(books.first.amount, |least| least.amount);
+        if speaks_of_same && amount < least {
+            books.least = Some(Telling {
+                at: now,
+                amount,
+                heard: self.heard(&books, now),
+            });
+        }
+        self.books = Some(books);
     }
 
-    /// Of what earlier masterships handed out, as far as the parent knows, the most that was not told
-    /// of yet.
-    pub fn unheard(&self, inheritance: &Inheritance) -> ExactSum {
+    /// What was told of by leases that outlast that moment.
+    fn heard(&self, books: &Books, now: Time) -> ExactSum {
         let mut heard = ExactSum::ZERO;
-        for (_, of) in self
-            .by_origin
-            .iter()
-            .filter(|(it, _)| inheritance.accounts_for(**it))
-        {
-            heard.add_sum(&of.ever);
+        for word in self.words.values() {
+            if word.until > now && books.accounts_for(word.origin) {
+                heard.add(word.amount);
+            }
         }
-        ExactSum::from(inheritance.amount).without(&heard)
+        heard
+    }
+
+    /// Learning is over.
+    pub fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Whether a parent has said how much earlier masterships handed out.
+    pub fn has_books(&self) -> bool {
+        self.books.is_some()
+    }
+
+    /// Of what earlier masterships handed out, as far as a parent knows, the most that was not told of
+    /// yet.
+    pub fn unheard(&self) -> ExactSum {
+        let Some(books) = &self.books else {
+            return ExactSum::ZERO;
+        };
+        let first = books.first.unheard();
+        books
+            .least
+            .map_or(first, |least| first.min(least.unheard()))
     }
 
     /// What holders that are there told of, by who granted it.
     pub fn told_of(&self) -> Vec<HandedOut> {
-        let part = |(origin, heard): (&Origin, &Heard)| HandedOut {
+        let part = |(origin, there): (&Origin, &ExactSum)| HandedOut {
             granted_by: *origin,
-            capacity: heard.there.rounded_up(),
+            capacity: there.rounded_up(),
         };
-        self.by_origin.iter().map(part).collect()
+        self.there.iter().map(part).collect()
     }
 }
 
-/// What earlier masterships of our node handed out, as far as a parent knows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Inheritance {
-    amount: Amount,
-    /// Of which masterships that is. Empty: of all.
-    accounted: Vec<MastershipId>,
-    /// Which mastership of the parent says so.
-    told_by: Option<MastershipId>,
-}
+impl Books {
+    fn accounts_for(&self, origin: Origin) -> bool {
+        self.accounted.is_empty() || origin.is_none_or(|origin| self.accounted.contains(&origin))
+    }
 
-impl Inheritance {
-    /// What a parent says, after what one has said before: earlier masterships hand out nothing more,
-    /// so what was known stays known, whatever a parent that has just begun has not heard of.
-    pub fn told(before: Option<Self>, told: &Told, by: Option<MastershipId>) -> Option<Self> {
-        let Some(amount) = told.inherited else {
-            return before;
-        };
-        let now = Self {
-            amount,
-            accounted: told.accounted.clone(),
-            told_by: by,
-        };
-        match before {
-            Some(before) if before.is_complete() && now.is_complete() => Some(Self {
-                amount: before.amount.min(now.amount),
-                ..now
-            }),
-            Some(before) if before.is_complete() => Some(before),
-            Some(before) if !now.is_complete() && before.told_by != by => Some(before),
-            _ => Some(now),
+    /// A holder told of more than before, or for longer.
+    fn replace(&mut self, before: &Word, after: &Word) {
+        if !self.accounts_for(after.origin) {
+            return;
+        }
+        for telling in std::iter::once(&mut self.first).chain(&mut self.least) {
+            if before.until > telling.at {
+                telling.heard.subtract(before.amount);
+            }
+            if after.until > telling.at {
+                telling.heard.add(after.amount);
+            }
         }
     }
+}
 
-    fn is_complete(&self) -> bool {
-        self.accounted.is_empty()
-    }
-
-    fn accounts_for(&self, origin: Origin) -> bool {
-        self.is_complete() || origin.is_none_or(|origin| self.accounted.contains(&origin))
+impl Telling {
+    fn unheard(&self) -> ExactSum {
+        ExactSum::from(self.amount).without(&self.heard)
     }
 }
 
@@ -175,75 +240,78 @@ mod tests {
         Some(MastershipId::new(bits))
     }
 
-    #[track_caller]
-    fn check(learned: &Learned, inherited: f64, accounted: &[u64], expected: f64) {
-        let told = Told {
+    const NOW: Time = Time::from_secs(100);
+    const LATER: Time = Time::from_secs(160);
+
+    fn told(inherited: f64, accounted: &[u64]) -> Told {
+        Told {
             inherited: Some(amount(inherited)),
             accounted: accounted
                 .iter()
                 .map(|bits| MastershipId::new(*bits))
                 .collect(),
             ..Told::default()
-        };
-        let inheritance = Inheritance::told(None, &told, None).unwrap();
-        let left = learned.unheard(&inheritance).rounded_down();
+        }
+    }
+
+    #[track_caller]
+    fn check(learned: &Learned, expected: f64) {
+        let left = learned.unheard().rounded_down();
         assert!((left - expected).abs() < 1e-9, "{left}, not {expected}");
     }
 
     #[test]
     fn what_was_not_told_of_yet_is_left_for_those_who_have_it() {
         let mut learned = Learned::default();
-        check(&learned, 60.0, &[], 60.0);
-        learned.note(1, id(5), amount(20.0));
-        check(&learned, 60.0, &[], 40.0);
+        learned.note_told(&told(60.0, &[]), id(1), NOW);
+        check(&learned, 60.0);
+        learned.note(1, id(5), amount(20.0), LATER);
+        check(&learned, 40.0);
         // Again, with more, from another mastership by now, and when it is gone.
-        learned.note(1, id(5), amount(10.0));
-        check(&learned, 60.0, &[], 40.0);
-        learned.note(1, id(6), amount(25.0));
-        check(&learned, 60.0, &[], 35.0);
+        learned.note(1, id(5), amount(10.0), LATER);
+        check(&learned, 40.0);
+        learned.note(1, id(6), amount(25.0), LATER);
+        check(&learned, 35.0);
         learned.note_gone(1);
-        check(&learned, 60.0, &[], 35.0);
-        learned.note(1, id(5), amount(25.0));
-        check(&learned, 60.0, &[], 35.0);
-        learned.note(2, None, amount(40.0));
-        check(&learned, 60.0, &[], 0.0);
+        check(&learned, 35.0);
+        learned.note(1, id(5), amount(25.0), LATER);
+        check(&learned, 35.0);
+        learned.note(2, None, amount(40.0), LATER);
+        check(&learned, 0.0);
     }
 
     #[test]
     fn what_the_parent_has_not_heard_of_leaves_no_less_for_the_others() {
-        let mut learned = Learned::default();
-        learned.note(1, id(5), amount(20.0));
-        learned.note(2, id(7), amount(30.0));
-        check(&learned, 60.0, &[5, 6], 40.0);
-        check(&learned, 60.0, &[], 10.0);
+        for (accounted, left) in [(&[5, 6][..], 40.0), (&[], 10.0)] {
+            let mut learned = Learned::default();
+            learned.note(1, id(5), amount(20.0), LATER);
+            learned.note_told(&told(60.0, accounted), id(1), NOW);
+            learned.note(2, id(7), amount(30.0), LATER);
+            check(&learned, left);
+        }
     }
 
     #[test]
-    fn what_is_told_upwards_is_what_holders_told_of_that_are_there() {
+    fn a_lease_that_was_over_is_no_part_of_what_lasts_on() {
+        let soon = Time::from_secs(105);
         let mut learned = Learned::default();
-        learned.note(1, id(5), amount(20.0));
-        learned.note(2, None, amount(30.0));
-        learned.note(3, id(5), amount(2.0));
-        let told = |learned: &Learned| {
-            let part = |it: HandedOut| (it.granted_by, it.capacity.get());
-            learned.told_of().into_iter().map(part).collect::<Vec<_>>()
-        };
-        assert_eq!(told(&learned), [(None, 30.0), (id(5), 22.0)]);
-        learned.note_gone(2);
-        learned.note_gone(3);
-        assert_eq!(told(&learned), [(None, 0.0), (id(5), 20.0)]);
+        // Before the parent answers, and over by then.
+        learned.note(1, id(5), amount(9.0), Time::from_secs(99));
+        learned.note_told(&told(80.0, &[]), id(1), NOW);
+        check(&learned, 80.0);
+        learned.note(2, id(5), amount(70.0), soon);
+        check(&learned, 10.0);
+        // What lasts on is less, and not that of the second holder.
+        learned.note_told(&told(50.0, &[]), id(1), Time::from_secs(106));
+        check(&learned, 10.0);
+        learned.note(3, id(5), amount(5.0), LATER);
+        check(&learned, 5.0);
+        learned.note_told(&told(2.0, &[]), id(1), Time::from_secs(110));
+        check(&learned, 0.0 + 2.0 - 2.0);
     }
 
     #[test]
     fn what_was_known_of_predecessors_stays_known_when_the_parent_begins_anew() {
-        let told = |inherited: f64, accounted: &[u64]| Told {
-            inherited: Some(amount(inherited)),
-            accounted: accounted
-                .iter()
-                .map(|bits| MastershipId::new(*bits))
-                .collect(),
-            ..Told::default()
-        };
         let silent = Told::default();
         for (what, first, second, expected) in [
             ("it says nothing", told(60.0, &[]), silent.clone(), 60.0),
@@ -257,23 +325,45 @@ mod tests {
             ("it knows all", told(30.0, &[5, 9]), told(70.0, &[]), 70.0),
             ("it runs down", told(60.0, &[]), told(40.0, &[]), 40.0),
         ] {
-            let before = Inheritance::told(None, &first, id(1));
-            let after = Inheritance::told(before, &second, id(2)).unwrap();
-            assert_eq!(after.amount.get(), expected, "{what}");
+            let mut learned = Learned::default();
+            learned.note_told(&first, id(1), NOW);
+            learned.note_told(&second, id(2), NOW);
+            assert!(learned.has_books());
+            let left = learned.unheard().rounded_down();
+            assert_eq!(left, expected, "{what}");
         }
-        assert_eq!(Inheritance::told(None, &silent, None), None);
-        let same = Inheritance::told(None, &told(30.0, &[5, 9]), id(1));
-        let same = Inheritance::told(same, &told(10.0, &[5, 9]), id(1)).unwrap();
-        assert_eq!(same.amount.get(), 10.0);
+        let mut learned = Learned::default();
+        learned.note_told(&silent, None, NOW);
+        assert!(!learned.has_books());
+        learned.note_told(&told(30.0, &[5, 9]), id(1), NOW);
+        learned.note_told(&told(10.0, &[5, 9]), id(1), NOW);
+        check(&learned, 10.0);
+    }
+
+    #[test]
+    fn what_is_told_upwards_is_what_holders_told_of_that_are_there() {
+        let mut learned = Learned::default();
+        learned.note(1, id(5), amount(20.0), LATER);
+        learned.note(2, None, amount(30.0), LATER);
+        learned.note(3, id(5), amount(2.0), LATER);
+        let told = |learned: &Learned| {
+            let part = |it: HandedOut| (it.granted_by, it.capacity.get());
+            learned.told_of().into_iter().map(part).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&learned), [(None, 30.0), (id(5), 22.0)]);
+        learned.note_gone(2);
+        learned.note_gone(3);
+        assert_eq!(told(&learned), [(None, 0.0), (id(5), 20.0)]);
     }
 
     #[test]
     fn more_masterships_than_can_be_told_apart_are_known_to_nobody() {
         let mut learned = Learned::default();
+        learned.note_told(&told(200.0, &[1, 99]), id(1), NOW);
         for number in 1..100 {
-            learned.note(number, id(number), amount(1.0));
+            learned.note(number, id(number), amount(1.0), LATER);
         }
-        assert!(learned.by_origin.len() <= ORIGINS_MAX + 1);
-        check(&learned, 200.0, &[1, 99], 199.0);
+        assert!(learned.there.len() <= ORIGINS_MAX + 1);
+        check(&learned, 199.0);
     }
 }

@@ -7,6 +7,8 @@
 //! granted. Of those in our books, either it or the books say more, and what the child has heard of is
 //! a part of that; what others granted comes on top.
 
+use std::time::Duration;
+
 use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
 use crate::id::MastershipId;
@@ -14,9 +16,9 @@ use crate::lease_table::Slot;
 use crate::request::Has;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
-use crate::resource::learned::{Inheritance, Origin};
+use crate::resource::learned::Origin;
 use crate::resource::upstream::Upstream;
-use crate::time::Time;
+use crate::time::{self, Time};
 
 impl Resource {
     /// Whether a child server asks by another mastership of its node than before.
@@ -94,7 +96,7 @@ impl Resource {
     }
 
     /// Remembers who granted what a holder says that it has, if we learn, below the root.
-    pub(super) fn note_learned(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>) {
+    pub(super) fn note_learned(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
         if self.upstream.is_none() || !self.is_learning() || ask.word().is_zero() {
             return;
         }
@@ -111,7 +113,10 @@ impl Resource {
             None => None,
         };
         let holder = self.table.name_hash(ask.holder);
-        self.learned.note(holder, origin, ask.word());
+        // Who does not say for how long may have it for no longer.
+        let lasts = |has: Has| has.expires_in.map_or(Duration::ZERO, time::at_least);
+        let lasts = ask.words().map(lasts).max().unwrap_or_default();
+        self.learned.note(holder, origin, ask.word(), now + lasts);
     }
 
     /// The most that is left for a holder of what there is: what others have, or may have though we
@@ -125,10 +130,11 @@ impl Resource {
 
     /// The most that may be in use by holders that we have not heard of yet.
     pub(super) fn unheard(&self) -> ExactSum {
-        let inheritance = self.inheritance().filter(|_| self.is_learning());
-        inheritance.map_or(ExactSum::ZERO, |inheritance| {
-            self.learned.unheard(inheritance)
-        })
+        if self.is_learning() {
+            self.learned.unheard()
+        } else {
+            ExactSum::ZERO
+        }
     }
 
     /// Whether what we are granted above what our predecessors were may be handed out, although we
@@ -136,10 +142,6 @@ impl Resource {
     /// what it rounds up.
     pub(super) fn hands_out_fresh(&self) -> bool {
         let told = self.supply.told.as_ref();
-        self.inheritance().is_some() && told.is_some_and(|told| !told.learning)
-    }
-
-    fn inheritance(&self) -> Option<&Inheritance> {
-        self.upstream.as_ref()?.inheritance.as_ref()
+        self.learned.has_books() && told.is_some_and(|told| !told.learning)
     }
 }

@@ -21,7 +21,6 @@ use crate::request::server::{ServerAsk, ServerLease};
 use crate::request::{Has, RefusalReason};
 use crate::resource::Resource;
 use crate::resource::ask::Answer;
-use crate::resource::learned::Inheritance;
 use crate::snapshot::UpstreamSnapshot;
 use crate::supply::{Supply, Told};
 use crate::time::{self, Time};
@@ -72,8 +71,6 @@ pub struct Upstream {
     nonsense: bool,
     /// When the last of what our predecessor handed out ends, as far as the parent knows.
     inherited_until: Option<Time>,
-    /// How much that is, as far as a parent has told.
-    pub(super) inheritance: Option<Inheritance>,
     /// Which mastership of the parent granted the newest lease.
     granted_by: Option<MastershipId>,
 }
@@ -266,8 +263,6 @@ impl Resource {
             ));
         }
         upstream.granted_by = lease.granted_by;
-        let known = upstream.inheritance.take();
-        upstream.inheritance = Inheritance::told(known, &lease.told, lease.granted_by);
         upstream.in_flight = false;
         upstream.parent_not_ready = false;
         upstream.nonsense = false;
@@ -291,6 +286,9 @@ impl Resource {
             self.learning_until = self.learning_until.map(|until| until.max(out));
         }
         self.learn_of_parent(lease, first, now);
+        if self.is_learning() {
+            self.learned.note_told(&lease.told, lease.granted_by, now);
+        }
         // What it may have no more of, it may have for as long as it was promised before.
         let promised = self.supply.expires_at.unwrap_or(expires_at);
         let expires_at = if lease.capacity <= self.supply.capacity {
@@ -392,12 +390,11 @@ impl Resource {
         self.server_lease(name, answer, asked_at, None, now)
     }
 
-    /// How long what a child server was granted lasts. None: we may not know of all, in learning
-    /// mode.
-    pub fn granted_for(&self, name: &HolderName, now: Time) -> Option<Duration> {
-        if self.learning_remaining(now).is_some() {
-            return None;
-        }
+    /// How long what a child server was granted lasts: by its predecessors, if it says by which mastership
+    /// it speaks. What we may not know of, in learning mode, lasts no longer than that.
+    pub fn granted_for(&self, name: &HolderName, now: Time) -> Duration {
+        // What we do not know of is over when we have learned.
+        let learns_for = self.learning_remaining(now).unwrap_or_default();
         let holding = self
             .children
             .get(name)
@@ -408,7 +405,8 @@ impl Resource {
             Some(known) => known.inherited(now).and_then(|it| it.in_use_until()),
             None => holding.and_then(Holding::in_use_until),
         };
-        Some(until.map_or(Duration::ZERO, |until| until.since(now)))
+        let lasts = until.map_or(Duration::ZERO, |until| until.since(now));
+        lasts.max(learns_for)
     }
 
     /// Everything that a child server is told with its newest lease, which is counted from
