@@ -35,11 +35,13 @@ pub enum Said<'a> {
 /// The lease lengths that a candidate of the root goes by.
 #[derive(Clone, Debug)]
 pub struct Lengths {
-    clock_tolerance: Tolerance,
     templates: Templates,
     digest: String,
     /// Until when leases may last that were granted by former templates which gave longer ones.
     older_until: Option<Instant>,
+    /// By how much our clock may be wrong. How long somebody else's leases may last is a report, which is
+    /// made longer (`doorward_engine::tolerance`).
+    clock_tolerance: Tolerance,
 }
 
 impl Lengths {
@@ -71,7 +73,7 @@ impl Lengths {
         LeaseLengths {
             templates: digest,
             longest_ms: millis(templates.longest_lease()),
-            older_ms: millis(older),
+            older_ms: millis(self.clock_tolerance.report(older)),
         }
     }
 
@@ -279,5 +281,16 @@ mod tests {
         let after = lengths.older_after(now);
         assert!(after > Duration::from_nanos(1_000_001));
         assert_eq!(lengths.older_after(now + secs(1)), Duration::ZERO);
+    }
+
+    #[test]
+    fn by_a_clock_that_may_be_wrong_leases_of_others_last_longer() {
+        let mut lengths = Lengths::new(templates(5), Tolerance::STEERED);
+        let vacant_since = Instant::now();
+        lengths.inherit(vacant_since, secs(40));
+        // 40 s by a good clock are 44 s by one that is a tenth fast, and may be less by one that is slow.
+        assert!(lengths.older_after(vacant_since) > secs(44));
+        let told = lengths.told(None, vacant_since + secs(10));
+        assert!(told.older_ms > 37_000, "{told:?}");
     }
 }
