@@ -123,6 +123,11 @@ impl Resource {
         let grew = wanted_before.is_none_or(|before| ask.demand.wants() > before);
         self.table.note(slot, |holding| {
             holding.report = ask.report.clone().map(Box::new);
+            if let Some(report) = &mut holding.report
+                && holding.demand != ask.demand
+            {
+                report.unheard = Amount::ZERO;
+            }
         });
         let refresh_in = self.plan_refresh(slot, grew, ask.floor, now);
         let lowering = self.lowering.number();
@@ -160,14 +165,14 @@ impl Resource {
         }
         let (held, newest) = (holding.own(), holding.newest());
         let kept = self.lowering.kept(holding).unwrap_or(newest.capacity);
-        let (share_before, keeps) = (
-            holding.share,
-            holding.report.as_ref().is_some_and(|r| r.learning),
-        );
+        let share_before = holding.share;
+        let report = holding.report.as_ref().filter(|report| report.learning);
+        let unheard = report.map(|report| report.unheard);
         let demand = holding.demand.clone();
         let share =
             algorithm::solve(&self.algorithm, &self.bands, &self.supply, &demand).share_of(&demand);
-        let grant = self.grant_share(share, held, kept, keeps.then_some(newest.capacity));
+        let keeps = unheard.map(|unheard| keeps(newest.capacity, share, unheard.min(held)));
+        let grant = self.grant_share(share, held, kept, keeps);
         let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * ROUNDING;
         if same(grant.gets, newest.capacity) && same(grant.share.amount, share_before) {
             return None;
@@ -439,7 +444,16 @@ impl Resource {
         }
         let share =
             algorithm::solve(&self.algorithm, &self.bands, &self.supply, demand).share_of(demand);
-        let shared = self.grant_share(share, held, kept, (!ask.acknowledges()).then_some(newest));
+        let keeps = (!ask.acknowledges()).then(|| {
+            // If its demand looks small, that of before counts, and theirs is in it.
+            let unheard = if *demand == ask.demand {
+                ask.unheard
+            } else {
+                Amount::ZERO
+            };
+            keeps(newest, share, unheard.min(held))
+        });
+        let shared = self.grant_share(share, held, kept, keeps);
         // What holders say that they have comes first; what is left then is nobody's.
         match confirmed {
             Some(confirmed) if confirmed.gets >= shared.gets => confirmed,
@@ -572,6 +586,13 @@ impl Resource {
         };
         refresh::within_lease(refresh_in, newest.expires_at.since(now))
     }
+}
+
+/// What a child server in learning mode keeps: what it has, and no less than its share by what it has
+/// heard and what others of its holders have, which is no more than it has itself.
+fn keeps(newest: Amount, share: Share, unheard: Amount) -> Amount {
+    let share = share.amount.get() + unheard.get();
+    newest.max(Amount::from_computed(share))
 }
 
 /// The highest tree that refresh intervals are computed for.
