@@ -70,9 +70,7 @@ async fn clients_and_leaves_that_live_on_come_back_when_etcd_was_wiped() {
         candidate.kill();
     }
     etcd.wipe().await;
-    for candidate in &mut candidates.list {
-        candidate.start();
-    }
+    // A client whose connection comes back before it has missed it does not ask who the master is.
     crowd
         .until("clients of the root are without it", || {
             let reached = (0..crowd.members.len()).step_by(2);
@@ -82,6 +80,9 @@ async fn clients_and_leaves_that_live_on_come_back_when_etcd_was_wiped() {
                 .map_or(Ok(()), |member| Err(format!("{member} is answered")))
         })
         .await;
+    for candidate in &mut candidates.list {
+        candidate.start();
+    }
     let after = epoch(&candidates).await;
     assert!(after < before, "{after} after {before}");
     // Until then they hold what they had.

@@ -120,12 +120,12 @@ async fn an_epoch_is_forgotten_when_the_last_lease_is_over() {
     let beside = FakeServer::start(Some(beside), []).await;
     for other in [&anew, &beside] {
         let short = granted(doorman::Lease {
+            granted_by: None,
             expiry_time: 0,
             refresh_interval: 1,
             capacity: 8.0,
             expires_in_ms: Some(500),
             refresh_in_ms: Some(20),
-            granted_by: None,
         });
         let gone = Err(Status::unavailable("gone"));
         let before = FakeServer::start(Some(discovery(true, None, 9)), [short, gone]).await;

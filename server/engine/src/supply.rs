@@ -37,8 +37,8 @@ pub struct Told {
     /// How long leases last that are out below us, as far as the parent knows.
     pub reserved_for: Option<Duration>,
     /// How long leases last that the parent granted to our node before it got the request that it
-    /// answers: nothing that our predecessor handed out lasts longer. Zero: it had granted nothing
-    /// that is not over. Absent: it does not know, or does not say.
+    /// answers, or, if it learns, what it does not know of: nothing that our predecessor handed out lasts
+    /// longer. Zero: it had granted nothing that is not over. Absent: it does not say.
     pub inherited_for: Option<Duration>,
     /// The most that may be in use of what earlier masterships of our node handed out. Absent: the
     /// parent does not say; it may be all that we are granted.

@@ -41,9 +41,10 @@ impl Time {
 }
 
 /// By how much, as one part in so many, the clocks of two servers may differ in speed without a
-/// lease being believed in for longer than it is reserved: 500 ppm each, which is as much as NTP
-/// changes a clock's speed by. A holder counts a lease as that much shorter, and what a
-/// holder says it still has is counted as that much longer.
+/// lease being believed in for longer than it is reserved: 500 ppm each, several times what a clock
+/// is off by whose speed nobody changes. A holder counts a lease as that much shorter, and what a
+/// holder says it still has is counted as that much longer. A server whose clock may be worse makes
+/// up for the rest by its [`crate::tolerance`].
 const SPEEDS_DIFFER_BY: u32 = 1_000;
 
 /// How long a span that somebody else's clock measures lasts at least, by ours.

@@ -400,8 +400,11 @@ fn learns_for(before: Option<u64>, begins: u64) -> Option<Duration> {
         refresh_interval: Some(Duration::from_secs(5)),
         ..TemplateSpec::default()
     };
-    let templates = Templates::parse(&[spec]).unwrap();
-    let mut root = Node::new(Config::default(), templates);
+    let config = Config {
+        refresh_floor: Duration::ZERO,
+        ..Config::default()
+    };
+    let mut root = Node::new(config, Templates::parse(&[spec]).unwrap());
     root.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
     let mut served = |epoch, seconds| {
         let now = Time::from_secs(seconds);
@@ -443,7 +446,7 @@ fn a_child_learns_for_as_long_as_what_its_predecessor_had_can_last() {
         ("it was restarted", Some(100), 101, Some(59.0)),
         ("it was away for a while", Some(100), 140, Some(20.0)),
         ("it was away for long", Some(100), 160, None),
-        ("the parent does not know", Some(1), 30, Some(60.0)),
+        ("the parent learns, too", Some(1), 30, Some(30.0)),
     ] {
         let found = learns_for(before, begins).map(|it| it.as_secs_f64());
         let near = |a: f64, b: f64| a >= b && a < b * 1.002;

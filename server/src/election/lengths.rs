@@ -18,6 +18,7 @@ use std::time::Duration;
 use doorward_clock::Instant;
 use doorward_engine::template::Templates;
 use doorward_engine::time;
+use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::directory::LeaseLengths;
 
 /// What a predecessor said.
@@ -38,6 +39,9 @@ pub struct Lengths {
     digest: String,
     /// Until when leases may last that were granted by former templates which gave longer ones.
     older_until: Option<Instant>,
+    /// By how much our clock may be wrong. How long somebody else's leases may last is a report, which is
+    /// made longer (`doorward_engine::tolerance`).
+    clock_tolerance: Tolerance,
 }
 
 impl Lengths {
@@ -47,6 +51,15 @@ impl Lengths {
             digest: digest(&templates),
             templates,
             older_until: None,
+            clock_tolerance: Tolerance::LEAST,
+        }
+    }
+
+    /// The same, by a clock that may be wrong by so much.
+    pub fn by_clock(self, clock_tolerance: Tolerance) -> Self {
+        Self {
+            clock_tolerance,
+            ..self
         }
     }
 
@@ -63,7 +76,7 @@ impl Lengths {
         LeaseLengths {
             templates: digest,
             longest_ms: millis(templates.longest_lease()),
-            older_ms: millis(older),
+            older_ms: millis(self.clock_tolerance.report(older)),
         }
     }
 
@@ -100,7 +113,7 @@ impl Lengths {
     /// may be out.
     pub fn inherit(&mut self, vacant_since: Instant, longer_leases: Duration) {
         if !longer_leases.is_zero() {
-            self.note_older(vacant_since + longer_leases);
+            self.note_older(vacant_since + self.clock_tolerance.report(longer_leases));
         }
     }
 
@@ -255,5 +268,16 @@ mod tests {
         assert_eq!(lengths.told(None, now).older_ms, 2);
         assert_eq!(lengths.older_after(now), Duration::from_nanos(1_000_001));
         assert_eq!(lengths.older_after(now + secs(1)), Duration::ZERO);
+    }
+
+    #[test]
+    fn by_a_clock_that_may_be_wrong_leases_of_others_last_longer() {
+        let mut lengths = Lengths::new(templates(5)).by_clock(Tolerance::STEERED);
+        let vacant_since = Instant::now();
+        lengths.inherit(vacant_since, secs(40));
+        // 40 s by a good clock are 44 s by one that is a tenth fast, and may be less by one that is slow.
+        assert!(lengths.older_after(vacant_since) > secs(44));
+        let told = lengths.told(None, vacant_since + secs(10));
+        assert!(told.older_ms > 37_000, "{told:?}");
     }
 }

@@ -390,12 +390,11 @@ impl Resource {
         self.server_lease(name, answer, asked_at, None, now)
     }
 
-    /// How long what a child server was granted lasts. None: we may not know of all, in learning
-    /// mode.
-    pub fn granted_for(&self, name: &HolderName, now: Time) -> Option<Duration> {
-        if self.learning_remaining(now).is_some() {
-            return None;
-        }
+    /// How long what a child server was granted lasts: by its predecessors, if it says by which mastership
+    /// it speaks. What we may not know of, in learning mode, lasts no longer than that.
+    pub fn granted_for(&self, name: &HolderName, now: Time) -> Duration {
+        // What we do not know of is over when we have learned.
+        let learns_for = self.learning_remaining(now).unwrap_or_default();
         let holding = self
             .children
             .get(name)
@@ -406,7 +405,8 @@ impl Resource {
             Some(known) => known.inherited(now).and_then(|it| it.in_use_until()),
             None => holding.and_then(Holding::in_use_until),
         };
-        Some(until.map_or(Duration::ZERO, |until| until.since(now)))
+        let lasts = until.map_or(Duration::ZERO, |until| until.since(now));
+        lasts.max(learns_for)
     }
 
     /// Everything that a child server is told with its newest lease, which is counted from

@@ -81,7 +81,8 @@ impl Campaign {
         } = ways;
         let templates = candidate.templates.clone();
         let history = History::new(templates.as_ref().and_then(|it| it.history.clone()));
-        let lengths = templates.map(|it| Lengths::new(it.in_force));
+        let lengths =
+            templates.map(|it| Lengths::new(it.in_force).by_clock(candidate.clock_tolerance));
         Self {
             ttl,
             claim,
