@@ -149,7 +149,7 @@ async fn a_server_that_stops_in_order_tells_its_successor() {
     candidates.list[master].terminate();
     let term: Value = serde_json::from_str(&etcd.get(TERM).await.unwrap()).unwrap();
     let older = term["leases"]["older_ms"].as_u64().unwrap();
-    assert!((2_001..=12_013).contains(&older), "{term}");
+    assert!((2_001..=15_000).contains(&older), "{term}");
     assert_nobody_gets_it_before(&candidates, over).await;
 }
 
@@ -185,7 +185,7 @@ async fn templates_wait_until_etcd_knows_of_them_or_the_mastership_is_over() {
 
 /// What a server of the version before this one leaves in etcd.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_term_that_says_nothing_of_leases_leaves_the_longest_that_there_ever_were() {
+async fn a_term_that_says_nothing_of_leases_leaves_those_of_all_templates_that_there_were() {
     for (former, least_ms) in [(Some(long()), 10_000), (None, 0)] {
         let etcd = Etcd::start().await;
         etcd.put(KEY, &short()).await;

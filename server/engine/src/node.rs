@@ -197,7 +197,8 @@ impl Node {
             ..self.config.clone()
         };
         let mut node = Self::new(config, self.templates.clone());
-        let inherited = self.vacant_since + self.longer_leases;
+        let lasts = self.config.clock_tolerance.report(self.longer_leases);
+        let inherited = self.vacant_since + lasts;
         node.former_leases_until = self.former_leases_until.max(inherited);
         node
     }
@@ -211,8 +212,10 @@ impl Node {
         self.end_term_if_over(now);
         if !self.config.has_parent && self.mastership.is_master() {
             let outlasts = self.templates.outlasts(&templates);
-            self.longer_leases = self.longer_leases.max(outlasts);
-            self.former_leases_until = self.former_leases_until.max(now + outlasts);
+            let learned = self.templates.learning_outlasts(&templates);
+            self.longer_leases = self.longer_leases.max(learned);
+            let lasts = self.config.clock_tolerance.report(outlasts);
+            self.former_leases_until = self.former_leases_until.max(now + lasts);
         }
         self.templates = templates;
         let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();

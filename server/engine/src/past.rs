@@ -53,6 +53,8 @@ struct Former {
 pub struct Past {
     formers: Vec<Former>,
     masterships: Masterships,
+    /// The process before was to be heard again by then.
+    heard_by: Option<Time>,
 }
 
 /// Who asks, as one request says.
@@ -155,6 +157,16 @@ impl Past {
     pub fn refused(&self) -> Option<Incarnation> {
         let mut refused = self.formers.iter().rev().filter(|former| former.refused);
         refused.next()?.process
+    }
+
+    /// A process was started. The one before it, if it lives, is to be heard by then.
+    pub fn note_started(&mut self, heard_by: Time) {
+        self.heard_by = Some(heard_by);
+    }
+
+    /// Until when the process before may be heard, if that is not over.
+    pub fn heard_by(&self, now: Time) -> Option<Time> {
+        self.heard_by.filter(|by| *by > now)
     }
 
     /// The masterships of the child's node.

@@ -46,6 +46,8 @@ pub struct Told {
     /// Of which masterships of our node that is; what others handed out comes on top of it. Empty: of
     /// all.
     pub accounted: Vec<MastershipId>,
+    /// Another process of our node may live, and would be heard within this time. Absent: there is none.
+    pub predecessor_for: Option<Duration>,
     /// What a client in safe mode falls back to.
     pub safe_capacity: Option<SafeCapacity>,
 }

@@ -143,6 +143,16 @@ fn an_operator_may_end_learning() {
 }
 
 #[test]
+fn a_change_makes_nobody_begin_to_learn() {
+    let mut node = node(templates(3600, Some(0)));
+    win(&mut node, 0, 0, 1);
+    assert_eq!(newcomer_gets(&mut node, "known", at(1)), 100.0);
+    node.handle_templates(templates(5, None), at(20));
+    assert_eq!(newcomer_gets(&mut node, "known", at(21)), 100.0);
+    assert_eq!(newcomer_gets(&mut node, "unknown", at(21)), 100.0);
+}
+
+#[test]
 fn a_change_of_capacities_makes_nobody_learn_longer() {
     let mut node = node(templates(40, None));
     win(&mut node, 0, 0, 50);

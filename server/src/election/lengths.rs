@@ -45,22 +45,19 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    /// By templates that are in force.
-    pub fn new(templates: Templates) -> Self {
+    /// By templates that are in force, on a clock that may be wrong by so much.
+    pub fn new(templates: Templates, clock_tolerance: Tolerance) -> Self {
         Self {
+            clock_tolerance,
             digest: digest(&templates),
             templates,
             older_until: None,
-            clock_tolerance: Tolerance::LEAST,
         }
     }
 
-    /// The same, by a clock that may be wrong by so much.
-    pub fn by_clock(self, clock_tolerance: Tolerance) -> Self {
-        Self {
-            clock_tolerance,
-            ..self
-        }
+    /// The templates in force.
+    pub fn in_force(&self) -> &Templates {
+        &self.templates
     }
 
     /// What a term says that is written now. `next` are templates that will be in force as soon as it
@@ -87,17 +84,17 @@ impl Lengths {
         self.digest = digest(&next);
         self.templates = next;
         if !outlasts.is_zero() {
-            self.note_older(granted_until + time::at_most(outlasts));
+            self.note_older(granted_until, outlasts);
         }
         outlasts
     }
 
     /// How long the longest lease is that a predecessor may have left, by templates other than these.
-    /// `history` is the longest of all templates that there ever were, as far as it is known.
-    pub fn longer_leases(&self, said: Said<'_>, history: Duration) -> Duration {
+    /// `unsaid` is that length if it said nothing.
+    pub fn longer_leases(&self, said: Said<'_>, unsaid: Duration) -> Duration {
         match said {
             Said::NoTerm => Duration::ZERO,
-            Said::Nothing => history.max(self.templates.longest_lease()),
+            Said::Nothing => unsaid,
             Said::Lengths(said) => {
                 let older = Duration::from_millis(said.older_ms);
                 if said.templates == self.digest {
@@ -113,7 +110,7 @@ impl Lengths {
     /// may be out.
     pub fn inherit(&mut self, vacant_since: Instant, longer_leases: Duration) {
         if !longer_leases.is_zero() {
-            self.note_older(vacant_since + self.clock_tolerance.report(longer_leases));
+            self.note_older(vacant_since, longer_leases);
         }
     }
 
@@ -124,7 +121,10 @@ impl Lengths {
         })
     }
 
-    fn note_older(&mut self, until: Instant) {
+    /// Leases of that length were granted until then. Others count them on clocks of their own.
+    fn note_older(&mut self, granted_until: Instant, length: Duration) {
+        let lasts = self.clock_tolerance.report(time::at_most(length));
+        let until = granted_until + lasts;
         self.older_until = Some(self.older_until.map_or(until, |older| older.max(until)));
     }
 }
@@ -162,6 +162,10 @@ mod tests {
         .unwrap()
     }
 
+    fn lengths(templates: &Templates) -> Lengths {
+        Lengths::new(templates.clone(), Tolerance::LEAST)
+    }
+
     /// What is said, in seconds: whether by these templates, how long leases are, and older ones.
     #[track_caller]
     fn check(told: &LeaseLengths, by: &Templates, longest: u64, older_ms: u64) {
@@ -177,7 +181,7 @@ mod tests {
     async fn longer_leases_are_told_before_shorter_ones_count_until_they_are_over() {
         let now = Instant::now();
         let (long, short) = (templates(40), templates(5));
-        let mut lengths = Lengths::new(long.clone());
+        let mut lengths = lengths(&long);
         check(&lengths.told(None, now), &long, 40, 0);
         // As long as it is not in force, leases are granted that last for the whole of it.
         for later in [0, 30] {
@@ -199,7 +203,7 @@ mod tests {
     async fn of_two_changes_the_one_that_leaves_the_longer_leases_counts() {
         let now = Instant::now();
         for (first, second, third) in [(40, 20, 5), (40, 5, 4), (10, 40, 5)] {
-            let mut lengths = Lengths::new(templates(first));
+            let mut lengths = lengths(&templates(first));
             lengths.change(templates(second), now);
             lengths.change(templates(third), now + secs(10));
             let until = [
@@ -216,39 +220,37 @@ mod tests {
 
     #[test]
     fn a_successor_learns_for_what_its_predecessor_said() {
-        let lengths = Lengths::new(templates(5));
+        let lengths = lengths(&templates(5));
         let said = |by: u64, older: u64| LeaseLengths {
             templates: digest(&templates(by)),
             longest_ms: by * 1_000,
             older_ms: older * 1_000,
         };
-        for (what, said, history, longer) in [
-            ("nobody was there", None, 60, 0),
-            ("by the same templates", Some(said(5, 0)), 60, 0),
-            ("with older leases out", Some(said(5, 40)), 60, 40),
-            ("by other templates", Some(said(20, 0)), 60, 20),
-            ("by others, with older leases", Some(said(20, 40)), 60, 40),
-            ("by others, with shorter ones", Some(said(20, 10)), 60, 20),
+        for (what, said, longer) in [
+            ("nobody was there", None, 0),
+            ("by the same templates", Some(said(5, 0)), 0),
+            ("with older leases out", Some(said(5, 40)), 40),
+            ("by other templates", Some(said(20, 0)), 20),
+            ("by others, with older leases", Some(said(20, 40)), 40),
+            ("by others, with shorter ones", Some(said(20, 10)), 20),
         ] {
             let said = said.as_ref().map_or(Said::NoTerm, Said::Lengths);
-            let found = lengths.longer_leases(said, secs(history));
+            let found = lengths.longer_leases(said, secs(60));
             assert_eq!(found, secs(longer), "{what}");
         }
-        for (history, longer) in [(0, 5), (60, 60)] {
-            let found = lengths.longer_leases(Said::Nothing, secs(history));
-            assert_eq!(found, secs(longer), "it said nothing");
-        }
+        let found = lengths.longer_leases(Said::Nothing, secs(60));
+        assert_eq!(found, secs(60), "it said nothing");
     }
 
     #[tokio::test]
     async fn a_chain_of_short_masterships_loses_nothing_and_adds_nothing() {
         let now = Instant::now();
-        let mut first = Lengths::new(templates(40));
+        let mut first = lengths(&templates(40));
         first.change(templates(5), now);
         let until = now + time::at_most(secs(40));
         let mut told = first.told(None, now + secs(1));
         for vacant_since in [3, 6, 9].map(|seconds| now + secs(seconds)) {
-            let mut next = Lengths::new(templates(5));
+            let mut next = lengths(&templates(5));
             let longer = next.longer_leases(Said::Lengths(&told), Duration::ZERO);
             assert!(vacant_since + longer >= until);
             next.inherit(vacant_since, longer);
@@ -257,22 +259,33 @@ mod tests {
         // A successor counts from later than it was written: no more is added than that.
         let left = Duration::from_millis(told.older_ms);
         assert!(now + secs(10) + left >= until);
-        assert!(now + secs(10) + left <= until + secs(3 * 3));
+        assert!(now + secs(10) + left <= until + secs(3 * 3 + 1));
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_may_be_wrong_counts_older_leases_for_longer() {
+        let now = Instant::now();
+        let mut lengths = Lengths::new(templates(40), Tolerance::STEERED);
+        lengths.change(templates(5), now);
+        // By a clock that is a tenth too fast, 36 s have passed when it shows 40 s.
+        let told = lengths.told(None, now + secs(40));
+        assert!(told.older_ms > 4_000, "{told:?}");
     }
 
     #[tokio::test]
     async fn spans_are_never_told_shorter_than_they_are() {
         let now = Instant::now();
-        let mut lengths = Lengths::new(templates(5));
+        let mut lengths = lengths(&templates(5));
         lengths.inherit(now, Duration::from_nanos(1_000_001));
         assert_eq!(lengths.told(None, now).older_ms, 2);
-        assert_eq!(lengths.older_after(now), Duration::from_nanos(1_000_001));
+        let after = lengths.older_after(now);
+        assert!(after > Duration::from_nanos(1_000_001));
         assert_eq!(lengths.older_after(now + secs(1)), Duration::ZERO);
     }
 
     #[test]
     fn by_a_clock_that_may_be_wrong_leases_of_others_last_longer() {
-        let mut lengths = Lengths::new(templates(5)).by_clock(Tolerance::STEERED);
+        let mut lengths = Lengths::new(templates(5), Tolerance::STEERED);
         let vacant_since = Instant::now();
         lengths.inherit(vacant_since, secs(40));
         // 40 s by a good clock are 44 s by one that is a tenth fast, and may be less by one that is slow.

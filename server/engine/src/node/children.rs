@@ -273,7 +273,8 @@ impl Node {
                 Some(_) => resource.granted_for(&request.server, now),
                 None => before,
             };
-            let lease = resource.server_lease(&request.server, &answer, now, Some(inherited_for), now);
+            let lease =
+                resource.server_lease(&request.server, &answer, now, Some(inherited_for), now);
             // It was just found or put in.
             Ok((answer, lease.ok_or(RefusalReason::NotReady)?))
         });

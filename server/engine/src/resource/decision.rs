@@ -311,9 +311,11 @@ impl Resource {
 
     /// Makes a decision a lease.
     fn give(&mut self, slot: Slot, grant: &Grant, now: Time) {
+        let holder = self.table.get(slot).map(|holding| &holding.holder);
+        let expires_at = holder.map_or(now, |holder| self.lease_ends(holder, now));
         let lease = Lease {
             capacity: grant.gets,
-            expires_at: self.expiry_from(now),
+            expires_at,
         };
         let immediate = self.algorithm.shrink == Shrink::Immediate;
         self.table.change_leases(slot, |leases| {
@@ -369,7 +371,7 @@ impl Resource {
         );
         let lease = Lease {
             capacity: grant.gets,
-            expires_at: self.expiry_from(now),
+            expires_at: self.lease_ends(ask.holder, now),
         };
         let mut leases = Leases::new(lease);
         if self.learning_remaining(now).is_some() {
@@ -523,7 +525,7 @@ impl Resource {
         }
     }
 
-    fn expiry_from(&self, now: Time) -> Time {
+    pub(super) fn expiry_from(&self, now: Time) -> Time {
         let expiry = now + self.algorithm.lease_length;
         self.supply.expires_at.map_or(expiry, |end| expiry.min(end))
     }

@@ -104,6 +104,11 @@ impl Learned {
         }
     }
 
+    /// When what a holder told of is over, if it was not made longer since.
+    pub fn until(&self, holder: u64) -> Option<Time> {
+        self.words.get(&holder).map(|word| word.until)
+    }
+
     /// A holder is gone.
     pub fn note_gone(&mut self, holder: u64) {
         if let Some(word) = self.words.get_mut(&holder).filter(|word| word.is_there) {

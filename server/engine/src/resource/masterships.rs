@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
-use crate::id::MastershipId;
+use crate::id::{HolderId, MastershipId};
 use crate::lease_table::Slot;
 use crate::request::Has;
 use crate::resource::Resource;
@@ -126,6 +126,19 @@ impl Resource {
         others.subtract(held);
         others.add_sum(&self.unheard());
         others.left_of(self.supply.capacity)
+    }
+
+    /// When a lease ends that is granted now. What a predecessor may take back that still lives is not
+    /// made longer.
+    pub(super) fn lease_ends(&self, holder: &HolderId, now: Time) -> Time {
+        let expiry = self.expiry_from(now);
+        let told = self.supply.told.as_ref();
+        let may_live = told.is_some_and(|told| told.predecessor_for.is_some());
+        if !may_live || !self.is_learning() {
+            return expiry;
+        }
+        let until = self.learned.until(self.table.name_hash(holder));
+        until.map_or(expiry, |until| expiry.min(until.max(now)))
     }
 
     /// The most that may be in use by holders that we have not heard of yet.

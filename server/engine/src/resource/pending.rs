@@ -56,6 +56,10 @@ impl Resource {
         if self.learning_remaining(now).is_none() {
             return false;
         }
+        if self.lease_ends(ask.holder, now) <= now + LEASE_MIN {
+            // What it has is nearly over, and may not be made longer yet.
+            return true;
+        }
         let holding = slot.and_then(|slot| self.table.get(slot));
         let held = holding.map_or(Amount::ZERO, Holding::own);
         let news = ask.word() > held;

@@ -78,13 +78,18 @@ impl Resource {
             return;
         };
         let before = holding.incarnation;
+        let heard_by = holding.overdue_at();
         if ask.holder.kind == HolderKind::Client {
-            let heard_by = holding.overdue_at();
             self.table.change_leases(slot, |leases| {
                 leases.set_apart(before, heard_by, now);
             });
         }
         self.rename(slot, ask.incarnation, false);
+        self.table.note(slot, |holding| {
+            if let Some(past) = &mut holding.past {
+                past.note_started(heard_by);
+            }
+        });
     }
 
     /// A process that was replaced has the name again: it was there first, and lives.
@@ -115,7 +120,11 @@ impl Resource {
         let mut outstanding = Amount::ZERO;
         self.table.note(slot, |holding| {
             let report = holding.report.as_ref();
-            outstanding = report.and_then(|it| it.outstanding).unwrap_or(Amount::ZERO);
+            let past = holding.past.as_ref();
+            // Until then it has made no lease longer: all that it confirmed is the first one's.
+            if past.is_none_or(|past| past.heard_by(now).is_none()) {
+                outstanding = report.and_then(|it| it.outstanding).unwrap_or(Amount::ZERO);
+            }
             let past = holding.past.as_ref();
             before = past.and_then(|past| past.masterships().inherited(now));
         });

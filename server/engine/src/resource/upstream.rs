@@ -286,6 +286,10 @@ impl Resource {
             self.learning_until = self.learning_until.map(|until| until.max(out));
         }
         self.learn_of_parent(lease, first, now);
+        if let (Some(wait), Some(upstream)) = (lease.told.predecessor_for, &mut self.upstream) {
+            // Whether it was heard decides for how long leases can be.
+            upstream.refresh_at = upstream.refresh_at.min(now + wait);
+        }
         if self.is_learning() {
             self.learned.note_told(&lease.told, lease.granted_by, now);
         }
@@ -464,6 +468,11 @@ impl Resource {
                 inherited_for,
                 inherited,
                 accounted,
+                predecessor_for: holding
+                    .past
+                    .as_ref()
+                    .and_then(|past| past.heard_by(now))
+                    .map(|by| by.since(now)),
                 safe_capacity: Some(answer.safe_capacity),
             },
             granted_by: Some(self.beginning.mastership),

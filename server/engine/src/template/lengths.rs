@@ -31,6 +31,27 @@ impl Templates {
     /// template that may take a resource away from it gives shorter leases: such are those that are
     /// added, and if the order of those that stay is another one, all of them.
     pub fn outlasts(&self, new: &Self) -> Duration {
+        let shortened = self.shortened_by(new);
+        shortened.map(length_of).max().unwrap_or_default()
+    }
+
+    /// The same within a mastership: of a template by which an operator wants a server to learn for less
+    /// than a lease lasts, only that counts. A change must not make such a server begin to learn.
+    pub fn learning_outlasts(&self, new: &Self) -> Duration {
+        let learned = |template: &Arc<Template>| {
+            let algorithm = &template.algorithm;
+            if algorithm.kind.promises_total() {
+                algorithm.lease_length.min(algorithm.learning_mode_duration)
+            } else {
+                algorithm.lease_length
+            }
+        };
+        let shortened = self.shortened_by(new);
+        shortened.map(learned).max().unwrap_or_default()
+    }
+
+    /// The templates of these that count for [`Templates::outlasts`].
+    fn shortened_by<'a>(&'a self, new: &'a Self) -> impl Iterator<Item = &'a Arc<Template>> {
         let new_lengths: BTreeMap<&str, Duration> = new
             .iter()
             .map(|template| (glob_of(template), length_of(template)))
@@ -46,17 +67,14 @@ impl Templates {
             .iter()
             .filter(|taker| !is_order_kept || !places.contains_key(glob_of(taker)));
         let shortest_taker = takers.map(length_of).min().unwrap_or(Duration::MAX);
-        let is_shortened = |template: &&Arc<Template>| {
+        let is_shortened = move |template: &&Arc<Template>| {
             let length = length_of(template);
             let still = new_lengths.get(glob_of(template));
             still.is_none_or(|still| *still < length) || shortest_taker < length
         };
-        let shortened = self.iter().filter(is_shortened);
-        shortened.map(length_of).max().unwrap_or_default()
+        self.iter().filter(is_shortened)
     }
-}
 
-impl Templates {
     /// Tells lease lengths apart: the same for templates with the same globs in the same order and
     /// leases as long, on every machine. Other programs compare it, so it must stay as it is.
     pub fn lengths_digest(&self) -> u64 {

@@ -81,8 +81,8 @@ impl Campaign {
         } = ways;
         let templates = candidate.templates.clone();
         let history = History::new(templates.as_ref().and_then(|it| it.history.clone()));
-        let lengths =
-            templates.map(|it| Lengths::new(it.in_force).by_clock(candidate.clock_tolerance));
+        let tolerance = candidate.clock_tolerance;
+        let lengths = templates.map(|it| Lengths::new(it.in_force, tolerance));
         Self {
             ttl,
             claim,
@@ -378,12 +378,12 @@ impl Campaign {
             self.transact("give a mastership back", give_back).await?;
             return Ok(());
         }
-        let Some(history) = self.former_lengths(lease).await? else {
+        let Some(unsaid) = self.unsaid_leases(lease).await? else {
             // The key stays, and is taken up when all is known.
             return Ok(());
         };
         let (begins, vacant_since) = self.past.begin(&self.claim.server, won);
-        let longer_leases = self.inherit(vacant_since, history);
+        let longer_leases = self.inherit(vacant_since, unsaid);
         self.past.note_epoch(epoch);
         if begins > won {
             info!(

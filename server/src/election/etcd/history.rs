@@ -1,4 +1,5 @@
-//! The longest lease of all templates that there ever were, as far as etcd has them.
+//! The longest lease by any templates that there ever were, as far as etcd has them, for which those in
+//! force give a shorter one.
 //!
 //! Asked only if the last term says nothing of leases: a server of an older version was the master, or
 //! the term cannot be read. The document is read, the last one that was in force, and every version of
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use doorward_clock::Instant;
 use doorward_documents::parse_bytes;
+use doorward_engine::template::Templates;
 use doorward_etcd::layout::TemplateKeys;
 use doorward_etcd::{Connection, Error, templates};
 use etcd_client::Client;
@@ -33,15 +35,17 @@ impl History {
         }
     }
 
-    /// How long the longest lease lasts. None: it takes longer than until then; ask again. Zero:
-    /// nothing is known.
-    pub(super) async fn longest_lease(
+    /// How long the longest lease is that outlasts those by the templates in force. None: it takes longer
+    /// than until then; ask again. If nothing is known of former ones, the longest by those in force:
+    /// what takes a short one now may have taken any.
+    pub(super) async fn longer_leases(
         &mut self,
+        in_force: &Templates,
         connection: &mut Connection,
         until: Instant,
     ) -> Result<Option<Duration>, Error> {
         let Some(keys) = self.keys.clone() else {
-            return Ok(Some(Duration::ZERO));
+            return Ok(Some(in_force.longest_lease()));
         };
         loop {
             if Instant::now() >= until {
@@ -53,7 +57,7 @@ impl History {
             };
             self.read_to = version.number;
             if let Some(document) = version.version.ok().and_then(|it| it.document) {
-                self.note(document.into_bytes()).await;
+                self.note(document.into_bytes(), in_force).await;
             }
         }
         for key in [keys.document().to_owned(), keys.good()] {
@@ -64,19 +68,19 @@ impl History {
                 .await;
             let read = heeded(read)?;
             let document = read.and_then(|it| Some(it.kvs().first()?.value().to_vec()));
-            self.note(document.unwrap_or_default()).await;
+            self.note(document.unwrap_or_default(), in_force).await;
         }
         // There may be others when it is asked the next time.
         self.read_to = 0;
         Ok(Some(std::mem::take(&mut self.longest)))
     }
 
-    async fn note(&mut self, document: Vec<u8>) {
+    async fn note(&mut self, document: Vec<u8>, in_force: &Templates) {
         // Large documents take time, in which others must go on.
         let parsing = tokio::task::spawn_blocking(move || parse_bytes(&document, ""));
         // What is not in order was never in force.
         if let Ok(Ok(templates)) = parsing.await {
-            self.longest = self.longest.max(templates.longest_lease());
+            self.longest = self.longest.max(templates.outlasts(in_force));
         }
     }
 }

@@ -20,26 +20,29 @@ impl Campaign {
         self.lengths.as_ref().map(|lengths| lengths.told(next, now))
     }
 
-    /// The longest lease that there ever was, if nobody says how long they were. None: it is not known
-    /// before the lease in etcd must be renewed.
-    pub(super) async fn former_lengths(&mut self, lease: Lease) -> Result<Option<Duration>, Error> {
-        if self.lengths.is_none() || self.past.said() != Said::Nothing {
+    /// The longest lease that a predecessor may have left that said nothing of leases, if it is one. None:
+    /// it is not known before the lease in etcd must be renewed.
+    pub(super) async fn unsaid_leases(&mut self, lease: Lease) -> Result<Option<Duration>, Error> {
+        let Some(lengths) = &self.lengths else {
+            return Ok(Some(Duration::ZERO));
+        };
+        if self.past.said() != Said::Nothing {
             return Ok(Some(Duration::ZERO));
         }
         let until = lease.next_renewal();
         self.history
-            .longest_lease(&mut self.connection, until)
+            .longer_leases(lengths.in_force(), &mut self.connection, until)
             .await
     }
 
     /// How long the longest lease may be that was out when the node became vacant, by templates other
     /// than those in force.
-    pub(super) fn inherit(&mut self, vacant_since: Instant, history: Duration) -> Duration {
+    pub(super) fn inherit(&mut self, vacant_since: Instant, unsaid: Duration) -> Duration {
         let Some(lengths) = &mut self.lengths else {
             return Duration::ZERO;
         };
         let longer = lengths
-            .longer_leases(self.past.said(), history)
+            .longer_leases(self.past.said(), unsaid)
             .max(self.past.lost_after(vacant_since))
             // What this server granted before it lost its last mastership.
             .max(lengths.older_after(vacant_since));
@@ -62,10 +65,17 @@ impl Campaign {
             lengths.change(templates, Instant::now());
             return;
         };
+        let now = Instant::now();
+        // One that decides has begun to learn, or not, by what was in force.
+        let learned = lengths.in_force().learning_outlasts(&templates);
         // Until now, and by a predecessor until the node became vacant.
-        let granted_until = held.vacant_since.max(Instant::now());
-        let outlasts = lengths.change(templates, granted_until);
-        held.longer_leases = held.longer_leases.max(outlasts);
+        let outlasts = lengths.change(templates, held.vacant_since.max(now));
+        let longer = if held.begins <= now {
+            learned
+        } else {
+            outlasts
+        };
+        held.longer_leases = held.longer_leases.max(longer);
     }
 
     /// If this server is not the master, templates count at once. If it is and etcd cannot be told,

@@ -218,6 +218,7 @@ fn server_lease_message(
         reserved: lease.told.reserved.map(Amount::get),
         reserved_for_ms: lease.told.reserved_for.map(millis),
         inherited_for_ms: lease.told.inherited_for.map(millis_up),
+        predecessor_for_ms: lease.told.predecessor_for.map(millis_up),
     }
 }
 
@@ -481,6 +482,9 @@ fn server_lease(
             reserved: amount("reserved", told.reserved)?,
             reserved_for: told
                 .reserved_for_ms
+                .map(|millis| Duration::from_millis(millis).min(DURATION_MAX)),
+            predecessor_for: told
+                .predecessor_for_ms
                 .map(|millis| Duration::from_millis(millis).min(DURATION_MAX)),
             inherited_for: told
                 .inherited_for_ms
