@@ -14,6 +14,7 @@ mod capacity;
 mod children;
 mod clocks;
 mod discovery;
+mod driven_child;
 mod fake_parent;
 mod family;
 mod logs;

@@ -102,7 +102,7 @@ fn an_answer_arrives_as_it_was_sent() {
             min_shares: [(-4, 0.25)].into(),
         }),
         told: Told {
-predecessor_for: None,
+            predecessor_for: None,
             accounted: Vec::new(),
             inherited: None,
             share: amount(60.0),
