@@ -69,6 +69,11 @@ impl Process {
         }
     }
 
+    /// It asks another server from now on.
+    pub(crate) async fn move_to(&mut self, server: &Server) {
+        self.client = capacity(server).await;
+    }
+
     /// Its next request.
     pub(crate) fn request(&mut self, wants: f64) -> GetCapacityRequest {
         self.sequence += 1;

@@ -23,6 +23,7 @@ mod mastership;
 mod pages;
 mod process;
 mod processes;
+mod processes_of_a_node;
 mod running;
 mod shutdown;
 mod template_file;

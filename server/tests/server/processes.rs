@@ -14,22 +14,32 @@ use crate::running::{asked, asked_with, capacity, config, eventually, page, requ
 
 const CAPACITY: f64 = 100.0;
 
-/// A server whose clients refresh so often that it soon notices who does not.
-pub(crate) async fn start_quick(lease_length: Duration) -> Server {
-    let templates = Templates::parse(&[TemplateSpec {
+/// A server with one template of 60 s, as changed.
+pub(crate) async fn start_with(change: impl FnOnce(&mut TemplateSpec)) -> Server {
+    let mut template = TemplateSpec {
         identifier_glob: Some("fair/*".to_owned()),
         capacity: Some(CAPACITY),
         kind: Some(AlgorithmKind::FairShare),
-        lease_length: Some(lease_length),
-        refresh_interval: Some(Duration::from_millis(100)),
+        lease_length: Some(Duration::from_secs(60)),
+        refresh_interval: Some(Duration::from_secs(5)),
         learning_mode_duration: Some(Duration::ZERO),
         ..TemplateSpec::default()
-    }]);
+    };
+    change(&mut template);
     let config = Config {
-        templates: templates.expect("in order"),
+        templates: Templates::parse(&[template]).expect("in order"),
         ..config()
     };
     Server::start(config).await.expect("free ports")
+}
+
+/// A server whose clients refresh so often that it soon notices who does not.
+pub(crate) async fn start_quick(lease_length: Duration) -> Server {
+    start_with(|template| {
+        template.lease_length = Some(lease_length);
+        template.refresh_interval = Some(Duration::from_millis(100));
+    })
+    .await
 }
 
 pub(crate) async fn status(server: &Server) -> Value {
