@@ -21,6 +21,7 @@ mod family;
 mod logs;
 mod mastership;
 mod pages;
+mod previous_version;
 mod process;
 mod processes;
 mod processes_of_a_node;
