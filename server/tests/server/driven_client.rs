@@ -1,6 +1,8 @@
 //! A process of a client that a test drives by hand: it numbers its requests and keeps its books as
 //! the protocol asks it to.
 
+use std::time::Duration;
+
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorman::refusal::Reason;
 use doorward_proto::doorman::release_result::Outcome;
@@ -8,6 +10,7 @@ use doorward_proto::doorman::{
     GetCapacityRequest, GetCapacityResponse, Lease, ReleaseCapacityRequest, ResourceRequest,
 };
 use doorward_server::app::Server;
+use tokio::time::Instant;
 use tonic::transport::Channel;
 
 use crate::running::capacity;
@@ -48,6 +51,8 @@ pub(crate) struct Process {
     pub(crate) sequence: u64,
     /// What it may be using: what it was granted last, unless it was told to drop that.
     pub(crate) has: f64,
+    /// When that is over. None: it is not for a while.
+    over_at: Option<Instant>,
     granted_by: Option<u64>,
 }
 
@@ -65,6 +70,7 @@ impl Process {
             incarnation: incarnation.into(),
             sequence,
             has: 0.0,
+            over_at: None,
             granted_by: None,
         }
     }
@@ -74,12 +80,24 @@ impl Process {
         self.client = capacity(server).await;
     }
 
+    /// What it may be using at this moment.
+    pub(crate) fn in_use(&self) -> f64 {
+        match self.over_at {
+            Some(over_at) if over_at <= Instant::now() => 0.0,
+            _ => self.has,
+        }
+    }
+
     /// Its next request.
     pub(crate) fn request(&mut self, wants: f64) -> GetCapacityRequest {
         self.sequence += 1;
+        self.has = self.in_use();
+        let lasts = self.over_at.map_or(Duration::from_secs(50), |over_at| {
+            over_at.saturating_duration_since(Instant::now())
+        });
         let has = Lease {
             capacity: self.has,
-            expires_in_ms: Some(50_000),
+            expires_in_ms: u64::try_from(lasts.as_millis()).ok(),
             granted_by: self.granted_by,
             ..Lease::default()
         };
@@ -105,14 +123,17 @@ impl Process {
     /// Asks, and does as it is told.
     pub(crate) async fn asks(&mut self, wants: f64) -> Told {
         let request = self.request(wants);
+        let sent_at = Instant::now();
         let response = self.send(request).await;
         let told = told(&response);
         match told {
-            Told::Gets(gets) => {
-                self.has = gets;
+            Told::Gets(capacity) => {
+                self.has = capacity;
+                let gets = &response.response[0].gets;
+                let lasts = Duration::from_millis(gets.expires_in_ms.expect("ours"));
+                self.over_at = Some(sent_at + lasts);
                 // A process of the version before knows of no such field.
-                let granted_by = response.response[0].gets.granted_by;
-                self.granted_by = granted_by.filter(|_| self.incarnation.is_some());
+                self.granted_by = gets.granted_by.filter(|_| self.incarnation.is_some());
             }
             Told::Refused {
                 reason: Reason::AnotherProcess,
