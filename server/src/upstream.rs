@@ -29,7 +29,7 @@ use doorward_etcd::error::innermost;
 use doorward_proto::doorman as wire;
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::clock;
 use crate::node_handle::NodeHandle;
@@ -80,6 +80,9 @@ const MASTERSHIP_CHECK: Duration = Duration::from_secs(1);
 /// How a problem begins that is a refusal of this server as a child: it is its own ancestor, say.
 const REFUSES: &str = "FailedPrecondition";
 
+/// How a problem begins that is another live process of this node, which was there first.
+const TAKEN: &str = "AlreadyExists";
+
 /// Why a connection to the parent ended.
 #[derive(Debug)]
 enum End {
@@ -120,6 +123,9 @@ pub struct Upstream {
     /// Whether that was because the parent refuses us.
     told_refuses: bool,
     streams_told: bool,
+    /// Another live process of this node has the stream; what the parent said of it. It is shown as long
+    /// as the parent is polled instead: the answers to that are refusals only.
+    taken: Option<String>,
 }
 
 impl fmt::Debug for Upstream {
@@ -149,6 +155,7 @@ impl Upstream {
             told: None,
             told_refuses: false,
             streams_told: false,
+            taken: None,
         };
         upstream.post(ParentLink::Idle, None);
         upstream
@@ -253,12 +260,25 @@ impl Upstream {
                 "the parent answers"
             );
         }
-        self.post(link, None);
+        if link == ParentLink::Stream {
+            self.taken = None;
+        }
+        self.post(link, self.taken.clone());
     }
 
     /// From now on the parent is polled, for a while.
     fn poll_for(&mut self, length: Duration, problem: &str) {
-        if std::mem::replace(&mut self.streams_told, true) {
+        let taken = problem.starts_with(TAKEN).then(|| problem.to_owned());
+        let is_news = taken.is_some() && self.taken.is_none();
+        self.taken = taken;
+        let is_told = std::mem::replace(&mut self.streams_told, true);
+        if is_news {
+            error!(
+                parent = self.address,
+                problem,
+                "another process of this node was there first: this one is refused what it asks for"
+            );
+        } else if is_told {
             debug!(parent = self.address, problem, "the parent is still polled");
         } else {
             info!(

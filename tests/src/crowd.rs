@@ -206,6 +206,12 @@ impl Crowd {
 
     /// Somebody joins at the servers of a node.
     pub fn join_any(&mut self, addresses: &[String], wants: f64, mode: Mode) {
+        let name = format!("client-{}", self.members.len());
+        self.join_as(&name, addresses, wants, mode);
+    }
+
+    /// Somebody joins under a name, which others may have, too.
+    pub fn join_as(&mut self, name: &str, addresses: &[String], wants: f64, mode: Mode) {
         let index = self.members.len();
         self.ledger.book().entries.push(Entry::default());
         let config = Config {
@@ -218,7 +224,7 @@ impl Crowd {
             timeout: Duration::from_secs(2),
             ..Config::default()
         };
-        let client = Client::builder(format!("client-{index}"))
+        let client = Client::builder(name)
             .addresses(addresses)
             .config(config)
             .hooks(Arc::new(Clerk {

@@ -11,6 +11,7 @@ use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::admin_server::{Admin, AdminServer};
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
+use doorward_proto::doorman::release_result::Outcome;
 use tokio::sync::oneshot;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
@@ -32,6 +33,9 @@ pub(crate) struct Play {
     pub(crate) refresh_in_ms: u64,
     /// Waits for its parent during so many requests for capacity.
     pub(crate) not_ready: usize,
+    /// What becomes of the resources of a release, one by one; the rest is released. An old server does
+    /// not say.
+    pub(crate) outcomes: Vec<Outcome>,
     /// Refuses every request for capacity.
     pub(crate) refused: Option<(doorman::refusal::Reason, &'static str)>,
     /// Fails every call.
@@ -42,6 +46,8 @@ pub(crate) struct Play {
     /// (those that begin with "no") are left out.
     pub(crate) old: bool,
     pub(crate) resources: Vec<admin::ResourceStatus>,
+    /// Two live processes under one name.
+    pub(crate) conflicts: Vec<admin::ConflictStatus>,
     /// Absent: it is the root.
     pub(crate) parent: Option<admin::ParentStatus>,
     /// From the parent up to the root.
@@ -57,11 +63,13 @@ impl Default for Play {
             capacity: 20.0,
             refresh_in_ms: 5_000,
             not_ready: 0,
+            outcomes: Vec::new(),
             refused: None,
             failing: None,
             silent: false,
             old: false,
             resources: Vec::new(),
+            conflicts: Vec::new(),
             parent: None,
             ancestors: Vec::new(),
             is_in_cycle: false,
@@ -283,10 +291,17 @@ impl Capacity for Actor {
         &self,
         request: Request<doorman::ReleaseCapacityRequest>,
     ) -> Result<Response<doorman::ReleaseCapacityResponse>, Status> {
-        self.hear(Some(Asked::Release(request.into_inner())))
-            .await?;
+        let request = request.into_inner();
+        self.hear(Some(Asked::Release(request.clone()))).await?;
+        let outcomes = self.play.outcomes.iter().copied();
+        let outcomes = outcomes.chain(std::iter::repeat(Outcome::Released));
+        let result = request.resource_id.into_iter().zip(outcomes);
+        let result = result.map(|(id, outcome)| doorman::ReleaseResult {
+            resource_id: Some(id),
+            outcome: Some(outcome.into()),
+        });
         Ok(Response::new(doorman::ReleaseCapacityResponse {
-            result: Vec::new(),
+            result: result.filter(|_| !self.play.old).collect(),
             mastership: self.elsewhere(),
         }))
     }
@@ -315,7 +330,7 @@ impl Admin for Actor {
                 .truncate(usize::try_from(request.leases_max).unwrap());
         }
         Ok(Response::new(admin::GetStatusResponse {
-            conflict: Vec::new(),
+            conflict: self.play.conflicts.clone(),
             node: "fake".to_owned(),
             version: "1.2.3".to_owned(),
             is_master: self.play.master == Master::Myself,

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
+use doorward_proto::doorman::release_result::Outcome;
 use serde_json::Value;
 
 use crate::fake_server::{Asked, FakeServer, Play};
@@ -190,12 +191,79 @@ fn release_gives_back_what_a_client_holds() {
     let server = FakeServer::start(Play::default());
     let output = run(&server.address, &["release", "a", "r", "s"]);
     check_exit(&output, 0);
-    assert_eq!(stdout(&output), "whatever a held of r, s is released\n");
-    assert_eq!(server.releases()[0].client_id, "a");
-    assert_eq!(server.releases()[0].resource_id, ["r", "s"]);
+    assert_eq!(
+        stdout(&output),
+        "r: what a held is released\ns: what a held is released\n"
+    );
+    let release = &server.releases()[0];
+    assert_eq!(release.client_id, "a");
+    assert_eq!(release.resource_id, ["r", "s"]);
+    assert!(release.sequence.is_some());
     let output = run(&server.address, &["release", "a", "r", "--output", "json"]);
-    let expected = serde_json::json!({"client": "a", "released": ["r"]});
+    check_exit(&output, 0);
+    let expected = serde_json::json!({
+        "client": "a", "released": ["r"], "not_held": [], "out_of_order": [], "unknown": [],
+    });
     assert_eq!(json(&output), expected);
+    let processes = server.releases();
+    assert!(
+        processes[0].incarnation.is_some() && processes[0].incarnation != processes[1].incarnation,
+        "each is a process of its own, whatever the clocks show"
+    );
+}
+
+#[test]
+fn release_says_what_became_of_each_resource_and_fails_if_one_was_not_released() {
+    let server = FakeServer::start(Play {
+        outcomes: vec![Outcome::NotHeld, Outcome::OutOfOrder, Outcome::Unspecified],
+        ..Play::default()
+    });
+    let arguments = ["release", "a", "r", "s", "t", "u"];
+    let output = run(&server.address, &arguments);
+    check_exit(&output, 1);
+    assert_eq!(
+        stdout(&output),
+        "u: what a held is released\n\
+         r: a held nothing\n\
+         s: NOT released, since a newer request of a was seen; try again\n\
+         t: the server took the release, and is too old to say what became of it\n"
+    );
+    let output = run(
+        &server.address,
+        &[&arguments[..], &["--output", "json"]].concat(),
+    );
+    check_exit(&output, 1);
+    let expected = serde_json::json!({
+        "client": "a", "released": ["u"], "not_held": ["r"], "out_of_order": ["s"],
+        "unknown": ["t"],
+    });
+    let printed: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(printed, expected);
+}
+
+#[test]
+fn a_release_of_what_a_client_does_not_hold_is_no_failure() {
+    let server = FakeServer::start(Play {
+        outcomes: vec![Outcome::NotHeld],
+        ..Play::default()
+    });
+    let output = run(&server.address, &["release", "a", "r"]);
+    check_exit(&output, 0);
+    assert_eq!(stdout(&output), "r: a held nothing\n");
+}
+
+#[test]
+fn release_does_not_claim_what_an_old_server_does_not_say() {
+    let server = FakeServer::start(Play {
+        old: true,
+        ..Play::default()
+    });
+    let output = run(&server.address, &["release", "a", "r"]);
+    check_exit(&output, 0);
+    assert_eq!(
+        stdout(&output),
+        "r: the server took the release, and is too old to say what became of it\n"
+    );
 }
 
 fn lines(text: &str) -> Vec<Value> {

@@ -1,6 +1,6 @@
 //! `status`: tables for people, a stable shape for programs.
 
-use doorward_proto::admin::v1::{LeaseStatus, ResourceStatus};
+use doorward_proto::admin::v1::{ConflictStatus, LeaseStatus, ResourceStatus};
 
 use crate::fake_server::{Asked, FakeServer, Master, Play};
 use crate::{check_exit, check_failure, json, nowhere, run, stdout};
@@ -105,6 +105,7 @@ fn status_for_programs_has_a_stable_shape() {
         "node": "fake", "version": "1.2.3", "is_master": true, "master_address": server.address,
         "epoch": 7, "uptime_ms": 65_000, "templates_source": "templates.yaml", "templates": 1,
         "templates_problem": null, "etcd": null, "parent": null, "ancestors": [], "is_in_cycle": false,
+        "conflicts": [],
         "resources": [{
             "resource_id": "db/reads", "template": "db/*", "description": "Reads a second.",
             "algorithm": "FAIR_SHARE", "capacity": 100.0, "safe_capacity": -1.0, "wants": 160.0,
@@ -115,6 +116,25 @@ fn status_for_programs_has_a_stable_shape() {
         }],
     });
     assert_eq!(json(&output), expected);
+}
+
+#[test]
+fn status_names_two_live_processes_of_one_name() {
+    let server = FakeServer::start(Play {
+        conflicts: vec![ConflictStatus {
+            holder: "eu".to_owned(),
+            kind: "server".to_owned(),
+            age_ms: 5_000,
+        }],
+        ..busy()
+    });
+    let output = run(&server.address, &["status"]);
+    check_exit(&output, 0);
+    let expected = "TWO LIVE PROCESSES ask as the server eu, seen 5s ago: the later one is refused";
+    assert!(stdout(&output).contains(expected), "{}", stdout(&output));
+    let output = run(&server.address, &["status", "--output", "json"]);
+    let expected = serde_json::json!([{"holder": "eu", "kind": "server", "age_ms": 5_000}]);
+    assert_eq!(json(&output)["conflicts"], expected);
 }
 
 #[test]

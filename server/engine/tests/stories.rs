@@ -8,8 +8,8 @@
 //! | --- | --- |
 //! | `templates` | takes the templates in the lines that follow: `GLOB KIND CAPACITY [key=value …]` with keys `lease`, `refresh`, `learning`, `safe`, and named parameters |
 //! | `win-mastership epoch=N`, `lose-mastership [to=ADDRESS]` | |
-//! | `get-capacity client=… resource=… wants=… [has=…] [priority=…] [sequence=…]` | |
-//! | `release client=… resource=… [sequence=…]` | |
+//! | `get-capacity client=… resource=… wants=… [has=…] [priority=…] [process=…] [sequence=…]` | |
+//! | `release client=… resource=… [process=…] [sequence=…]` | |
 //! | `advance 5s` | time passes, and the timer is served |
 //! | `inspect` | every resource and every lease |
 
@@ -31,7 +31,7 @@ use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::{Ask, GetCapacity, Has, ReleaseCapacity, Released};
+use doorward_engine::request::{Ask, GetCapacity, Has, RefusalReason, ReleaseCapacity, Released};
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
@@ -171,6 +171,9 @@ impl Teller {
                         }
                         for refusal in reply.refused {
                             writeln!(told, "refused: {refusal}").unwrap();
+                            if let RefusalReason::AnotherProcess(retry_in) = refusal.reason {
+                                writeln!(told, "asks again in {}", roughly(retry_in)).unwrap();
+                            }
                         }
                     }
                     Outcome::NotMaster(mastership) => {

@@ -3,175 +3,22 @@
 use std::time::Duration;
 
 use doorward_engine::node::mastership::Mastership;
-use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorman::refusal::Reason;
 use doorward_proto::doorman::{
     GetServerCapacityRequest, GetServerCapacityResponse, Lease, PriorityBandAggregate,
-    ServerCapacityResourceRequest, ServerCapacityResourceResponse,
 };
-use doorward_proto::doorward::v1::capacity_stream_client::CapacityStreamClient;
 use doorward_server::app::{Config, Server, Shutdown};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
+use tonic::Code;
 use tonic::codegen::http::uri::PathAndQuery;
-use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Status, Streaming};
+use tonic::transport::Endpoint;
 use tonic_prost::ProstCodec;
 
 use crate::bad_input::RawRequest;
+use crate::driven_child::{Child, PROMPT, ask, has, old, poll, the, wants};
 use crate::logs::Logs;
 use crate::running::{
     asked, asked_with, capacity, channel, config, eventually, get, only, page, start,
 };
-
-/// Nothing may take as long that does not have to wait for a timeout.
-const PROMPT: Duration = Duration::from_secs(2);
-
-/// A child server with a stream.
-struct Child {
-    requests: mpsc::Sender<GetServerCapacityRequest>,
-    answers: Streaming<GetServerCapacityResponse>,
-}
-
-impl Child {
-    async fn open(server: &Server) -> Self {
-        Self::open_on(channel(server).await).await
-    }
-
-    async fn open_on(channel: Channel) -> Self {
-        let (requests, outgoing) = mpsc::channel(16);
-        let mut client = CapacityStreamClient::new(channel);
-        let opened = client
-            .stream_server_capacity(ReceiverStream::new(outgoing))
-            .await;
-        Self {
-            requests,
-            answers: opened.expect("served").into_inner(),
-        }
-    }
-
-    async fn send(&self, request: GetServerCapacityRequest) {
-        self.requests
-            .send(request)
-            .await
-            .expect("the stream is open");
-    }
-
-    /// What comes next, or how the stream ends.
-    async fn next(&mut self) -> Result<Option<GetServerCapacityResponse>, Status> {
-        let next = tokio::time::timeout(PROMPT, self.answers.message()).await;
-        next.expect("something comes, or the stream ends")
-    }
-
-    /// What comes next.
-    async fn told(&mut self) -> GetServerCapacityResponse {
-        self.next().await.expect("in order").expect("not the end")
-    }
-
-    /// Asks, and is answered.
-    async fn ask(&mut self, request: GetServerCapacityRequest) -> GetServerCapacityResponse {
-        self.send(request).await;
-        self.told().await
-    }
-
-    /// How the stream ends.
-    async fn end(&mut self) -> Option<Status> {
-        loop {
-            match self.next().await {
-                Ok(Some(_)) => {}
-                Ok(None) => return None,
-                Err(status) => return Some(status),
-            }
-        }
-    }
-}
-
-/// Of one resource, with a curve of that many equal clients.
-fn wants(resource: &str, wants: f64, clients: i64) -> ServerCapacityResourceRequest {
-    ServerCapacityResourceRequest {
-        unheard: None,
-        told_of: Vec::new(),
-        resource_id: resource.to_owned(),
-        has: None,
-        wants: vec![PriorityBandAggregate {
-            priority: 0,
-            num_clients: clients,
-            wants,
-            level: vec![wants / clients as f64],
-            demand: vec![wants],
-        }],
-        outstanding: Some(0.0),
-        outstanding_for_ms: None,
-        learning: None,
-    }
-}
-
-fn has(capacity: f64, of: ServerCapacityResourceRequest) -> ServerCapacityResourceRequest {
-    ServerCapacityResourceRequest {
-        has: Some(Lease {
-            capacity,
-            expires_in_ms: Some(50_000),
-            ..Lease::default()
-        }),
-        outstanding: Some(capacity),
-        outstanding_for_ms: None,
-        ..of
-    }
-}
-
-/// What a server of the old kind sends.
-fn old(of: ServerCapacityResourceRequest) -> ServerCapacityResourceRequest {
-    let wants = of.wants.into_iter().map(|band| PriorityBandAggregate {
-        level: Vec::new(),
-        demand: Vec::new(),
-        ..band
-    });
-    ServerCapacityResourceRequest {
-        unheard: None,
-        told_of: Vec::new(),
-        wants: wants.collect(),
-        has: None,
-        outstanding: None,
-        outstanding_for_ms: None,
-        learning: None,
-        resource_id: of.resource_id,
-    }
-}
-
-fn ask(
-    child: &str,
-    sequence: impl Into<Option<u64>>,
-    resource: Vec<ServerCapacityResourceRequest>,
-) -> GetServerCapacityRequest {
-    let sequence = sequence.into();
-    GetServerCapacityRequest {
-        incarnation: None,
-        mastership: None,
-        epoch: None,
-        server_id: child.to_owned(),
-        resource,
-        height: sequence.map(|_| 1),
-        sequence,
-    }
-}
-
-async fn poll(
-    client: &mut CapacityClient<Channel>,
-    request: GetServerCapacityRequest,
-) -> GetServerCapacityResponse {
-    let answer = client.get_server_capacity(request).await;
-    answer.expect("served").into_inner()
-}
-
-/// The only lease of an answer.
-#[track_caller]
-fn the(response: &GetServerCapacityResponse) -> &ServerCapacityResourceResponse {
-    assert_eq!(response.refused, []);
-    match response.response.as_slice() {
-        [only] => only,
-        others => panic!("not one resource: {others:?}"),
-    }
-}
 
 fn lose_mastership(server: &Server) {
     let there = Mastership::Follower {

@@ -1,0 +1,178 @@
+//! A process of a client that a test drives by hand: it numbers its requests and keeps its books as
+//! the protocol asks it to.
+
+use std::time::Duration;
+
+use doorward_proto::doorman::capacity_client::CapacityClient;
+use doorward_proto::doorman::refusal::Reason;
+use doorward_proto::doorman::release_result::Outcome;
+use doorward_proto::doorman::{
+    GetCapacityRequest, GetCapacityResponse, Lease, ReleaseCapacityRequest, ResourceRequest,
+};
+use doorward_server::app::Server;
+use tokio::time::Instant;
+use tonic::transport::Channel;
+
+use crate::running::capacity;
+
+/// The only resource it asks for.
+pub(crate) const RESOURCE: &str = "fair/x";
+
+/// What it is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Told {
+    Gets(f64),
+    Refused {
+        reason: Reason,
+        retry_in_ms: Option<u64>,
+    },
+}
+
+impl Told {
+    /// Whether another process has the lease, and it is told when to ask again.
+    pub(crate) fn is_another_process(self) -> bool {
+        let Self::Refused {
+            reason,
+            retry_in_ms,
+        } = self
+        else {
+            return false;
+        };
+        reason == Reason::AnotherProcess && retry_in_ms.is_some_and(|wait| wait > 0)
+    }
+}
+
+pub(crate) struct Process {
+    client: CapacityClient<Channel>,
+    id: String,
+    /// None: it is of the version before, which does not say.
+    pub(crate) incarnation: Option<u64>,
+    /// Of its newest request.
+    pub(crate) sequence: u64,
+    /// What it may be using: what it was granted last, unless it was told to drop that.
+    pub(crate) has: f64,
+    /// When that is over. None: it is not for a while.
+    over_at: Option<Instant>,
+    granted_by: Option<u64>,
+}
+
+impl Process {
+    /// A process that was just started, with its sequence.
+    pub(crate) async fn start(
+        server: &Server,
+        id: &str,
+        incarnation: impl Into<Option<u64>>,
+        sequence: u64,
+    ) -> Self {
+        Self {
+            client: capacity(server).await,
+            id: id.to_owned(),
+            incarnation: incarnation.into(),
+            sequence,
+            has: 0.0,
+            over_at: None,
+            granted_by: None,
+        }
+    }
+
+    /// It asks another server from now on.
+    pub(crate) async fn move_to(&mut self, server: &Server) {
+        self.client = capacity(server).await;
+    }
+
+    /// What it may be using at this moment.
+    pub(crate) fn in_use(&self) -> f64 {
+        match self.over_at {
+            Some(over_at) if over_at <= Instant::now() => 0.0,
+            _ => self.has,
+        }
+    }
+
+    /// Its next request.
+    pub(crate) fn request(&mut self, wants: f64) -> GetCapacityRequest {
+        self.sequence += 1;
+        self.has = self.in_use();
+        let lasts = self.over_at.map_or(Duration::from_secs(50), |over_at| {
+            over_at.saturating_duration_since(Instant::now())
+        });
+        let has = Lease {
+            capacity: self.has,
+            expires_in_ms: u64::try_from(lasts.as_millis()).ok(),
+            granted_by: self.granted_by,
+            ..Lease::default()
+        };
+        GetCapacityRequest {
+            client_id: self.id.clone(),
+            incarnation: self.incarnation,
+            sequence: Some(self.sequence),
+            resource: vec![ResourceRequest {
+                resource_id: RESOURCE.to_owned(),
+                priority: 0,
+                has: (self.has > 0.0).then_some(has),
+                wants,
+            }],
+        }
+    }
+
+    /// Sends a request, and changes no books.
+    pub(crate) async fn send(&mut self, request: GetCapacityRequest) -> GetCapacityResponse {
+        let answer = self.client.get_capacity(request).await;
+        answer.expect("served").into_inner()
+    }
+
+    /// Asks, and does as it is told.
+    pub(crate) async fn asks(&mut self, wants: f64) -> Told {
+        let request = self.request(wants);
+        let sent_at = Instant::now();
+        let response = self.send(request).await;
+        let told = told(&response);
+        match told {
+            Told::Gets(capacity) => {
+                self.has = capacity;
+                let gets = &response.response[0].gets;
+                let lasts = Duration::from_millis(gets.expires_in_ms.expect("ours"));
+                self.over_at = Some(sent_at + lasts);
+                // A process of the version before knows of no such field.
+                self.granted_by = gets.granted_by.filter(|_| self.incarnation.is_some());
+            }
+            Told::Refused {
+                reason: Reason::AnotherProcess,
+                ..
+            } if self.incarnation.is_some() => self.has = 0.0,
+            Told::Refused { .. } => {}
+        }
+        told
+    }
+
+    /// A release by this process, of what it holds and of what nobody does.
+    pub(crate) async fn releases(&mut self, sequence: Option<u64>) -> [Outcome; 2] {
+        let release = ReleaseCapacityRequest {
+            client_id: self.id.clone(),
+            incarnation: self.incarnation,
+            resource_id: vec![RESOURCE.to_owned(), "fair/never-held".to_owned()],
+            sequence,
+        };
+        let released = self.client.release_capacity(release).await;
+        let released = released.expect("served").into_inner();
+        assert_eq!(released.mastership, None);
+        let [of_it, of_nothing] = released.result.as_slice() else {
+            panic!("not a result for each: {released:?}");
+        };
+        assert_eq!(of_it.resource_id(), RESOURCE);
+        [of_it.outcome(), of_nothing.outcome()]
+    }
+}
+
+/// What the only resource was answered.
+#[track_caller]
+pub(crate) fn told(response: &GetCapacityResponse) -> Told {
+    assert_eq!(response.mastership, None);
+    match (response.response.as_slice(), response.refused.as_slice()) {
+        ([granted], []) => Told::Gets(granted.gets.capacity),
+        ([], [refused]) => Told::Refused {
+            reason: refused.reason(),
+            retry_in_ms: refused.retry_in_ms,
+        },
+        _ => panic!("not one resource: {response:?}"),
+    }
+}

@@ -1,0 +1,257 @@
+//! Several processes under one client id: who has the name, and what the others are told.
+
+use std::time::Duration;
+
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_proto::doorman::refusal::Reason;
+use doorward_proto::doorman::release_result::Outcome;
+use doorward_server::app::{Config, Server};
+use serde_json::Value;
+
+use crate::driven_client::{Process, RESOURCE, Told, told};
+use crate::logs::Logs;
+use crate::running::{asked, asked_with, capacity, config, eventually, page, request, start};
+
+const CAPACITY: f64 = 100.0;
+
+/// A server with one template of 60 s, as changed.
+pub(crate) async fn start_with(change: impl FnOnce(&mut TemplateSpec)) -> Server {
+    let mut template = TemplateSpec {
+        identifier_glob: Some("fair/*".to_owned()),
+        capacity: Some(CAPACITY),
+        kind: Some(AlgorithmKind::FairShare),
+        lease_length: Some(Duration::from_secs(60)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        learning_mode_duration: Some(Duration::ZERO),
+        ..TemplateSpec::default()
+    };
+    change(&mut template);
+    let config = Config {
+        templates: Templates::parse(&[template]).expect("in order"),
+        ..config()
+    };
+    Server::start(config).await.expect("free ports")
+}
+
+/// A server whose clients refresh so often that it soon notices who does not.
+pub(crate) async fn start_quick(lease_length: Duration) -> Server {
+    start_with(|template| {
+        template.lease_length = Some(lease_length);
+        template.refresh_interval = Some(Duration::from_millis(100));
+    })
+    .await
+}
+
+pub(crate) async fn status(server: &Server) -> Value {
+    let (_, _, text) = page(server, "/status").await;
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// How many conflicts are counted.
+pub(crate) async fn conflicts(server: &Server) -> u64 {
+    let (_, _, text) = page(server, "/metrics").await;
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix("doorward_name_conflicts_total "));
+    line.expect("the metric").parse().expect("a number")
+}
+
+#[tokio::test]
+async fn the_first_of_two_live_processes_of_a_client_keeps_the_lease_and_the_later_one_is_refused()
+{
+    let server = start().await;
+    let mut first = Process::start(&server, "a", 1, 1_000).await;
+    let mut second = Process::start(&server, "a", 2, 5).await;
+    assert_eq!(first.asks(90.0).await, Told::Gets(90.0));
+    assert_eq!(second.asks(90.0).await, Told::Gets(10.0), "what is free");
+    assert!(first.has + second.has <= CAPACITY);
+    assert_eq!(first.asks(90.0).await, Told::Gets(90.0), "it lives");
+    assert!(first.has + second.has <= CAPACITY);
+    let refused = second.asks(90.0).await;
+    assert!(refused.is_another_process(), "{refused:?}");
+    // Others get what neither can be using.
+    let mut other = Process::start(&server, "b", 3, 1).await;
+    for _ in 0..5 {
+        other.asks(90.0).await;
+        assert!(first.has + second.has + other.has <= CAPACITY);
+        first.asks(90.0).await;
+        assert!(first.has + second.has + other.has <= CAPACITY);
+        assert!(second.asks(90.0).await.is_another_process());
+    }
+    assert_eq!((first.has, second.has, other.has), (50.0, 0.0, 50.0));
+}
+
+#[tokio::test]
+async fn two_live_processes_of_a_client_are_told_in_log_status_page_and_metrics() {
+    let logs = Logs::start();
+    let server = start().await;
+    assert_eq!(status(&server).await["conflicts"], Value::Array(Vec::new()));
+    assert_eq!(conflicts(&server).await, 0);
+    let mut first = Process::start(&server, "a<b", 1, 1_000).await;
+    let mut second = Process::start(&server, "a<b", 2, 5).await;
+    first.asks(60.0).await;
+    second.asks(60.0).await;
+    assert_eq!(conflicts(&server).await, 0, "it may be a restart");
+    for _ in 0..3 {
+        first.asks(60.0).await;
+        second.asks(60.0).await;
+    }
+    let status = status(&server).await;
+    assert_eq!(status["conflicts"].as_array().map(Vec::len), Some(1));
+    assert_eq!(status["conflicts"][0]["holder"], "a<b");
+    assert_eq!(status["conflicts"][0]["kind"], "client");
+    assert!(status["conflicts"][0]["age_ms"].as_u64().unwrap() < 60_000);
+    let (_, _, front) = page(&server, "/").await;
+    assert!(
+        front.contains("Two live processes ask under one name"),
+        "{front}"
+    );
+    assert!(front.contains("client a&#60;b"), "{front}");
+    assert_eq!(conflicts(&server).await, 1, "once, however often they ask");
+    assert_eq!(logs.count("two live processes ask under one name"), 1);
+    let text = logs.text();
+    let mut lines = text.lines();
+    let line = lines
+        .find(|line| line.contains("two live processes"))
+        .unwrap();
+    assert!(line.contains("ERROR") && line.contains("a<b"), "{line}");
+}
+
+#[tokio::test]
+async fn a_restart_with_a_clock_that_went_back_gets_what_is_free_at_once() {
+    let server = start().await;
+    let mut before = Process::start(&server, "a", 1, 1_000_000).await;
+    assert_eq!(before.asks(80.0).await, Told::Gets(80.0));
+    // It is gone, and what it had was not released.
+    let mut after = Process::start(&server, "a", 2, 0).await;
+    for _ in 0..3 {
+        assert_eq!(after.asks(100.0).await, Told::Gets(20.0));
+    }
+    assert_eq!(conflicts(&server).await, 0);
+}
+
+#[tokio::test]
+async fn a_restart_has_all_of_it_once_the_process_before_was_to_be_heard_again() {
+    let server = start_quick(Duration::from_secs(60)).await;
+    let mut before = Process::start(&server, "a", 1, 1_000_000).await;
+    assert_eq!(before.asks(80.0).await, Told::Gets(80.0));
+    let mut after = Process::start(&server, "a", 2, 0).await;
+    eventually(
+        "it has what the process before it had",
+        async || match after.asks(100.0).await {
+            Told::Gets(gets) => gets == 100.0,
+            refused => panic!("a restart is never refused: {refused:?}"),
+        },
+    )
+    .await;
+    assert_eq!(conflicts(&server).await, 0);
+}
+
+#[tokio::test]
+async fn a_late_duplicate_of_the_process_before_gets_no_lease_and_changes_nothing() {
+    let server = start().await;
+    let mut before = Process::start(&server, "a", 1, 1_000).await;
+    let duplicate = before.request(90.0);
+    before.send(duplicate.clone()).await;
+    let mut after = Process::start(&server, "a", 2, 5).await;
+    assert_eq!(after.asks(90.0).await, Told::Gets(10.0));
+    let late = told(&before.send(duplicate).await);
+    assert!(
+        matches!(late, Told::Refused { reason, .. } if reason == Reason::NotReady),
+        "{late:?}"
+    );
+    assert_eq!(after.asks(5.0).await, Told::Gets(5.0), "it has the name");
+    assert_eq!(conflicts(&server).await, 0);
+}
+
+#[tokio::test]
+async fn the_largest_number_sent_in_a_clients_name_does_not_stop_the_client() {
+    let server = start().await;
+    let mut real = Process::start(&server, "a", 1, 1_000).await;
+    assert_eq!(real.asks(60.0).await, Told::Gets(60.0));
+    let mut other = Process::start(&server, "a", 2, u64::MAX - 1).await;
+    assert_eq!(other.asks(60.0).await, Told::Gets(40.0));
+    assert_eq!(real.asks(60.0).await, Told::Gets(60.0), "it goes on");
+    assert_eq!(real.asks(30.0).await, Told::Gets(30.0), "and is heard");
+    assert_eq!(real.asks(30.0).await, Told::Gets(30.0), "and acknowledges");
+    // Nor does it stop one that is started after that.
+    let mut other = Process::start(&server, "b", 3, u64::MAX - 1).await;
+    assert_eq!(other.asks(10.0).await, Told::Gets(10.0));
+    let mut real = Process::start(&server, "b", 4, 1_000).await;
+    assert_eq!(real.asks(20.0).await, Told::Gets(20.0));
+    // Nor if the other one does not say which process it is.
+    let mut other = Process::start(&server, "b", None, u64::MAX - 1).await;
+    other.asks(10.0).await;
+    assert_eq!(real.asks(5.0).await, Told::Gets(5.0));
+}
+
+#[tokio::test]
+async fn the_later_process_is_served_once_the_first_is_silent() {
+    let server = start_quick(Duration::from_secs(60)).await;
+    let mut first = Process::start(&server, "a", 1, 1_000).await;
+    let mut second = Process::start(&server, "a", 2, 5).await;
+    first.asks(60.0).await;
+    second.asks(60.0).await;
+    first.asks(60.0).await;
+    eventually("the second has the name", async || {
+        second.asks(60.0).await == Told::Gets(60.0)
+    })
+    .await;
+    assert_eq!(conflicts(&server).await, 1);
+}
+
+#[tokio::test]
+async fn a_release_tells_what_became_of_it() {
+    let server = start().await;
+    let mut holder = Process::start(&server, "a", 1, 1_000).await;
+    let nothing = Outcome::NotHeld;
+    assert_eq!(holder.releases(Some(1_000)).await, [nothing, nothing]);
+    holder.asks(60.0).await;
+    let late = Some(holder.sequence);
+    assert_eq!(holder.releases(late).await, [Outcome::OutOfOrder, nothing]);
+    let next = Some(holder.sequence + 1);
+    assert_eq!(holder.releases(next).await, [Outcome::Released, nothing]);
+    assert_eq!(holder.releases(next).await, [nothing, nothing]);
+    // By a process that never asked for anything, and whose clock shows a time long past.
+    let mut holder = Process::start(&server, "a", 1, 2_000).await;
+    holder.asks(60.0).await;
+    let mut operator = Process::start(&server, "a", 9, 0).await;
+    assert_eq!(
+        operator.releases(Some(1)).await,
+        [Outcome::Released, nothing]
+    );
+    let mut other = Process::start(&server, "b", 3, 1).await;
+    assert_eq!(other.asks(100.0).await, Told::Gets(100.0), "it is free");
+}
+
+#[tokio::test]
+async fn a_release_by_the_later_of_two_processes_gives_back_nothing_of_the_first() {
+    let server = start().await;
+    let mut first = Process::start(&server, "a", 1, 1_000).await;
+    let mut second = Process::start(&server, "a", 2, 5).await;
+    first.asks(90.0).await;
+    second.asks(90.0).await;
+    first.asks(90.0).await;
+    let released = second.releases(Some(100)).await;
+    assert_eq!(released, [Outcome::OutOfOrder, Outcome::NotHeld]);
+    let mut other = Process::start(&server, "b", 3, 1).await;
+    let gets = other.asks(90.0).await;
+    assert_eq!(gets, Told::Gets(10.0), "what the second one had is free");
+}
+
+#[tokio::test]
+async fn what_has_no_number_changes_nothing_of_a_holder_that_numbers_its_requests() {
+    let server = start().await;
+    let mut holder = Process::start(&server, "a", 1, 1_000).await;
+    holder.asks(90.0).await;
+    let released = holder.releases(None).await;
+    assert_eq!(released, [Outcome::OutOfOrder, Outcome::NotHeld]);
+    let mut stranger = capacity(&server).await;
+    for has in [None, Some(1.0)] {
+        let resource = has.map_or(asked(RESOURCE, 1.0), |has| asked_with(RESOURCE, 1.0, has));
+        let answer = stranger.get_capacity(request("a", vec![resource])).await;
+        let answer = told(&answer.expect("served").into_inner());
+        assert!(answer.is_another_process(), "{answer:?}");
+    }
+    let mut other = Process::start(&server, "b", 3, 1).await;
+    assert_eq!(other.asks(100.0).await, Told::Gets(10.0), "a has 90");
+}

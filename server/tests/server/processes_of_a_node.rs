@@ -1,0 +1,289 @@
+//! Two processes of one node below a parent, without an election between them.
+
+use std::time::Duration;
+
+use doorward_proto::doorman::GetServerCapacityRequest;
+use doorward_proto::doorman::refusal::Reason;
+use doorward_proto::doorman::{GetServerCapacityResponse, ServerCapacityResourceRequest};
+use doorward_server::app::Server;
+use tonic::Code;
+
+use crate::driven_child::{Child, ask, has, poll, the, wants};
+use crate::driven_client::{Process, RESOURCE, Told};
+use crate::logs::Logs;
+use crate::processes::{conflicts, start_quick, start_with, status};
+use crate::running::{capacity, eventually, page, start};
+use crate::upstream::{child, news};
+
+const CAPACITY: f64 = 100.0;
+
+/// One process of the node `eu`, driven by hand.
+struct Sender {
+    incarnation: u64,
+    sequence: u64,
+    epoch: Option<u64>,
+}
+
+impl Sender {
+    fn new(incarnation: u64, sequence: u64) -> Self {
+        Self {
+            incarnation,
+            sequence,
+            epoch: None,
+        }
+    }
+
+    fn request(&mut self, asked: ServerCapacityResourceRequest) -> GetServerCapacityRequest {
+        self.sequence = self.sequence.saturating_add(1);
+        GetServerCapacityRequest {
+            incarnation: Some(self.incarnation),
+            // Whatever the process hands out, it hands out by this mastership.
+            mastership: Some(self.incarnation + 1_000),
+            epoch: self.epoch,
+            ..ask("eu", self.sequence, vec![asked])
+        }
+    }
+}
+
+/// It has just begun, and has heard of nobody.
+fn learning(wanted: f64) -> ServerCapacityResourceRequest {
+    ServerCapacityResourceRequest {
+        learning: Some(true),
+        ..wants(RESOURCE, wanted, 2)
+    }
+}
+
+#[track_caller]
+fn reason(response: &GetServerCapacityResponse) -> (Reason, Option<u64>) {
+    assert_eq!(response.response, []);
+    match response.refused.as_slice() {
+        [refused] => (refused.reason(), refused.retry_in_ms),
+        others => panic!("not one refusal: {others:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_later_process_of_a_node_learns_and_is_refused_once_the_first_asks_again() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    let (mut first, mut second) = (Sender::new(1, 1_000), Sender::new(2, 5));
+    let answer = poll(&mut client, first.request(wants(RESOURCE, 60.0, 2))).await;
+    assert_eq!(the(&answer).gets.capacity, 60.0);
+    assert_eq!(the(&answer).predecessor_for_ms, None);
+    // It inherits what its node has, and is told how much of it may be in use already.
+    let answer = poll(&mut client, second.request(learning(100.0))).await;
+    let told = the(&answer);
+    assert_eq!(told.inherited, Some(60.0));
+    assert!(told.inherited_for_ms.is_some_and(|lasts| lasts > 0));
+    assert!(told.predecessor_for_ms.is_some_and(|wait| wait > 0));
+    let fresh = told.gets.capacity - 60.0;
+    assert!((0.0..=40.0).contains(&fresh), "{told:?}");
+    // The first one lives, and has what it had. What the second one may have handed out counts too.
+    let answer = poll(
+        &mut client,
+        first.request(has(60.0, wants(RESOURCE, 60.0, 2))),
+    )
+    .await;
+    assert_eq!(the(&answer).gets.capacity, 60.0);
+    let answer = poll(&mut client, second.request(learning(100.0))).await;
+    let (reason, retry_in_ms) = reason(&answer);
+    assert_eq!(reason, Reason::AnotherProcess);
+    assert!(retry_in_ms.is_some_and(|wait| wait > 0));
+    let mut other = Process::start(&server, "c", 9, 1).await;
+    let left = other.asks(100.0).await;
+    assert_eq!(left, Told::Gets(CAPACITY - 60.0 - fresh));
+    assert_eq!(conflicts(&server).await, 1);
+    let status = status(&server).await;
+    assert_eq!(status["conflicts"][0]["holder"], "eu");
+    assert_eq!(status["conflicts"][0]["kind"], "server");
+    let (_, _, front) = page(&server, "/").await;
+    assert!(front.contains("server eu"), "{front}");
+}
+
+#[tokio::test]
+async fn the_stream_of_a_refused_process_is_closed_as_one_that_exists_already() {
+    let server = start().await;
+    let (mut first, mut second) = (Sender::new(1, 1_000), Sender::new(2, 5));
+    let wanted = || wants(RESOURCE, 60.0, 2);
+    let mut stream_of_first = Child::open(&server).await;
+    stream_of_first.ask(first.request(wanted())).await;
+    let mut stream_of_second = Child::open(&server).await;
+    stream_of_second.ask(second.request(learning(60.0))).await;
+    let end = stream_of_first.end().await.expect("replaced");
+    assert_eq!(end.code(), Code::Aborted);
+    // The first one opens another stream, and so shows that both live.
+    let mut stream_of_first = Child::open(&server).await;
+    let answer = stream_of_first
+        .ask(first.request(has(60.0, wanted())))
+        .await;
+    assert_eq!(the(&answer).gets.capacity, 60.0);
+    let end = stream_of_second.end().await.expect("replaced");
+    assert_eq!(end.code(), Code::Aborted);
+    for _ in 0..2 {
+        let mut stream_of_second = Child::open(&server).await;
+        stream_of_second.send(second.request(learning(60.0))).await;
+        let end = stream_of_second.end().await.expect("refused");
+        assert_eq!(end.code(), Code::AlreadyExists);
+        assert!(end.message().contains("same --node"), "{end:?}");
+    }
+    let answer = stream_of_first
+        .ask(first.request(has(60.0, wanted())))
+        .await;
+    assert_eq!(the(&answer).gets.capacity, 60.0, "its stream stays open");
+}
+
+#[tokio::test]
+async fn a_server_that_was_started_again_with_a_clock_that_went_back_is_served() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    let (mut before, mut after) = (Sender::new(1, 1_000_000), Sender::new(2, 0));
+    let late = before.request(wants(RESOURCE, 60.0, 2));
+    poll(&mut client, late.clone()).await;
+    for _ in 0..3 {
+        let answer = poll(&mut client, after.request(learning(60.0))).await;
+        assert_eq!(the(&answer).inherited, Some(60.0));
+        // Of the process before, and late.
+        let answer = poll(&mut client, late.clone()).await;
+        assert_eq!(reason(&answer).0, Reason::NotReady);
+    }
+    assert_eq!(conflicts(&server).await, 0);
+}
+
+#[tokio::test]
+async fn the_largest_number_sent_in_a_nodes_name_does_not_stop_its_server() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    let (mut real, mut other) = (Sender::new(1, 1_000), Sender::new(2, u64::MAX - 1));
+    let wanted = || wants(RESOURCE, 60.0, 2);
+    poll(&mut client, real.request(wanted())).await;
+    poll(&mut client, other.request(learning(60.0))).await;
+    for _ in 0..3 {
+        let answer = poll(&mut client, real.request(has(60.0, wanted()))).await;
+        assert_eq!(the(&answer).gets.capacity, 60.0);
+        assert_eq!(the(&answer).sequence, Some(real.sequence));
+    }
+    // Nor if the other one does not say which process it is.
+    let nameless = GetServerCapacityRequest {
+        incarnation: None,
+        mastership: None,
+        ..other.request(wanted())
+    };
+    poll(&mut client, nameless).await;
+    let answer = poll(&mut client, real.request(has(60.0, wanted()))).await;
+    assert_eq!(the(&answer).gets.capacity, 60.0);
+    assert_eq!(the(&answer).sequence, Some(real.sequence));
+}
+
+#[tokio::test]
+async fn an_epoch_sent_in_a_nodes_name_stops_its_server_no_longer_than_leases_last() {
+    let server = start_quick(Duration::from_millis(600)).await;
+    let mut client = capacity(&server).await;
+    let (mut real, mut other) = (Sender::new(1, 1_000), Sender::new(2, 5));
+    for (epoch_of_real, resource) in [(Some(3), "fair/elected"), (None, "fair/alone")] {
+        real.epoch = epoch_of_real;
+        other.epoch = Some(1 << 62);
+        let wanted = || wants(resource, 60.0, 2);
+        let answer = poll(&mut client, real.request(wanted())).await;
+        assert_eq!(the(&answer).gets.capacity, 60.0);
+        poll(&mut client, other.request(wanted())).await;
+        eventually("the real one is served again", async || {
+            let answer = poll(&mut client, real.request(wanted())).await;
+            let gets = answer.response.first().map(|it| it.gets.capacity);
+            gets.is_some_and(|gets| gets == 60.0)
+        })
+        .await;
+    }
+}
+
+/// A root whose children learn, and which has learned itself as soon as it has started.
+async fn start_root(lease_length: Duration, refresh_interval: Duration) -> Server {
+    let root = start_with(|template| {
+        template.lease_length = Some(lease_length);
+        template.refresh_interval = Some(refresh_interval);
+        template.learning_mode_duration = Some(Duration::from_millis(50));
+    })
+    .await;
+    let mut probe = Process::start(&root, "probe", 99, 1).await;
+    eventually("the root has learned", async || {
+        probe.asks(100.0).await == Told::Gets(100.0)
+    })
+    .await;
+    let next = Some(probe.sequence + 1);
+    probe.releases(next).await;
+    root
+}
+
+/// Σ of what the clients of both processes may use.
+fn in_use(clients: &[&Process]) -> f64 {
+    clients.iter().map(|client| client.in_use()).sum()
+}
+
+#[tokio::test]
+async fn two_servers_of_one_node_never_hand_out_more_than_their_parent_granted() {
+    let logs = Logs::start();
+    let root = start_root(Duration::from_secs(60), Duration::from_secs(5)).await;
+    let address = root.grpc_address().to_string();
+    let first = child(&[&address]).await;
+    let mut of_first = Process::start(&first, "a", 1, 1).await;
+    eventually("the client of the first has it all", async || {
+        of_first.asks(100.0).await == Told::Gets(100.0)
+    })
+    .await;
+    let second = child(&[&address]).await;
+    let mut of_second = Process::start(&second, "b", 2, 1).await;
+    eventually("the parent sees both", async || {
+        of_second.asks(100.0).await;
+        assert!(in_use(&[&of_first, &of_second]) <= CAPACITY);
+        of_first.asks(100.0).await;
+        assert!(in_use(&[&of_first, &of_second]) <= CAPACITY);
+        conflicts(&root).await > 0
+    })
+    .await;
+    // The first is served on; the second is told why it is not.
+    eventually("the second is told", async || {
+        of_second.asks(100.0).await;
+        assert!(in_use(&[&of_first, &of_second]) <= CAPACITY);
+        let problem = news(&second).problem;
+        problem.is_some_and(|problem| problem.contains("another live process"))
+    })
+    .await;
+    for _ in 0..10 {
+        of_first.asks(100.0).await;
+        of_second.asks(100.0).await;
+        assert!(in_use(&[&of_first, &of_second]) <= CAPACITY);
+    }
+    assert_eq!((of_first.has, of_second.has), (100.0, 0.0));
+    let status = status(&root).await;
+    assert_eq!(status["conflicts"][0]["holder"], "eu");
+    assert!(logs.count("two live processes ask under one name") >= 1);
+    assert_eq!(
+        logs.count("another process of this node was there first"),
+        1
+    );
+}
+
+#[tokio::test]
+async fn what_a_client_took_to_the_later_server_is_free_at_the_first_only_when_it_is_over() {
+    let root = start_root(Duration::from_secs(2), Duration::from_millis(200)).await;
+    let address = root.grpc_address().to_string();
+    let first = child(&[&address]).await;
+    let mut stays = Process::start(&first, "stays", 1, 1).await;
+    let mut moves = Process::start(&first, "moves", 2, 1).await;
+    for process in [&mut stays, &mut moves] {
+        eventually("both clients have a half", async || {
+            process.asks(50.0).await == Told::Gets(50.0)
+        })
+        .await;
+    }
+    let second = child(&[&address]).await;
+    moves.move_to(&second).await;
+    eventually("who stays has all", async || {
+        moves.asks(50.0).await;
+        assert!(in_use(&[&stays, &moves]) <= CAPACITY);
+        stays.asks(100.0).await;
+        assert!(in_use(&[&stays, &moves]) <= CAPACITY);
+        stays.in_use() >= CAPACITY
+    })
+    .await;
+    assert!(conflicts(&root).await > 0, "the parent has seen both");
+}

@@ -1,0 +1,188 @@
+//! Two live processes under one name, of a node and of a client: never more than the capacity is in
+//! use, and whoever looks is told.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::fs;
+use std::thread;
+
+use doorward_client::{Capacity, Mode, Source};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use doorward_tests::crowd::Crowd;
+use doorward_tests::processes::{Server, doorward, stdout};
+
+const CAPACITY: f64 = 100.0;
+
+/// Leases are short, so that they end while the test watches.
+const TEMPLATES: &str = "
+resources:
+- identifier_glob: shared
+  capacity: 100
+  algorithm:
+    kind: FAIR_SHARE
+    lease_length: 3s
+    refresh_interval: 500ms
+    learning_mode_duration: 500ms
+";
+
+struct Root {
+    server: Server,
+    _folder: TempDir,
+}
+
+impl Root {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("templates.yaml");
+        fs::write(&path, TEMPLATES).unwrap();
+        let server = Server::start(&[
+            "--templates",
+            path.to_str().unwrap(),
+            "--refresh-floor",
+            "50ms",
+            "--http-listen",
+            "127.0.0.1:0",
+        ]);
+        Self {
+            server,
+            _folder: folder,
+        }
+    }
+
+    fn conflicts(&mut self) -> Vec<Value> {
+        let answer = self.server.get("/status");
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status: Value = serde_json::from_str(body).unwrap();
+        status["conflicts"].as_array().unwrap().clone()
+    }
+
+    /// A server of the node `eu` below it, without an election.
+    fn child(&self) -> Server {
+        let flags = ["--node", "eu", "--parent", &self.server.address];
+        Server::start(&[&flags[..], &["--refresh-floor", "50ms"]].concat())
+    }
+}
+
+/// What a member may use by a lease.
+fn held(crowd: &Crowd, index: usize) -> f64 {
+    let holding = crowd.members[index].resource.holding();
+    match (holding.source, holding.capacity) {
+        (Source::Lease, Capacity::Limited(capacity)) => capacity,
+        _ => 0.0,
+    }
+}
+
+/// Waits until a member has so much.
+async fn until_held(crowd: &Crowd, what: &str, index: usize, expected: f64) {
+    let check = || {
+        let held = held(crowd, index);
+        let enough = (held - expected).abs() < 1e-6;
+        enough.then_some(()).ok_or_else(|| format!("{held}"))
+    };
+    crowd.until(what, check).await;
+}
+
+/// Waits until each of those members was answered more often than a lease has refreshes.
+async fn until_leases_are_over(crowd: &Crowd, of: &[usize]) {
+    crowd.mark();
+    let check = || {
+        let silent = of.iter().find(|index| crowd.heard(**index).0 < 8);
+        silent.map_or(Ok(()), |index| Err(format!("{index} is silent")))
+    };
+    crowd.until("leases from before are over", check).await;
+}
+
+#[tokio::test]
+async fn two_servers_of_one_node_never_give_their_clients_more_than_the_capacity() {
+    let mut root = Root::start();
+    let mut first = root.child();
+    let mut crowd = Crowd::new("shared", CAPACITY);
+    crowd.join(&first.address, 200.0, Mode::Pessimistic);
+    until_held(&crowd, "the client of the first has all", 0, CAPACITY).await;
+
+    let mut second = root.child();
+    crowd.join(&second.address, 200.0, Mode::Pessimistic);
+    let seen = || {
+        let conflicts = root.conflicts();
+        let of_eu = |it: &Value| it["holder"] == "eu" && it["kind"] == "server";
+        let seen = conflicts.iter().any(of_eu);
+        seen.then_some(()).ok_or_else(|| "no conflict".to_owned())
+    };
+    crowd.until("the parent sees both", seen).await;
+    until_leases_are_over(&crowd, &[0]).await;
+    let told = [&mut first, &mut second]
+        .map(|server| server.logged("another process of this node was there first"));
+    assert_eq!(told[0].len(), 0, "{told:#?}");
+    assert_eq!(told[1].len(), 1, "{told:#?}");
+    assert_eq!(told[1][0]["level"], "ERROR");
+    until_held(&crowd, "the first goes on", 0, CAPACITY).await;
+
+    // The first is gone: the second is the node's only process, and serves when it has learned.
+    first.kill();
+    until_held(&crowd, "the client of the second has all", 1, CAPACITY).await;
+}
+
+#[tokio::test]
+async fn two_clients_of_one_id_never_have_more_than_the_capacity_and_the_later_one_is_told() {
+    let mut root = Root::start();
+    let address = [root.server.address.clone()];
+    let mut crowd = Crowd::new("shared", CAPACITY);
+    crowd.join_as("same", &address, 60.0, Mode::Safe);
+    until_held(&crowd, "the first has what it wants", 0, 60.0).await;
+    crowd.join_as("same", &address, 60.0, Mode::Safe);
+    crowd.join_as("other", &address, 200.0, Mode::Pessimistic);
+    let told = || {
+        let problem = crowd.members[1].resource.problem();
+        let problem = problem.map(|it| it.to_string()).unwrap_or_default();
+        let is_told = problem.contains("another live process");
+        is_told.then_some(()).ok_or(problem)
+    };
+    crowd.until("the second is told", told).await;
+    until_leases_are_over(&crowd, &[0, 2]).await;
+    // Nor does it use what a client without a lease may, in safe mode.
+    let later = crowd.members[1].resource.holding();
+    assert_eq!(later.capacity, Capacity::Limited(0.0));
+    until_held(&crowd, "the other has the rest", 2, 50.0).await;
+    until_held(&crowd, "the first goes on", 0, 50.0).await;
+    let conflicts = root.conflicts();
+    assert_eq!(conflicts.len(), 1);
+    assert_eq!(conflicts[0]["holder"], "same");
+    assert_eq!(conflicts[0]["kind"], "client");
+
+    // A third process of the same name, at a shell.
+    let [address] = address;
+    let watch = thread::spawn(move || {
+        doorward(&[
+            "--server", &address, "--output", "json", "watch", "shared", "60", "--client", "same",
+            "--for", "3s",
+        ])
+    });
+    crowd
+        .until("it was watched", || {
+            let is_over = watch.is_finished();
+            is_over.then_some(()).ok_or_else(|| "it runs".to_owned())
+        })
+        .await;
+    let printed = stdout(&watch.join().unwrap());
+    let changes: Vec<Value> = printed
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let told = changes.iter().find(|change| {
+        let problem = change["problem"].as_str().unwrap_or_default();
+        problem.contains("another live process")
+    });
+    assert_eq!(told.unwrap()["capacity"], 0.0, "{printed}");
+    for change in &changes {
+        assert_eq!(change["capacity"], 0.0, "nothing was free: {printed}");
+    }
+    until_held(&crowd, "the first goes on still", 0, 50.0).await;
+}
