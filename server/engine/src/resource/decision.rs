@@ -20,6 +20,7 @@ use std::time::Duration;
 use crate::algorithm::{self, Bound, Reason, Share, Why};
 use crate::amount::Amount;
 use crate::demand::Demand;
+use crate::exact_sum::ExactSum;
 use crate::id::HolderKind;
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Holding, Slot};
@@ -165,6 +166,7 @@ impl Resource {
         }
         let (held, newest) = (holding.own(), holding.newest());
         let kept = self.lowering.kept(holding).unwrap_or(newest.capacity);
+        let kept = self.without_apart(slot, kept);
         let share_before = holding.share;
         let report = holding.report.as_ref().filter(|report| report.learning);
         let unheard = report.map(|report| report.unheard);
@@ -306,12 +308,25 @@ impl Resource {
                 (holding.own(), holding.newest().capacity)
             });
         let kept = kept_if_lowered.map_or(newest, |kept| kept.min(held));
+        let kept = self.without_apart(slot, kept);
         let grant = match self.table.get(slot) {
             Some(holding) => self.grant(ask, &holding.demand, held, kept, newest, now),
             None => return slot,
         };
         self.give(slot, &grant, now);
         slot
+    }
+
+    /// What of that a holder may keep, if more is out than there is: not what another process under its
+    /// name has besides.
+    fn without_apart(&self, slot: Slot, kept: Amount) -> Amount {
+        let Some(holding) = self.table.get(slot) else {
+            return kept;
+        };
+        let mut apart = ExactSum::ZERO;
+        let parts = holding.leases().reserved_parts().skip(1);
+        parts.for_each(|part| apart.add(part));
+        apart.left_of(kept)
     }
 
     /// Makes a decision a lease.

@@ -102,6 +102,12 @@ impl Resource {
         if self.upstream.is_none() || !self.is_learning() || ask.word().is_zero() {
             return;
         }
+        // Work that goes on when a lease is over counts, but is no part of what earlier masterships had
+        // handed out: they may have given that to others.
+        let is_over = |has: Has| has.expires_in.is_some_and(|lasts| lasts.is_zero());
+        if ask.words().all(is_over) {
+            return;
+        }
         let granted_by = ask.has.and_then(|has| has.granted_by);
         let holding = slot.and_then(|slot| self.table.get(slot));
         // What we have granted it ourselves says nothing of our predecessors.
