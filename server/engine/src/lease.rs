@@ -260,6 +260,15 @@ impl Leases {
         self.older = Older::of(older, all);
     }
 
+    /// What other processes under this name may be using, but for the one that may use most: that of
+    /// before, if the holder was started again.
+    pub fn apart_but_one(&self) -> Amount {
+        let amounts = || self.older.apart().iter().map(|apart| apart.lease.capacity);
+        let most = amounts().max().unwrap_or(Amount::ZERO);
+        let all: f64 = amounts().map(Amount::get).sum();
+        Amount::from_computed(all - most.get())
+    }
+
     /// Whether another process under this name may be using anything.
     pub fn has_apart(&self) -> bool {
         !self.older.apart().is_empty()

@@ -231,3 +231,34 @@ fn a_child_that_asks_no_more_loses_what_it_has_though_a_stream_is_open() {
     }
     assert!(tree.root.child_snapshots(&resource()).is_empty());
 }
+
+#[test]
+fn a_client_that_is_started_again_and_again_does_not_take_what_is_free_each_time() {
+    let mut tree = Tree::new(at(100));
+    let mut start = |process: u64, second: u64| {
+        let request = GetCapacity {
+            client: HolderName::new("loop").unwrap(),
+            incarnation: Incarnation::new(process),
+            sequence: Some(1),
+            asks: vec![Ask {
+                resource: resource(),
+                priority: 0,
+                wants: Amount::new(10.0).unwrap(),
+                has: None,
+            }],
+        };
+        let Outcome::Served(reply) = tree.root.handle_get_capacity(&request, at(second)) else {
+            panic!("it is the master");
+        };
+        reply.leases[0].capacity.get()
+    };
+    assert_eq!(start(1, 100), 10.0);
+    assert_eq!(start(2, 101), 10.0);
+    for process in 3..40 {
+        assert_eq!(start(process, 101), 0.0);
+    }
+    // The first two were to be heard again, and were not.
+    assert_eq!(start(40, 110), 10.0);
+    let held = tree.root.resource_snapshot(&resource(), at(110)).unwrap();
+    assert_eq!(held.reserved, 10.0);
+}

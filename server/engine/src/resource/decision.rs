@@ -309,10 +309,17 @@ impl Resource {
             });
         let kept = kept_if_lowered.map_or(newest, |kept| kept.min(held));
         let kept = self.without_apart(slot, kept);
-        let grant = match self.table.get(slot) {
-            Some(holding) => self.grant(ask, &holding.demand, held, kept, newest, now),
-            None => return slot,
+        let Some(holding) = self.table.get(slot) else {
+            return slot;
         };
+        let mut grant = self.grant(ask, &holding.demand, held, kept, newest, now);
+        // One that is started again and again must not take what is free each time.
+        let others = holding.leases().apart_but_one();
+        if !others.is_zero() {
+            let most = Amount::from_computed(grant.share.amount.get() - others.get());
+            grant.waits |= most < grant.gets;
+            grant.gets = grant.gets.min(most);
+        }
         self.give(slot, &grant, now);
         slot
     }
