@@ -21,6 +21,7 @@ use tokio::sync::{Notify, watch};
 use tracing::{debug, error, info, warn};
 
 use crate::clock::{self, Clock};
+use crate::status::tree::refusal;
 
 /// A node on the real clock, shared by everyone in the process.
 #[derive(Debug)]
@@ -237,7 +238,8 @@ fn log(event: &Event) {
             debug!(%resource, template, "resource added");
         }
         Event::RefusedByParent { resource, reason } => {
-            warn!(%resource, %reason, "the parent refuses it; its leases run down");
+            let reason = refusal(*reason);
+            warn!(%resource, reason, "the parent refuses it; its leases run down");
         }
         Event::ParentTalksNonsense { resource, problem } => {
             warn!(%resource, problem, "the parent's answer makes no sense and is passed over");

@@ -60,7 +60,7 @@ pub(crate) enum Command {
     Replay(ReplayFlags),
     /// Play scenarios that are made by chance, and tell which fail.
     ///
-    /// For five minutes everything goes wrong, and nobody may ever have too much; then nothing does
+    /// For some minutes everything goes wrong, and nobody may ever have too much; then nothing does
     /// any more, and in the end everybody must have what is right.
     Fuzz(FuzzFlags),
     /// Name the scenarios that come with the program.

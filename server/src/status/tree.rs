@@ -72,13 +72,14 @@ impl OwnLeaseStatus {
 }
 
 /// The engine's words are for those who ask this server; these are for those who look after it.
-fn refusal(reason: RefusalReason) -> String {
+pub(crate) fn refusal(reason: RefusalReason) -> String {
     match reason {
         RefusalReason::UnknownResource => {
             "no template of the root matches it; add one there".to_owned()
         }
         RefusalReason::RefusedByParent => {
-            "the parent refuses it for a reason of its own; its log and this server's tell which"
+            "see why on the parent's status page and in its log; two servers may have the same --node, \
+             or the parent is at a limit"
                 .to_owned()
         }
         other => other.to_string(),

@@ -159,7 +159,10 @@ pub(crate) enum Command {
     /// things stand. The lease is released at
     /// the end. With --output json each line is an object.
     Watch(WatchFlags),
-    /// Give back what a client holds.
+    /// Give back what a client that is gone still holds.
+    ///
+    /// Others may be granted it at once. A client that lives goes on using it until its next refresh,
+    /// so that more than the capacity can be in use: stop it first.
     Release(ReleaseFlags),
     /// Show what the master holds; with a resource, every lease on it and why it is what it is.
     ///

@@ -20,7 +20,7 @@ struct Released<'a> {
     not_held: Vec<&'a str>,
     /// Of these nothing was changed: a newer request of the client was seen.
     out_of_order: Vec<&'a str>,
-    /// What became of these, the server does not say: it is of an older version.
+    /// What became of these, the server does not say: it is of an older version, or these are no ids.
     unknown: Vec<&'a str>,
 }
 
@@ -88,7 +88,8 @@ impl<'a> Released<'a> {
         for resource in &self.unknown {
             writeln!(
                 out,
-                "{resource}: the server took the release, and is too old to say what became of it"
+                "{resource}: the server does not say what became of it: it is of an older version, or \
+                 this is not a resource id"
             )?;
         }
         Ok(())
