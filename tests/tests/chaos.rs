@@ -1,5 +1,5 @@
 //! A tree of three levels with three candidates for every node, whose masters die at random while
-//! clients run: nobody ever exceeds, and everybody recovers.
+//! clients run and change their minds: nobody ever exceeds, and everybody recovers.
 //!
 //! `DOORWARD_CHAOS_SECONDS` is how long (a minute unless it says otherwise), `DOORWARD_CHAOS_SEED`
 //! from what all chance is drawn.
@@ -147,7 +147,7 @@ async fn masters_die_at_random_in_a_tree_and_nobody_ever_exceeds() {
         .await;
 
     let over = Instant::now() + length;
-    let (mut killed, mut stopped) = (0, 0);
+    let (mut killed, mut stopped, mut changed) = (0, 0, 0);
     while Instant::now() < over {
         tokio::time::sleep(chance.millis(300, 2_500)).await;
         crowd.assert_no_overshoot("while masters die");
@@ -155,6 +155,14 @@ async fn masters_die_at_random_in_a_tree_and_nobody_ever_exceeds() {
             if candidate.back_at.is_some_and(|at| at <= Instant::now()) {
                 candidate.start();
             }
+        }
+        // Also while nobody is there to hear of it: so what masters learn is not what they would find.
+        for _ in 0..chance.below(8) {
+            let index = chance.below(crowd.members.len());
+            let factor = [0.0, 0.1, 0.5, 1.0, 2.0, 5.0][chance.below(6)];
+            let resource = &crowd.members[index].resource;
+            resource.ask(wants(index) * factor).unwrap();
+            changed += 1;
         }
         let node = chance.below(nodes.len());
         let gently = chance.below(4) == 0;
@@ -174,7 +182,9 @@ async fn masters_die_at_random_in_a_tree_and_nobody_ever_exceeds() {
             }
         }
     }
-    println!("seed {seed}: {killed} masters killed, {stopped} stopped, in {length:?}");
+    println!(
+        "seed {seed}: {killed} masters killed, {stopped} stopped, {changed} wants changed, in {length:?}"
+    );
     assert!(
         killed + stopped > length.as_secs() / 6,
         "{killed} and {stopped}"
@@ -184,6 +194,7 @@ async fn masters_die_at_random_in_a_tree_and_nobody_ever_exceeds() {
             candidate.start();
         }
     }
+    let fair = crowd.fair(CAPACITY, |_| true);
     crowd
         .until("in the end, everybody has its share", || crowd.check(&fair))
         .await;

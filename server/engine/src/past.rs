@@ -39,13 +39,15 @@ pub enum Precedence {
 }
 
 /// A process that had the name before, or wants it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 struct Former {
     process: Option<Incarnation>,
     /// Its newest request.
     sequence: u64,
     /// Another process was there first, and lives.
     refused: bool,
+    /// Of a child server that may live: what it had when another one took the name.
+    had: Option<Box<Leases>>,
 }
 
 /// What was before the process that has a name now.
@@ -137,7 +139,42 @@ impl Past {
             process,
             sequence,
             refused,
+            had: None,
         });
+    }
+
+    /// What the process had that lost the name last.
+    pub fn note_had(&mut self, had: Leases) {
+        if let Some(former) = self.formers.last_mut() {
+            former.had = Some(Box::new(had));
+        }
+    }
+
+    /// The processes before did not ask when they should have: they count as gone, and what they had as
+    /// that of who came later.
+    pub fn forget_had(&mut self) {
+        for former in &mut self.formers {
+            former.had = None;
+        }
+    }
+
+    /// What a child server had when another one took the name, as it is now.
+    pub fn had(&self, process: Option<Incarnation>, now: Time) -> Option<Leases> {
+        let mut had = self.former(process)?.had.as_deref()?.clone();
+        had.expire(now).then_some(had)
+    }
+
+    /// Whether a process was refused the name.
+    pub fn was_refused(&self, process: Option<Incarnation>) -> bool {
+        self.former(process).is_some_and(|former| former.refused)
+    }
+
+    /// Who had the name after this process came later than one that lives.
+    pub fn refuse_later(&mut self, process: Option<Incarnation>) {
+        let mut formers = self.formers.iter_mut();
+        if formers.any(|former| former.process == process) {
+            formers.for_each(|former| former.refused = true);
+        }
     }
 
     /// A process has the name now.

@@ -246,3 +246,18 @@ fn a_node_that_is_made_anew_learns_for_what_the_one_before_may_have_granted() {
         check_learns_until(&mut anew, what, until);
     }
 }
+
+#[test]
+fn a_mastership_that_is_confirmed_too_late_knows_what_it_was_told_of_its_predecessors() {
+    let mut node = node(templates(5, None));
+    let term = |vacant_since, longer_leases, valid_until| Term {
+        epoch: 1,
+        vacant_since: at(vacant_since),
+        longer_leases: secs(longer_leases),
+        valid_until: at(valid_until),
+    };
+    node.handle_term(term(0, 120, 10), at(1));
+    // It is over, and confirmed again: everything is forgotten but that.
+    node.handle_term(term(12, 0, 1_000), at(12));
+    check_learns_until(&mut node, "its predecessor's leases last on", 120);
+}

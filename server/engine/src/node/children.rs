@@ -258,6 +258,7 @@ impl Node {
                 streams: via == Via::Stream,
                 has: ask.has.map(|has| has.capacity),
                 outstanding: ask.outstanding.map(|out| out.capacity),
+                unheard: ask.unheard,
                 asked_at: now,
             }),
             floor: match via {

@@ -163,6 +163,10 @@ impl Node {
             .filter(|(epoch, _)| mastership.is_master() && mastership.epoch() == Some(*epoch));
         if self.set_mastership(mastership) {
             let since = ended.map_or(vacant_since, |(_, ended)| ended);
+            // What it knew of its predecessors' leases stays known, though it begins anew.
+            let lasts = self.config.clock_tolerance.report(self.longer_leases);
+            let known = self.vacant_since + lasts;
+            self.former_leases_until = self.former_leases_until.max(known);
             self.vacant_since = since.min(now);
             // What this server granted itself before is forgotten as well.
             let own = self.former_leases_until.since(self.vacant_since);

@@ -92,6 +92,9 @@ pub struct ServerReport {
     pub has: Option<Amount>,
     /// The most its holders may be using. Absent: it is of the old kind and does not say.
     pub outstanding: Option<Amount>,
+    /// What it counts, in learning mode, for holders that are no part of its demand, since it has not
+    /// heard of them yet.
+    pub unheard: Amount,
     /// When its newest request came. The child counts its lease from when it sent that.
     pub asked_at: Time,
 }

@@ -20,6 +20,7 @@ use std::time::Duration;
 use crate::algorithm::{self, Bound, Reason, Share, Why};
 use crate::amount::Amount;
 use crate::demand::Demand;
+use crate::exact_sum::ExactSum;
 use crate::id::HolderKind;
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Holding, Slot};
@@ -123,6 +124,11 @@ impl Resource {
         let grew = wanted_before.is_none_or(|before| ask.demand.wants() > before);
         self.table.note(slot, |holding| {
             holding.report = ask.report.clone().map(Box::new);
+            if let Some(report) = &mut holding.report
+                && holding.demand != ask.demand
+            {
+                report.unheard = Amount::ZERO;
+            }
         });
         let refresh_in = self.plan_refresh(slot, grew, ask.floor, now);
         let lowering = self.lowering.number();
@@ -160,14 +166,15 @@ impl Resource {
         }
         let (held, newest) = (holding.own(), holding.newest());
         let kept = self.lowering.kept(holding).unwrap_or(newest.capacity);
-        let (share_before, keeps) = (
-            holding.share,
-            holding.report.as_ref().is_some_and(|r| r.learning),
-        );
+        let kept = self.without_apart(slot, kept);
+        let share_before = holding.share;
+        let report = holding.report.as_ref().filter(|report| report.learning);
+        let unheard = report.map(|report| report.unheard);
         let demand = holding.demand.clone();
         let share =
             algorithm::solve(&self.algorithm, &self.bands, &self.supply, &demand).share_of(&demand);
-        let grant = self.grant_share(share, held, kept, keeps.then_some(newest.capacity));
+        let keeps = unheard.map(|unheard| keeps(newest.capacity, share, unheard.min(held)));
+        let grant = self.grant_share(share, held, kept, keeps);
         let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * ROUNDING;
         if same(grant.gets, newest.capacity) && same(grant.share.amount, share_before) {
             return None;
@@ -301,12 +308,25 @@ impl Resource {
                 (holding.own(), holding.newest().capacity)
             });
         let kept = kept_if_lowered.map_or(newest, |kept| kept.min(held));
+        let kept = self.without_apart(slot, kept);
         let grant = match self.table.get(slot) {
             Some(holding) => self.grant(ask, &holding.demand, held, kept, newest, now),
             None => return slot,
         };
         self.give(slot, &grant, now);
         slot
+    }
+
+    /// What of that a holder may keep, if more is out than there is: not what another process under its
+    /// name has besides.
+    fn without_apart(&self, slot: Slot, kept: Amount) -> Amount {
+        let Some(holding) = self.table.get(slot) else {
+            return kept;
+        };
+        let mut apart = ExactSum::ZERO;
+        let parts = holding.leases().reserved_parts().skip(1);
+        parts.for_each(|part| apart.add(part));
+        apart.left_of(kept)
     }
 
     /// Makes a decision a lease.
@@ -439,7 +459,16 @@ impl Resource {
         }
         let share =
             algorithm::solve(&self.algorithm, &self.bands, &self.supply, demand).share_of(demand);
-        let shared = self.grant_share(share, held, kept, (!ask.acknowledges()).then_some(newest));
+        let keeps = (!ask.acknowledges()).then(|| {
+            // If its demand looks small, that of before counts, and theirs is in it.
+            let unheard = if *demand == ask.demand {
+                ask.unheard
+            } else {
+                Amount::ZERO
+            };
+            keeps(newest, share, unheard.min(held))
+        });
+        let shared = self.grant_share(share, held, kept, keeps);
         // What holders say that they have comes first; what is left then is nobody's.
         match confirmed {
             Some(confirmed) if confirmed.gets >= shared.gets => confirmed,
@@ -572,6 +601,13 @@ impl Resource {
         };
         refresh::within_lease(refresh_in, newest.expires_at.since(now))
     }
+}
+
+/// What a child server in learning mode keeps: what it has, and no less than its share by what it has
+/// heard and what others of its holders have, which is no more than it has itself.
+fn keeps(newest: Amount, share: Share, unheard: Amount) -> Amount {
+    let share = share.amount.get() + unheard.get();
+    newest.max(Amount::from_computed(share))
 }
 
 /// The highest tree that refresh intervals are computed for.

@@ -7,6 +7,7 @@
 //! granted. Of those in our books, either it or the books say more, and what the child has heard of is
 //! a part of that; what others granted comes on top.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::amount::Amount;
@@ -18,6 +19,7 @@ use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
 use crate::resource::learned::Origin;
 use crate::resource::upstream::Upstream;
+use crate::supply::Told;
 use crate::time::{self, Time};
 
 impl Resource {
@@ -100,6 +102,12 @@ impl Resource {
         if self.upstream.is_none() || !self.is_learning() || ask.word().is_zero() {
             return;
         }
+        // Work that goes on when a lease is over counts, but is no part of what earlier masterships had
+        // handed out: they may have given that to others.
+        let is_over = |has: Has| has.expires_in.is_some_and(|lasts| lasts.is_zero());
+        if ask.words().all(is_over) {
+            return;
+        }
         let granted_by = ask.has.and_then(|has| has.granted_by);
         let holding = slot.and_then(|slot| self.table.get(slot));
         // What we have granted it ourselves says nothing of our predecessors.
@@ -152,9 +160,11 @@ impl Resource {
 
     /// Whether what we are granted above what our predecessors were may be handed out, although we
     /// learn: we know how much that was. A parent that learns, too, grants nothing above it, but for
-    /// what it rounds up.
+    /// what it rounds up. And what a predecessor may take back that still lives is not ours, nor what its
+    /// holders give back to us.
     pub(super) fn hands_out_fresh(&self) -> bool {
         let told = self.supply.told.as_ref();
-        self.learned.has_books() && told.is_some_and(|told| !told.learning)
+        let is_settled = |told: &Arc<Told>| !told.learning && told.predecessor_for.is_none();
+        self.learned.has_books() && told.is_some_and(is_settled)
     }
 }

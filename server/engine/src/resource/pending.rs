@@ -124,7 +124,11 @@ impl Resource {
         {
             upstream.count_word();
         }
+        // It is told to ask again sooner; if another process of its name comes first, it is heard by then.
+        let refresh_at = now + self.algorithm.refresh_interval;
         self.table.note(slot, |holding| {
+            holding.decided_at = now;
+            holding.refresh_at = refresh_at;
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
             holding.incarnation = ask.incarnation;
             holding.pending = true;

@@ -78,15 +78,37 @@ impl Resource {
             return;
         };
         let before = holding.incarnation;
-        let heard_by = holding.overdue_at();
-        if ask.holder.kind == HolderKind::Client {
-            self.table.change_leases(slot, |leases| {
-                leases.set_apart(before, heard_by, now);
-            });
+        let mut heard_by = holding.overdue_at();
+        let past = holding.past.as_ref();
+        let was_refused = past.is_some_and(|past| past.was_refused(ask.incarnation));
+        let still_waits = past.and_then(|past| past.heard_by(now));
+        let mut had = None;
+        match ask.holder.kind {
+            HolderKind::Client => {
+                self.table.change_leases(slot, |leases| {
+                    leases.set_apart(before, heard_by, now);
+                });
+            }
+            // It has learned long ago, and does not ask what the other one has handed out meanwhile.
+            HolderKind::Server if was_refused => {
+                self.table.change_leases(slot, |leases| {
+                    leases.set_apart(before, Time::MAX, now);
+                });
+            }
+            HolderKind::Server => had = Some(holding.leases().clone()),
+        }
+        if let Some(by) = still_waits {
+            heard_by = heard_by.max(by);
         }
         self.rename(slot, ask.incarnation, false);
         self.table.note(slot, |holding| {
             if let Some(past) = &mut holding.past {
+                if still_waits.is_none() {
+                    past.forget_had();
+                }
+                if let Some(had) = had {
+                    past.note_had(had);
+                }
                 past.note_started(heard_by);
             }
         });
@@ -108,29 +130,41 @@ impl Resource {
                     }
                 });
             }
-            HolderKind::Server => self.restore_child(slot, later, now),
+            HolderKind::Server => self.restore_child(slot, ask.incarnation, later, now),
         }
+        self.table.note(slot, |holding| {
+            if let Some(past) = &mut holding.past {
+                past.refuse_later(ask.incarnation);
+            }
+        });
         self.rename(slot, ask.incarnation, true);
     }
 
     /// A child server that was there first has what it had; what a later one of its name may have
-    /// handed out, or confirmed to those who moved there, counts besides.
-    fn restore_child(&mut self, slot: Slot, later: Option<Incarnation>, now: Time) {
-        let mut before = None;
-        let mut outstanding = Amount::ZERO;
-        self.table.note(slot, |holding| {
-            let report = holding.report.as_ref();
-            let past = holding.past.as_ref();
-            // Until then it has made no lease longer: all that it confirmed is the first one's.
-            if past.is_none_or(|past| past.heard_by(now).is_none()) {
-                outstanding = report.and_then(|it| it.outstanding).unwrap_or(Amount::ZERO);
-            }
-            let past = holding.past.as_ref();
-            before = past.and_then(|past| past.masterships().inherited(now));
-        });
-        let Some(before) = before else { return };
+    /// handed out, or confirmed to those who moved there, counts besides. If what the first one had is
+    /// over, or it was taken to be gone, all that there is may be in use by the later one.
+    fn restore_child(
+        &mut self,
+        slot: Slot,
+        first: Option<Incarnation>,
+        later: Option<Incarnation>,
+        now: Time,
+    ) {
+        let Some(holding) = self.table.get(slot) else {
+            return;
+        };
+        let past = holding.past.as_ref();
+        let had = past.and_then(|past| past.had(first, now));
+        // Until then it has made no lease longer: all that it confirmed is the first one's.
+        let may_confirm = past.is_none_or(|past| past.heard_by(now).is_none());
+        let report = holding.report.as_ref().filter(|_| may_confirm);
+        let outstanding = report.and_then(|it| it.outstanding).unwrap_or(Amount::ZERO);
         self.table.change_leases(slot, |leases| {
-            let fresh = leases.own().get() - before.own().get();
+            let Some(had) = had else {
+                leases.set_apart(later, Time::MAX, now);
+                return;
+            };
+            let fresh = leases.own().get() - had.own().get();
             let apart = Apart {
                 process: later,
                 lease: Lease {
@@ -138,7 +172,7 @@ impl Resource {
                     expires_at: leases.last_expiry(),
                 },
             };
-            *leases = before;
+            *leases = had;
             if !apart.lease.capacity.is_zero() {
                 leases.add_apart(apart);
             }

@@ -352,7 +352,8 @@ impl Resource {
     }
 
     /// The parent refuses the resource. What is out goes on until it expires. Returns whether this
-    /// is news.
+    /// is news. If another live process of the node has the lease, ours is not our own: nothing more is
+    /// handed out by it.
     pub fn handle_upstream_refusal(&mut self, reason: RefusalReason, now: Time) -> bool {
         let Some(upstream) = &mut self.upstream else {
             return false;
@@ -364,11 +365,17 @@ impl Resource {
             return false;
         }
         let is_news = upstream.refused.is_none();
-        let reason = match reason {
-            RefusalReason::UnknownResource => reason,
-            _ => RefusalReason::RefusedByParent,
+        let (told, wait) = match reason {
+            RefusalReason::UnknownResource => (reason, REFUSED_LENGTH),
+            RefusalReason::AnotherProcess(wait) => {
+                (RefusalReason::RefusedByParent, wait.max(REFUSED_LENGTH))
+            }
+            _ => (RefusalReason::RefusedByParent, REFUSED_LENGTH),
         };
-        upstream.refused = Some((reason, now + REFUSED_LENGTH));
+        upstream.refused = Some((told, now + wait));
+        if matches!(reason, RefusalReason::AnotherProcess(_)) {
+            self.set_supply(Supply::NONE);
+        }
         is_news
     }
 

@@ -398,6 +398,10 @@ pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Durati
         let reason = match refused.reason() {
             wire::refusal::Reason::UnknownResource => RefusalReason::UnknownResource,
             wire::refusal::Reason::NotReady => RefusalReason::NotReady,
+            wire::refusal::Reason::AnotherProcess => {
+                let wait = Duration::from_millis(refused.retry_in_ms()).min(DURATION_MAX);
+                RefusalReason::AnotherProcess(wait)
+            }
             _ => RefusalReason::RefusedByParent,
         };
         if let Ok(resource) = ResourceId::new(refused.resource_id()) {

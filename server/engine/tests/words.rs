@@ -1,0 +1,141 @@
+//! What a server that learns makes of what its holders say: of work that goes on when a lease is over, and
+//! of a second process under a name.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test"
+)]
+
+use doorward_engine::amount::Amount;
+use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
+use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::{Config, Node};
+use doorward_engine::request::server::{GetServerCapacityReply, ServerLease};
+use doorward_engine::request::{Ask, GetCapacity, Has, RefusalReason};
+use doorward_engine::supply::Told;
+use doorward_engine::template::{Algorithm, Templates};
+use doorward_engine::time::Time;
+use std::time::Duration;
+
+fn resource() -> ResourceId {
+    ResourceId::new("r").unwrap()
+}
+
+fn amount(n: f64) -> Amount {
+    Amount::new(n).unwrap()
+}
+
+fn at(s: u64) -> Time {
+    Time::from_secs(s)
+}
+
+/// What a client gets that has so much for so many seconds.
+fn client(
+    leaf: &mut Node,
+    (name, process, sequence): (&str, u64, u64),
+    wants: f64,
+    has: Option<(f64, u64)>,
+    now: Time,
+) -> Result<f64, RefusalReason> {
+    let request = GetCapacity {
+        client: HolderName::new(name).unwrap(),
+        incarnation: Incarnation::new(process),
+        sequence: Some(sequence),
+        asks: vec![Ask {
+            resource: resource(),
+            priority: 0,
+            wants: amount(wants),
+            has: has.map(|(c, s)| Has {
+                capacity: amount(c),
+                expires_in: Some(Duration::from_secs(s)),
+                granted_by: Some(MastershipId::new(99)),
+            }),
+        }],
+    };
+    match leaf.handle_get_capacity(&request, now) {
+        Outcome::Served(reply) => match reply.refused.first() {
+            Some(r) => Err(r.reason),
+            None => Ok(reply.leases[0].capacity.get()),
+        },
+        Outcome::NotMaster(_) => panic!(),
+    }
+}
+
+fn leaf() -> Node {
+    let config = Config {
+        name: "leaf".to_owned(),
+        has_parent: true,
+        refresh_floor: Duration::ZERO,
+        ..Config::default()
+    };
+    let mut leaf = Node::new(config, Templates::default());
+    leaf.handle_mastership(Mastership::Master { epoch: None }, Time::ZERO);
+    leaf
+}
+
+fn answer(leaf: &mut Node, capacity: f64, inherited: f64, inherited_for: u64, now: Time) {
+    let request = leaf
+        .poll_upstream_request(now.as_nanos() / 1000, now)
+        .unwrap();
+    let lease = ServerLease {
+        resource: resource(),
+        capacity: amount(capacity),
+        expires_in: Duration::from_secs(60),
+        refresh_in: Duration::from_secs(8),
+        algorithm: Some(Algorithm {
+            lease_length: Duration::from_secs(60),
+            refresh_interval: Duration::from_secs(8),
+            ..Algorithm::default()
+        }),
+        told: Told {
+            inherited_for: Some(Duration::from_secs(inherited_for)),
+            inherited: Some(amount(inherited)),
+            ..Told::default()
+        },
+        granted_by: Some(MastershipId::new(7)),
+        sequence: request.sequence,
+    };
+    leaf.handle_upstream_reply(
+        &GetServerCapacityReply {
+            leases: vec![lease],
+            ..GetServerCapacityReply::default()
+        },
+        now,
+    );
+}
+
+/// The node has handed out 60, and none of it to `a` any more, which is not done yet with what it had.
+#[test]
+fn work_that_goes_on_when_its_lease_is_over_is_no_part_of_what_others_have() {
+    let mut leaf = leaf();
+    client(&mut leaf, ("a", 1, 1), 0.0, Some((50.0, 0)), at(1)).unwrap_err();
+    answer(&mut leaf, 60.0, 60.0, 50, at(2));
+    client(&mut leaf, ("a", 1, 2), 0.0, Some((50.0, 0)), at(3)).unwrap();
+    client(&mut leaf, ("a", 1, 3), 0.0, None, at(4)).unwrap();
+    let new = client(&mut leaf, ("new", 2, 1), 60.0, None, at(5));
+    assert!(new.unwrap() <= 0.0, "{new:?}, and 60 are out");
+    let b = client(&mut leaf, ("b", 3, 1), 60.0, Some((60.0, 40)), at(6));
+    assert_eq!(b.unwrap(), 60.0);
+}
+
+#[test]
+fn what_a_process_said_counts_while_its_server_waits_though_another_one_takes_its_name() {
+    let mut leaf = leaf();
+    for second in 1..4 {
+        let has = Some((60.0, 50 - second));
+        client(&mut leaf, ("a", 1, second), 60.0, has, at(second)).unwrap_err();
+    }
+    client(&mut leaf, ("a", 2, 1), 60.0, None, at(4)).unwrap_err();
+    answer(&mut leaf, 60.0, 60.0, 50, at(5));
+    for second in 5..8 {
+        for name in [("a", 2, second), ("new", 3, second)] {
+            let got = client(&mut leaf, name, 60.0, None, at(second)).unwrap_or(0.0);
+            assert!(got <= 0.0, "{name:?}: {got}");
+        }
+    }
+    let has = Some((60.0, 43));
+    let first = client(&mut leaf, ("a", 1, 9), 60.0, has, at(8));
+    assert_eq!(first.unwrap(), 60.0);
+}
