@@ -281,7 +281,7 @@ fn handle(shared: &Shared, done: Done) {
     }
 }
 
-/// The client is closed: lets a request under way end, then releases everything.
+/// The client is closed: lets a request under way end, then releases all that it has.
 async fn finish(shared: &Shared, idle: Option<Box<Connection>>, call: Option<Call>) {
     let end = async {
         let mut connection = match (idle, call) {
@@ -296,7 +296,14 @@ async fn finish(shared: &Shared, idle: Option<Box<Connection>>, call: Option<Cal
         let request = {
             let mut book = shared.book();
             let mut held: Vec<String> = std::mem::take(&mut book.releases);
-            held.extend(book.slots.keys().cloned());
+            // Whoever has no lease has nothing to give back. The server may never have heard of this
+            // process: then it would release what another one of this id has.
+            let now = shared.clock.now();
+            let has_lease = |id: &&String| {
+                let resource = book.state.resource(id);
+                resource.is_some_and(|it| it.lease(now).is_some())
+            };
+            held.extend(book.slots.keys().filter(has_lease).cloned());
             if held.is_empty() {
                 return;
             }

@@ -123,6 +123,17 @@ impl FakeServer {
         }
     }
 
+    /// The releases that have come since this was looked at last, or anything else.
+    pub fn releases(&mut self) -> Vec<doorman::ReleaseCapacityRequest> {
+        let mut releases = Vec::new();
+        while let Ok(seen) = self.seen.try_recv() {
+            if let Seen::Release(request) = seen {
+                releases.push(request);
+            }
+        }
+        releases
+    }
+
     /// The next release that comes.
     pub async fn next_release(&mut self) -> doorman::ReleaseCapacityRequest {
         loop {

@@ -228,6 +228,35 @@ async fn what_cannot_be_connected_to_says_so() {
 }
 
 #[tokio::test]
+async fn a_process_that_has_no_lease_releases_nothing_of_another_one_of_its_id() {
+    let refused = Ok(doorman::GetCapacityResponse {
+        refused: vec![doorman::Refusal {
+            resource_id: Some("r".to_owned()),
+            reason: Some(doorman::refusal::Reason::AnotherProcess.into()),
+            message: Some("another live process asks under the same name".to_owned()),
+            retry_in_ms: Some(60_000),
+        }],
+        ..doorman::GetCapacityResponse::default()
+    });
+    let mut server = FakeServer::master([refused, lease(8.0, 60_000)]).await;
+    let later = client(&server.address).connect().await.unwrap();
+    let resource = later.resource("r").wants(10.0).open().unwrap();
+    let told = resource.wait_for_lease(PATIENCE).await.unwrap_err();
+    assert!(told.to_string().contains("another live process"), "{told}");
+    later.close().await;
+    assert_eq!(server.releases(), []);
+    // Nor does one that was not answered at all, while one that has a lease gives it back.
+    let silent = client(&server.address).connect().await.unwrap();
+    silent.close().await;
+    assert_eq!(server.releases(), []);
+    let first = client(&server.address).connect().await.unwrap();
+    let resource = first.resource("r").wants(10.0).open().unwrap();
+    resource.wait_for_lease(PATIENCE).await.unwrap();
+    first.close().await;
+    assert_eq!(server.releases().len(), 1);
+}
+
+#[tokio::test]
 async fn an_unknown_resource_a_refused_one_and_silence_are_told_apart() {
     let refused = |reason: doorman::refusal::Reason| {
         Ok(doorman::GetCapacityResponse {
