@@ -117,8 +117,9 @@ pub enum TimeoutReason {
 /// Events kept for [`Node::poll_event`]; the oldest are dropped if nobody asks.
 const EVENTS_MAX: usize = 4096;
 
-/// How long it is shown that two live processes had one name.
-const CONFLICT_SHOWN: Duration = Duration::from_secs(600);
+/// How long it is shown that two live processes have one name, after it was seen last. The one that is
+/// refused asks again every minute at least.
+const CONFLICT_SHOWN: Duration = Duration::from_secs(120);
 
 /// Names of which that is remembered.
 const CONFLICTS_MAX: usize = 1_000;
@@ -588,10 +589,13 @@ impl Node {
 
     fn note_conflict(&mut self, id: &ResourceId, conflict: Conflict) {
         self.counters.conflicts += 1;
-        self.tell(Event::TwoProcesses {
-            resource: id.clone(),
-            holder: conflict.holder.clone(),
-        });
+        let known = self.conflicts.get(&conflict.holder);
+        if known.is_none_or(|known| conflict.at.since(known.at) >= CONFLICT_SHOWN) {
+            self.tell(Event::TwoProcesses {
+                resource: id.clone(),
+                holder: conflict.holder.clone(),
+            });
+        }
         if self.conflicts.len() >= CONFLICTS_MAX {
             self.conflicts
                 .retain(|_, it| conflict.at.since(it.at) < CONFLICT_SHOWN);

@@ -53,7 +53,7 @@ const GROWN: &[(&str, Expected)] = &[
 const SHORTENED: &[(&str, Expected)] = &[
     ("short.yaml", Holds),
     // Below the root: a node whose parent learns for longer leases learns for the new ones only.
-    ("fuzz-153593.yaml", Fails(&["nesting"])),
+    ("fuzz-153593.yaml", Holds),
     ("fuzz-700741.yaml", Holds),
 ];
 
@@ -74,8 +74,8 @@ const TWINS: &[(&str, Expected)] = &[
     // Beside a second process of a client: nobody sees both.
     ("fuzz-61377.yaml", Fails(&["overshoot", "nesting"])),
     // The second process hands on what one of its clients gave back.
-    ("fuzz-63381.yaml", Fails(&["overshoot", "nesting"])),
-    ("fuzz-63781.yaml", Fails(&["overshoot", "nesting"])),
+    ("fuzz-63381.yaml", Holds),
+    ("fuzz-63781.yaml", Holds),
     ("fuzz-60111.yaml", Holds),
     ("fuzz-60180.yaml", Holds),
 ];

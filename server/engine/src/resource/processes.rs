@@ -55,6 +55,14 @@ impl Resource {
             // Who asks again is heard.
             Precedence::Late => Err(RefusalReason::NotReady),
             Precedence::Refused | Precedence::Unnumbered => {
+                if precedence == Precedence::Refused {
+                    // It goes on: both still live.
+                    self.conflict = Some(Conflict {
+                        holder: ask.holder.clone(),
+                        refused: ask.incarnation,
+                        at: now,
+                    });
+                }
                 let (process, sequence, word) = (ask.incarnation, ask.sequence, ask.word());
                 self.table.note(slot, |holding| {
                     if let Some(past) = &mut holding.past {
