@@ -230,10 +230,11 @@ impl Watched {
         self.nesting.note_learning(learns, local);
     }
 
-    /// The root hears only now of the template in force: until now it granted by this one.
-    pub(crate) fn note_known_late(&mut self, former: &Template, now: Time) {
+    /// The root does not go by the template in force: until then, by its clock, it may grant by this
+    /// one.
+    pub(crate) fn note_known_late(&mut self, former: &Template, granted_until: Time, now: Time) {
         self.advance(now);
-        self.excess.note_known_late(former, now);
+        self.excess.note_known_late(former, granted_until, now);
     }
 
     /// A client wants something else now.

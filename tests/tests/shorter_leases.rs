@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use doorward_tests::candidates::{CAPACITY, Candidates, SHARED, Setup, WATCHED, until};
 use doorward_tests::etcd::Etcd;
 use doorward_tests::probe::{Answer, Probe};
+use doorward_tests::processes::Server;
 
 const KEY: &str = "/doorward/templates";
 const TERM: &str = "/doorward/nodes/root/term";
@@ -130,6 +131,14 @@ async fn a_lease_outlives_a_restart_of_all_servers() {
     assert_nobody_gets_it_before(&candidates, over).await;
 }
 
+/// Waits until a candidate that is not master has read templates so many times.
+async fn until_read(other: &mut Server, times: usize) {
+    until("the other one has read them", async || {
+        other.logged("new templates are in force").len() == times
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_stops_in_order_tells_its_successor() {
     let etcd = Etcd::start().await;
@@ -137,15 +146,12 @@ async fn a_server_that_stops_in_order_tells_its_successor() {
     let templates = format!("etcd:{KEY}");
     let mut candidates = Setup::new(2).with_templates(&templates).start(&etcd);
     let master = candidates.master().await;
+    until_read(candidates.list[1 - master].server(), 1).await;
     let over = hold_everything(&candidates.list[master].probe).await;
     etcd.put(KEY, &short()).await;
     until_in_force(&candidates.list[master].probe, 2.0).await;
     // By the long ones, it would not learn at all: that is how they are written here.
-    let other = candidates.list[1 - master].server();
-    until("the other one has read them", async || {
-        other.logged("new templates are in force").len() == 2
-    })
-    .await;
+    until_read(candidates.list[1 - master].server(), 2).await;
     candidates.list[master].terminate();
     let term: Value = serde_json::from_str(&etcd.get(TERM).await.unwrap()).unwrap();
     let older = term["leases"]["older_ms"].as_u64().unwrap();

@@ -137,13 +137,14 @@ impl Excess {
         }
     }
 
-    /// The root hears only now of the template in force: until now it granted by this one.
-    pub(super) fn note_known_late(&mut self, former: &Template, now: Time) {
+    /// The root does not go by the template in force: until then, by its clock, it may grant by this
+    /// one.
+    pub(super) fn note_known_late(&mut self, former: &Template, granted_until: Time, now: Time) {
         let capacity = former.capacity.get();
         let local = self.clock.shows(now);
         self.former_leases_end = self
             .former_leases_end
-            .max(local + former.algorithm.lease_length);
+            .max(granted_until + former.algorithm.lease_length);
         let until = self.former_leases_end;
         if self.total > Total::of(&former.algorithm) {
             self.former = Some((f64::INFINITY, until));

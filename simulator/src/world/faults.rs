@@ -373,6 +373,14 @@ impl World<'_> {
         };
         if master.is_frozen(now) || master.isolated_until.is_some() {
             master.unread = Some(templates.clone());
+            // It grants by those before for as long as it takes itself for the master.
+            let Some(ends) = master.term_ends else { return };
+            let former = master.templates.clone();
+            for watched in &mut self.watched {
+                if let Some(former) = former.find(&watched.resource) {
+                    watched.note_known_late(former, local.max(ends), now);
+                }
+            }
             return;
         }
         let term = master.term;

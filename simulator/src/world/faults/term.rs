@@ -220,7 +220,7 @@ impl World<'_> {
         place.go_by(templates, local);
         for watched in &mut self.watched {
             if let Some(former) = former.find(&watched.resource) {
-                watched.note_known_late(former, now);
+                watched.note_known_late(former, local, now);
             }
         }
     }
@@ -228,13 +228,17 @@ impl World<'_> {
     /// The root was cut off from etcd when the operator wrote other templates, and has granted by
     /// those before until now.
     pub(in crate::world) fn note_unread(&mut self, place: u32, gone: &Server) {
+        let now = self.now;
         let granted = gone.unread.is_some() && gone.isolated_until.is_some();
         if place != 0 || !granted {
             return;
         }
+        let Some(local) = self.place(place).map(|place| place.clock.shows(now)) else {
+            return;
+        };
         for watched in &mut self.watched {
             if let Some(former) = gone.templates.find(&watched.resource) {
-                watched.note_known_late(former, self.now);
+                watched.note_known_late(former, local, now);
             }
         }
     }
