@@ -55,6 +55,11 @@ const SHORTENED: &[(&str, Expected)] = &[
     // Below the root: a node whose parent learns for longer leases learns for the new ones only.
     ("fuzz-153593.yaml", Holds),
     ("fuzz-700741.yaml", Holds),
+    // Below the root: what a holder has of a longer lease was counted for as long as leases last now.
+    ("fuzz-225107.yaml", Holds),
+    ("fuzz-231305.yaml", Holds),
+    // The checker's fault: a root that is cut off from its election has not read the templates yet.
+    ("fuzz-235176.yaml", Holds),
 ];
 
 /// What a node may have is lowered, and then its master changes: the next one confirms what it is told

@@ -409,7 +409,7 @@ impl Resource {
             for has in ask.words() {
                 leases.grant(Lease {
                     capacity: most.map_or(has.capacity, |most| has.capacity.min(most)),
-                    expires_at: now + self.word_lasts(has.expires_in),
+                    expires_at: now + self.word_lasts(has.expires_in, now),
                 });
             }
             leases.grant(lease);

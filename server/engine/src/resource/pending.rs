@@ -141,7 +141,7 @@ impl Resource {
         let words = ask.words().filter(|_| self.is_learning());
         words.map(move |has| Lease {
             capacity: has.capacity,
-            expires_at: now + self.word_lasts(has.expires_in),
+            expires_at: now + self.word_lasts(has.expires_in, now),
         })
     }
 
@@ -152,7 +152,7 @@ impl Resource {
     }
 
     /// How long a lease by the holder's own word counts.
-    pub(super) fn word_lasts(&self, expires_in: Option<Duration>) -> Duration {
+    pub(super) fn word_lasts(&self, expires_in: Option<Duration>, now: Time) -> Duration {
         // A lease that is over, but for work that goes on: nobody knows for how long.
         let expires_in = expires_in.filter(|lasts| !lasts.is_zero());
         let expires_in = expires_in.map(time::at_most);
@@ -162,7 +162,16 @@ impl Resource {
             Some(upstream) if !upstream.knows_algorithm => {
                 expires_in.unwrap_or(length).min(DURATION_MAX)
             }
-            _ => expires_in.unwrap_or(length).min(length),
+            _ => expires_in
+                .unwrap_or(length)
+                .min(self.longest_of_predecessors(now)),
         }
+    }
+
+    /// How long a lease may last that a predecessor granted: leases may have been longer than they
+    /// are now, and as long as any may be out, we learn.
+    pub(super) fn longest_of_predecessors(&self, now: Time) -> Duration {
+        let learning = self.learning_remaining(now).unwrap_or_default();
+        self.longest_by_others().max(learning).min(DURATION_MAX)
     }
 }

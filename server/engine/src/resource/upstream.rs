@@ -280,12 +280,15 @@ impl Resource {
         if first {
             // Until now, how long to learn was not known, nor how long leases are.
             self.learn(now);
-            self.table.end_all_by(now + self.longest_by_others());
             // Leases of our predecessor may be longer than they are now.
             let out = now + lease.told.reserved_for.unwrap_or_default();
             self.learning_until = self.learning_until.map(|until| until.max(out));
         }
         self.learn_of_parent(lease, first, now);
+        if first {
+            self.table
+                .end_all_by(now + self.longest_of_predecessors(now));
+        }
         if let (Some(wait), Some(upstream)) = (lease.told.predecessor_for, &mut self.upstream) {
             // Whether it was heard decides for how long leases can be.
             upstream.refresh_at = upstream.refresh_at.min(now + wait);
