@@ -11,7 +11,7 @@ use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome, Term};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{GetServerCapacityReply, ServerLease};
-use doorward_engine::request::{Ask, GetCapacity};
+use doorward_engine::request::{Ask, GetCapacity, Has};
 use doorward_engine::supply::Told;
 use doorward_engine::template::{Algorithm, AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
@@ -182,8 +182,8 @@ fn a_master_that_was_confirmed_too_late_learns_for_what_it_had_granted_before_a_
     check_learns_until(&mut node, "r", 135);
 }
 
-#[test]
-fn a_leaf_learns_for_what_its_predecessor_had_although_leases_become_shorter() {
+/// A leaf that is master and has heard nothing yet.
+fn leaf() -> Node {
     let config = Config {
         name: "leaf".to_owned(),
         has_parent: true,
@@ -192,41 +192,91 @@ fn a_leaf_learns_for_what_its_predecessor_had_although_leases_become_shorter() {
     };
     let mut leaf = Node::new(config, Templates::default());
     win(&mut leaf, 0, 0, 0);
-    assert_eq!(newcomer_gets(&mut leaf, "r", at(0)), 0.0);
-    let answer = |leaf: &mut Node, sequence: u64, lease: u64| {
-        let now = at(sequence);
-        leaf.handle_timeout(now);
-        let asked = leaf.poll_upstream_request(sequence, now).unwrap();
-        let told = Told {
-            inherited_for: Some(secs(30)),
-            ..Told::default()
-        };
-        let lease = ServerLease {
-            resource: ResourceId::new("r").unwrap(),
-            capacity: Amount::new(100.0).unwrap(),
-            expires_in: secs(100),
-            refresh_in: secs(1),
-            algorithm: Some(Algorithm {
-                kind: AlgorithmKind::FairShare,
-                lease_length: secs(lease),
-                learning_mode_duration: secs(lease),
-                ..Algorithm::default()
-            }),
-            told,
-            sequence: asked.sequence,
-            granted_by: None,
-        };
-        let reply = GetServerCapacityReply {
-            leases: vec![lease],
-            ..GetServerCapacityReply::default()
-        };
-        leaf.handle_upstream_reply(&reply, now);
+    leaf
+}
+
+/// The parent grants the leaf so much, and says how long leases last; of what the leaf's predecessor
+/// had, something is out for 30 s. Returns how much the leaf had said is out below it.
+fn parent_answers(leaf: &mut Node, capacity: f64, lease: u64, now: u64) -> f64 {
+    let sequence = now;
+    let now = at(now);
+    leaf.handle_timeout(now);
+    let asked = leaf.poll_upstream_request(sequence, now).unwrap();
+    let told = Told {
+        inherited_for: Some(secs(30)),
+        ..Told::default()
     };
-    answer(&mut leaf, 1, 40);
+    let lease = ServerLease {
+        resource: ResourceId::new("r").unwrap(),
+        capacity: Amount::new(capacity).unwrap(),
+        expires_in: secs(100),
+        refresh_in: secs(1),
+        algorithm: Some(Algorithm {
+            kind: AlgorithmKind::FairShare,
+            lease_length: secs(lease),
+            learning_mode_duration: secs(lease),
+            ..Algorithm::default()
+        }),
+        told,
+        sequence: asked.sequence,
+        granted_by: None,
+    };
+    let reply = GetServerCapacityReply {
+        leases: vec![lease],
+        ..GetServerCapacityReply::default()
+    };
+    leaf.handle_upstream_reply(&reply, now);
+    let outstanding = asked.asks.first().and_then(|ask| ask.outstanding);
+    outstanding.map_or(0.0, |has| has.capacity.get())
+}
+
+#[test]
+fn a_leaf_learns_for_what_its_predecessor_had_although_leases_become_shorter() {
+    let mut leaf = leaf();
+    assert_eq!(newcomer_gets(&mut leaf, "r", at(0)), 0.0);
+    parent_answers(&mut leaf, 100.0, 40, 1);
     assert_eq!(newcomer_gets(&mut leaf, "r", at(2)), 0.0);
-    answer(&mut leaf, 10, 5);
+    parent_answers(&mut leaf, 100.0, 5, 10);
     assert_eq!(newcomer_gets(&mut leaf, "r", at(30)), 0.0);
     assert_eq!(newcomer_gets(&mut leaf, "r", at(32)), 100.0);
+}
+
+#[test]
+fn what_a_holder_has_of_a_longer_lease_is_out_for_as_long_as_that_lasts() {
+    for (what, asks_at) in [("before the parent answers", 0), ("after that", 2)] {
+        let mut leaf = leaf();
+        let hears = |leaf: &mut Node| {
+            let ask = Ask {
+                resource: ResourceId::new("r").unwrap(),
+                priority: 0,
+                wants: Amount::new(60.0).unwrap(),
+                has: Some(Has {
+                    expires_in: Some(secs(25)),
+                    ..Has::untimed(Amount::new(60.0).unwrap())
+                }),
+            };
+            let request = GetCapacity {
+                client: HolderName::new("holder").unwrap(),
+                incarnation: None,
+                sequence: None,
+                asks: vec![ask],
+            };
+            leaf.handle_get_capacity(&request, at(asks_at));
+        };
+        newcomer_gets(&mut leaf, "r", at(0));
+        if asks_at == 0 {
+            hears(&mut leaf);
+        }
+        // Leases last 5 s now, and so little is no more than a part of what it has.
+        parent_answers(&mut leaf, 10.0, 5, 1);
+        if asks_at != 0 {
+            hears(&mut leaf);
+        }
+        for (now, out) in [(3, 60.0), (12, 60.0), (24, 60.0), (29, 0.0)] {
+            let told = parent_answers(&mut leaf, 10.0, 5, now);
+            assert_eq!(told, out, "{what}, at {now} s");
+        }
+    }
 }
 
 #[test]
