@@ -226,7 +226,7 @@ fn release_says_what_became_of_each_resource_and_fails_if_one_was_not_released()
         "u: what a held is released\n\
          r: a held nothing\n\
          s: NOT released, since a newer request of a was seen; try again\n\
-         t: the server took the release, and is too old to say what became of it\n"
+         t: the server does not say what became of it: it is of an older version, or this is not a resource id\n"
     );
     let output = run(
         &server.address,
@@ -262,7 +262,7 @@ fn release_does_not_claim_what_an_old_server_does_not_say() {
     check_exit(&output, 0);
     assert_eq!(
         stdout(&output),
-        "r: the server took the release, and is too old to say what became of it\n"
+        "r: the server does not say what became of it: it is of an older version, or this is not a resource id\n"
     );
 }
 

@@ -106,7 +106,10 @@ async fn two_live_processes_of_a_client_are_told_in_log_status_page_and_metrics(
         "{front}"
     );
     assert!(front.contains("client a&#60;b"), "{front}");
-    assert_eq!(conflicts(&server).await, 1, "once, however often they ask");
+    assert!(
+        conflicts(&server).await > 1,
+        "each time that one is refused"
+    );
     assert_eq!(logs.count("two live processes ask under one name"), 1);
     let text = logs.text();
     let mut lines = text.lines();
@@ -196,7 +199,7 @@ async fn the_later_process_is_served_once_the_first_is_silent() {
         second.asks(60.0).await == Told::Gets(60.0)
     })
     .await;
-    assert_eq!(conflicts(&server).await, 1);
+    assert!(conflicts(&server).await >= 1);
 }
 
 #[tokio::test]

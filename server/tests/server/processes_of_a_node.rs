@@ -92,7 +92,7 @@ async fn the_later_process_of_a_node_learns_and_is_refused_once_the_first_asks_a
     let mut other = Process::start(&server, "c", 9, 1).await;
     let left = other.asks(100.0).await;
     assert_eq!(left, Told::Gets(CAPACITY - 60.0 - fresh));
-    assert_eq!(conflicts(&server).await, 1);
+    assert!(conflicts(&server).await >= 1);
     let status = status(&server).await;
     assert_eq!(status["conflicts"][0]["holder"], "eu");
     assert_eq!(status["conflicts"][0]["kind"], "server");
