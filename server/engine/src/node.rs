@@ -12,10 +12,14 @@
 //! of leases is dropped whenever mastership is won or lost.
 
 pub mod children;
+mod config;
+mod conflicts;
 pub mod event;
 pub mod mastership;
 mod spans;
 pub mod upstream;
+
+pub use config::{Config, Limits};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -25,6 +29,7 @@ use crate::claim::Claim;
 use crate::demand::Demand;
 use crate::id::{HolderId, Incarnation, MastershipId, ResourceId};
 use crate::node::children::Children;
+use crate::node::conflicts::Conflicts;
 use crate::node::event::Event;
 use crate::node::mastership::{Mastership, Outcome};
 use crate::node::upstream::NodeUpstream;
@@ -36,63 +41,6 @@ use crate::resource::{Beginning, Resource};
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;
-use crate::tolerance::Tolerance;
-
-/// How a node is set up.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The node's name; unique in the tree.
-    pub name: String,
-    /// Whether capacity is leased from a parent. If not, this is the root, and templates say what
-    /// there is.
-    pub has_parent: bool,
-    /// Which process this is: drawn when it starts, and another one each time.
-    pub incarnation: Incarnation,
-    /// The only chance the engine is handed: it keys hashing and spreads refreshes.
-    pub seed: u64,
-    /// Requests of one holder for one resource that come faster than this get their current lease
-    /// again, without a new decision. Zero: every request is decided.
-    pub refresh_floor: Duration,
-    /// By how much the node's clock may be wrong.
-    pub clock_tolerance: Tolerance,
-    /// How much a node takes on.
-    pub limits: Limits,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            name: "root".to_owned(),
-            has_parent: false,
-            incarnation: Incarnation::FIRST,
-            seed: 0,
-            refresh_floor: Duration::from_secs(1),
-            clock_tolerance: Tolerance::default(),
-            limits: Limits::default(),
-        }
-    }
-}
-
-/// How much a node takes on before it refuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Resources with leases out.
-    pub resources_max: usize,
-    /// Holders of one resource.
-    pub leases_per_resource_max: usize,
-    /// Different priorities of one PRIORITY_BANDS resource; each costs every decision a little.
-    pub bands_per_resource_max: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            resources_max: 100_000,
-            leases_per_resource_max: 2_000_000,
-            bands_per_resource_max: 64,
-        }
-    }
-}
 
 /// When the node wants [`Node::handle_timeout`] called, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,13 +64,6 @@ pub enum TimeoutReason {
 
 /// Events kept for [`Node::poll_event`]; the oldest are dropped if nobody asks.
 const EVENTS_MAX: usize = 4096;
-
-/// How long it is shown that two live processes have one name, after it was seen last. The one that is
-/// refused asks again every minute at least.
-const CONFLICT_SHOWN: Duration = Duration::from_secs(120);
-
-/// Names of which that is remembered.
-const CONFLICTS_MAX: usize = 1_000;
 
 /// Steps of taking out ended leases in one [`Node::handle_timeout`].
 const EXPIRIES_PER_TIMEOUT: usize = 1024;
@@ -155,8 +96,7 @@ pub struct Node {
     valid_until: Option<Time>,
     masterships: u64,
     mastership_id: MastershipId,
-    /// Two live processes under one name, by the name.
-    conflicts: BTreeMap<HolderId, Conflict>,
+    conflicts: Conflicts,
     resources: BTreeMap<ResourceId, Entry>,
     /// The next timeout of every resource that has one; true is for the end of learning mode.
     timeouts: BTreeSet<(Time, bool, ResourceId)>,
@@ -171,7 +111,7 @@ impl Node {
     pub fn new(config: Config, templates: Templates) -> Self {
         Self {
             mastership_id: MastershipId::of(config.incarnation, 0),
-            conflicts: BTreeMap::new(),
+            conflicts: Conflicts::default(),
             config,
             templates,
             mastership: Mastership::Unknown,
@@ -385,8 +325,7 @@ impl Node {
 
     /// Names under which two live processes ask, as far as that was seen lately.
     pub fn conflicts(&self, now: Time) -> impl Iterator<Item = &Conflict> {
-        let all = self.conflicts.values();
-        all.filter(move |conflict| now.since(conflict.at) < CONFLICT_SHOWN)
+        self.conflicts.shown(now)
     }
 
     /// A view of one resource that has holders.
@@ -577,31 +516,20 @@ impl Node {
             }
         }
         if let Some(conflict) = conflict {
-            self.note_conflict(id, conflict);
+            self.counters.conflicts += 1;
+            let holder = conflict.holder.clone();
+            if self.conflicts.note(conflict) {
+                self.tell(Event::TwoProcesses {
+                    resource: id.clone(),
+                    holder,
+                });
+            }
         }
         if gone {
             self.resources.remove(id);
             self.tell(Event::ResourceDropped {
                 resource: id.clone(),
             });
-        }
-    }
-
-    fn note_conflict(&mut self, id: &ResourceId, conflict: Conflict) {
-        self.counters.conflicts += 1;
-        let known = self.conflicts.get(&conflict.holder);
-        if known.is_none_or(|known| conflict.at.since(known.at) >= CONFLICT_SHOWN) {
-            self.tell(Event::TwoProcesses {
-                resource: id.clone(),
-                holder: conflict.holder.clone(),
-            });
-        }
-        if self.conflicts.len() >= CONFLICTS_MAX {
-            self.conflicts
-                .retain(|_, it| conflict.at.since(it.at) < CONFLICT_SHOWN);
-        }
-        if self.conflicts.len() < CONFLICTS_MAX {
-            self.conflicts.insert(conflict.holder.clone(), conflict);
         }
     }
 

@@ -8,6 +8,7 @@
 
 pub mod ask;
 pub mod decision;
+pub mod grant;
 pub mod learned;
 pub mod lowering;
 pub mod masterships;

@@ -68,6 +68,16 @@ struct Says {
     learning: bool,
 }
 
+/// The first process of it, which has nothing yet and wants all.
+const FIRST: Says = Says {
+    process: 1,
+    sequence: 1,
+    wants: 100.0,
+    has: 0.0,
+    outstanding: 0.0,
+    learning: false,
+};
+
 fn ask(root: &mut Node, says: Says, now: Time) -> Result<ServerLease, RefusalReason> {
     let wants = amount(says.wants);
     let band = BandDemand {
@@ -110,14 +120,7 @@ fn ask(root: &mut Node, says: Says, now: Time) -> Result<ServerLease, RefusalRea
 /// The first process is granted all, and is heard no more; at 30 s another one is started, which has
 /// learned by then and hands out all.
 fn taken_over(root: &mut Node) {
-    let first = Says {
-        process: 1,
-        sequence: 1,
-        wants: 100.0,
-        has: 0.0,
-        outstanding: 0.0,
-        learning: false,
-    };
+    let first = FIRST;
     assert_eq!(ask(root, first, at(0)).unwrap().capacity, amount(100.0));
     let later = Says {
         process: 2,
@@ -196,12 +199,10 @@ fn who_comes_back_in_time_gets_no_new_lease_of_what_the_later_one_has() {
     let mut root = root();
     taken_over(&mut root);
     let first = Says {
-        process: 1,
         sequence: 2,
-        wants: 100.0,
         has: 100.0,
         outstanding: 100.0,
-        learning: false,
+        ..FIRST
     };
     let lease = ask(&mut root, first, at(56)).unwrap();
     assert_eq!(
@@ -216,12 +217,8 @@ fn who_comes_back_in_time_gets_no_new_lease_of_what_the_later_one_has() {
 fn what_a_later_one_was_granted_counts_when_it_was_started_again_before_the_first_came_back() {
     let mut root = root();
     let first = Says {
-        process: 1,
-        sequence: 1,
         wants: 40.0,
-        has: 0.0,
-        outstanding: 0.0,
-        learning: false,
+        ..FIRST
     };
     assert_eq!(ask(&mut root, first, at(0)).unwrap().capacity, amount(40.0));
     let later = Says {
@@ -335,14 +332,7 @@ fn who_was_refused_as_the_later_one_hands_out_nothing_though_it_hears_no_more() 
 #[test]
 fn who_was_refused_and_has_the_name_again_leaves_what_the_first_one_handed_out() {
     let mut root = root();
-    let first = Says {
-        process: 1,
-        sequence: 1,
-        wants: 100.0,
-        has: 0.0,
-        outstanding: 0.0,
-        learning: false,
-    };
+    let first = FIRST;
     assert_eq!(
         ask(&mut root, first, at(0)).unwrap().capacity,
         amount(100.0)

@@ -8,10 +8,10 @@ use std::time::Duration;
 use doorward_engine::template::AlgorithmKind;
 
 use crate::chance::Chance;
-use crate::fuzz::drawn::{RESOURCE, Spec, templates};
-use crate::fuzz::small::{Parts, hungry, nodes, once, rest_of};
+use crate::fuzz::drawn::{Spec, templates};
+use crate::fuzz::small::{Parts, all_links, hungry, nodes, once, rest_of, servers, spec};
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, Fault, NodeChoice, Side};
-use crate::scenario::{Latency, Link, Network, Scenario, Servers, WayUp};
+use crate::scenario::{Latency, Link, Scenario};
 
 /// Makes the stream of a seed.
 const STREAM: u64 = 0x5eed_0000_0000_0006;
@@ -23,18 +23,13 @@ const DRIFT: f64 = 0.0005;
 pub(super) fn scenario(seed: u64) -> Scenario {
     let mut chance = Chance::new(seed ^ STREAM);
     let lease = Duration::from_secs(chance.pick([10, 20, 60]));
-    let spec = Spec {
-        resource: RESOURCE,
-        kind: chance.pick([
-            AlgorithmKind::FairShare,
-            AlgorithmKind::FairShare,
-            AlgorithmKind::PriorityBands,
-        ]),
-        capacity: 100.0,
-        lease,
-        refresh: lease / chance.pick([3, 4]),
-        learning: None,
-    };
+    let kind = chance.pick([
+        AlgorithmKind::FairShare,
+        AlgorithmKind::FairShare,
+        AlgorithmKind::PriorityBands,
+    ]);
+    let refresh = lease / chance.pick([3, 4]);
+    let spec = spec(kind, lease, refresh);
     let nodes = nodes(&mut chance, 2);
     let templates_now = templates(&[spec]);
     let clients = hungry(&mut chance, &nodes, &templates_now, 4);
@@ -44,17 +39,10 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         loss: chance.pick([0.0, 0.0, 0.1]),
         duplication: 0.0,
     };
-    let network = Network {
-        clients: way,
-        servers: way,
-        ..Network::default()
-    };
-    let servers = Servers {
-        refresh_floor: chance.pick([Duration::ZERO, Duration::from_secs(1)]),
-        push_round: Duration::from_millis(50),
-        way_up: chance.pick([WayUp::Stream, WayUp::Poll]),
-        election: (Duration::from_secs(2), Duration::from_secs(2)),
-    };
+    let servers = servers(
+        &mut chance,
+        (Duration::from_secs(2), Duration::from_secs(2)),
+    );
     let mut faults = Vec::new();
     for node in 0..nodes.len() {
         let clock = ClockChoice::Node(NodeChoice::Node(node));
@@ -80,7 +68,7 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         Parts {
             nodes,
             clients,
-            network,
+            network: all_links(way),
             servers,
             faults,
         },

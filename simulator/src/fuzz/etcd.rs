@@ -7,10 +7,10 @@ use std::time::Duration;
 use doorward_engine::template::AlgorithmKind;
 
 use crate::chance::Chance;
-use crate::fuzz::drawn::{RESOURCE, Spec, templates};
-use crate::fuzz::small::{Parts, change, hungry, nodes, once, rest_of};
+use crate::fuzz::drawn::templates;
+use crate::fuzz::small::{Parts, all_links, change, hungry, nodes, once, rest_of, servers, spec};
 use crate::scenario::fault::{ClientChoice, Event, NodeChoice, Side, Span};
-use crate::scenario::{Latency, Link, Network, Scenario, Servers, WayUp};
+use crate::scenario::{Latency, Link, Scenario};
 
 /// Makes the stream of a seed.
 const STREAM: u64 = 0x5eed_0000_0000_0007;
@@ -22,14 +22,9 @@ const FAULTY: Span = (Duration::from_secs(20), Duration::from_secs(190));
 pub(super) fn scenario(seed: u64) -> Scenario {
     let mut chance = Chance::new(seed ^ STREAM);
     let lease = Duration::from_secs(chance.pick([20, 20, 40]));
-    let spec = Spec {
-        resource: RESOURCE,
-        kind: chance.pick([AlgorithmKind::FairShare, AlgorithmKind::PriorityBands]),
-        capacity: 100.0,
-        lease,
-        refresh: lease / chance.pick([4, 8]),
-        learning: None,
-    };
+    let kind = chance.pick([AlgorithmKind::FairShare, AlgorithmKind::PriorityBands]);
+    let refresh = lease / chance.pick([4, 8]);
+    let spec = spec(kind, lease, refresh);
     let mut nodes = nodes(&mut chance, 3);
     for node in &mut nodes {
         node.candidates = chance.pick([1, 2, 3]);
@@ -41,17 +36,10 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         loss: chance.pick([0.0, 0.05]),
         duplication: chance.pick([0.0, 0.1]),
     };
-    let network = Network {
-        clients: way,
-        servers: way,
-        ..Network::default()
-    };
-    let servers = Servers {
-        refresh_floor: chance.pick([Duration::ZERO, Duration::from_secs(1)]),
-        push_round: Duration::from_millis(50),
-        way_up: chance.pick([WayUp::Stream, WayUp::Poll]),
-        election: (Duration::from_secs(1), Duration::from_secs(3)),
-    };
+    let servers = servers(
+        &mut chance,
+        (Duration::from_secs(1), Duration::from_secs(3)),
+    );
     let mut faults = Vec::new();
     for _ in 0..1 + chance.below(3) {
         let lost = chance.duration(FAULTY.0, FAULTY.1);
@@ -89,7 +77,7 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         Parts {
             nodes,
             clients,
-            network,
+            network: all_links(way),
             servers,
             faults,
         },

@@ -27,19 +27,13 @@ pub(super) fn scenario(seed: u64) -> Scenario {
     // With less, a lease may run out under way on links as slow as these.
     let lease = Duration::from_secs(chance.pick([20, 20, 30]));
     let refresh = lease / chance.pick([4, 4, 8]);
-    let spec = Spec {
-        resource: RESOURCE,
-        kind: chance.pick([
-            AlgorithmKind::FairShare,
-            AlgorithmKind::FairShare,
-            AlgorithmKind::ProportionalShare,
-            AlgorithmKind::PriorityBands,
-        ]),
-        capacity: 100.0,
-        lease,
-        refresh,
-        learning: None,
-    };
+    let kind = chance.pick([
+        AlgorithmKind::FairShare,
+        AlgorithmKind::FairShare,
+        AlgorithmKind::ProportionalShare,
+        AlgorithmKind::PriorityBands,
+    ]);
+    let spec = spec(kind, lease, refresh);
     let templates = templates(&[spec]);
     let nodes = nodes(&mut chance, 3);
     let most = chance.pick([2, 4, 10]);
@@ -81,6 +75,37 @@ pub(super) fn scenario(seed: u64) -> Scenario {
             faults,
         },
     )
+}
+
+/// One resource with as much as these trees share.
+pub(super) fn spec(kind: AlgorithmKind, lease: Duration, refresh: Duration) -> Spec {
+    Spec {
+        resource: RESOURCE,
+        kind,
+        capacity: 100.0,
+        lease,
+        refresh,
+        learning: None,
+    }
+}
+
+/// All links are like this one.
+pub(super) fn all_links(way: Link) -> Network {
+    Network {
+        clients: way,
+        servers: way,
+        ..Network::default()
+    }
+}
+
+/// Servers whose elections take so long, at least and at most.
+pub(super) fn servers(chance: &mut Chance, election: Span) -> Servers {
+    Servers {
+        refresh_floor: chance.pick([Duration::ZERO, Duration::from_secs(1)]),
+        push_round: Duration::from_millis(50),
+        way_up: chance.pick([WayUp::Stream, WayUp::Poll]),
+        election,
+    }
 }
 
 /// What families draw, each in its own way.

@@ -7,10 +7,10 @@ use std::time::Duration;
 use doorward_engine::template::AlgorithmKind;
 
 use crate::chance::Chance;
-use crate::fuzz::drawn::{RESOURCE, Spec, templates};
-use crate::fuzz::small::{Parts, hungry, nodes, once, rest_of};
+use crate::fuzz::drawn::templates;
+use crate::fuzz::small::{Parts, all_links, hungry, nodes, once, rest_of, servers, spec};
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice};
-use crate::scenario::{Latency, Link, Network, Scenario, Servers, WayUp};
+use crate::scenario::{Latency, Link, Scenario};
 
 /// Makes the stream of a seed.
 const STREAM: u64 = 0x5eed_0000_0000_0008;
@@ -19,14 +19,9 @@ const STREAM: u64 = 0x5eed_0000_0000_0008;
 pub(super) fn scenario(seed: u64) -> Scenario {
     let mut chance = Chance::new(seed ^ STREAM);
     let lease = Duration::from_secs(chance.pick([20, 40]));
-    let spec = Spec {
-        resource: RESOURCE,
-        kind: chance.pick([AlgorithmKind::FairShare, AlgorithmKind::PriorityBands]),
-        capacity: 100.0,
-        lease,
-        refresh: lease / chance.pick([4, 8]),
-        learning: None,
-    };
+    let kind = chance.pick([AlgorithmKind::FairShare, AlgorithmKind::PriorityBands]);
+    let refresh = lease / chance.pick([4, 8]);
+    let spec = spec(kind, lease, refresh);
     let mut nodes = nodes(&mut chance, 1);
     for node in &mut nodes {
         node.candidates = chance.pick([1, 1, 3]);
@@ -39,17 +34,10 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         loss: 0.0,
         duplication: chance.pick([0.0, 0.1]),
     };
-    let network = Network {
-        clients: way,
-        servers: way,
-        ..Network::default()
-    };
-    let servers = Servers {
-        refresh_floor: chance.pick([Duration::ZERO, Duration::from_secs(1)]),
-        push_round: Duration::from_millis(50),
-        way_up: chance.pick([WayUp::Stream, WayUp::Poll]),
-        election: (Duration::from_secs(2), Duration::from_secs(2)),
-    };
+    let servers = servers(
+        &mut chance,
+        (Duration::from_secs(2), Duration::from_secs(2)),
+    );
     // Not of both at once: where a client asks one process of a node, and its second process the other
     // one, nobody sees both.
     let of_clients = chance.happens(0.3);
@@ -86,7 +74,7 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         Parts {
             nodes,
             clients,
-            network,
+            network: all_links(way),
             servers,
             faults,
         },

@@ -187,7 +187,7 @@ impl Node {
             self.timeouts.clear();
             self.upstream.forget();
             self.children.forget();
-            self.conflicts.clear();
+            self.conflicts.forget();
         }
         self.mastership = mastership;
         self.masterships += 1;

@@ -17,7 +17,7 @@
 
 use std::time::Duration;
 
-use crate::algorithm::{self, Bound, Reason, Share, Why};
+use crate::algorithm::{self, Bound, Share, Why};
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::exact_sum::ExactSum;
@@ -29,31 +29,17 @@ use crate::past::Precedence;
 use crate::refresh;
 use crate::request::RefusalReason;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
+use crate::resource::grant::{self, Grant, ROUNDING};
 use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
 use crate::supply::Supply;
 use crate::template::Shrink;
 use crate::time::Time;
-
-/// A shortfall below this part of the share, or of the capacity, is rounding, not waiting.
-const ROUNDING: f64 = 1e-12;
 
 /// How many times as many bands child servers may bring together as clients may.
 const CHILDREN_BANDS_FACTOR: usize = 64;
 
 /// A child server that is pushed to may be silent for so long, and twice its refresh interval.
 const SILENT_MIN: Duration = Duration::from_secs(5);
-
-/// A decision, before it becomes a lease.
-#[derive(Clone, Copy, Debug)]
-struct Grant {
-    share: Share,
-    gets: Amount,
-    /// The most it could have got.
-    room: Amount,
-    /// It gets less than its share because of what others hold.
-    waits: bool,
-    why: Why,
-}
 
 impl Resource {
     /// A request of a holder.
@@ -173,7 +159,7 @@ impl Resource {
         let demand = holding.demand.clone();
         let share =
             algorithm::solve(&self.algorithm, &self.bands, &self.supply, &demand).share_of(&demand);
-        let keeps = unheard.map(|unheard| keeps(newest.capacity, share, unheard.min(held)));
+        let keeps = unheard.map(|unheard| grant::keeps(newest.capacity, share, unheard.min(held)));
         let grant = self.grant_share(share, held, kept, keeps);
         let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * ROUNDING;
         if same(grant.gets, newest.capacity) && same(grant.share.amount, share_before) {
@@ -448,119 +434,6 @@ impl Resource {
         slot
     }
 
-    /// What a holder gets, whose claims are in the index, who has `held` reserved and `newest` as its
-    /// newest lease, and who may keep `kept` should the capacity be lowered below what is out.
-    fn grant(
-        &self,
-        ask: &HolderAsk<'_>,
-        demand: &Demand,
-        held: Amount,
-        kept: Amount,
-        newest: Amount,
-        now: Time,
-    ) -> Grant {
-        let learns = self.learning_remaining(now).is_some();
-        let confirmed = learns.then(|| self.confirm(ask, held, kept, newest));
-        if let Some(confirmed) = confirmed.filter(|_| !self.hands_out_fresh()) {
-            return confirmed;
-        }
-        let share =
-            algorithm::solve(&self.algorithm, &self.bands, &self.supply, demand).share_of(demand);
-        let keeps = (!ask.acknowledges()).then(|| {
-            // If its demand looks small, that of before counts, and theirs is in it.
-            let unheard = if *demand == ask.demand {
-                ask.unheard
-            } else {
-                Amount::ZERO
-            };
-            keeps(newest, share, unheard.min(held))
-        });
-        let shared = self.grant_share(share, held, kept, keeps);
-        // What holders say that they have comes first; what is left then is nobody's.
-        match confirmed {
-            Some(confirmed) if confirmed.gets >= shared.gets => confirmed,
-            _ => shared,
-        }
-    }
-
-    /// The most that can be given to a holder that has so much reserved.
-    fn room(&self, held: Amount, kept: Amount) -> Amount {
-        let free = self.room_for_heard(held);
-        if self.overcommitted().is_some() {
-            free.max(kept)
-        } else {
-            free
-        }
-    }
-
-    /// In learning mode: what the holder says it has.
-    fn confirm(&self, ask: &HolderAsk<'_>, held: Amount, kept: Amount, newest: Amount) -> Grant {
-        let room = self.room(held, kept);
-        let mut confirmed = ask.word().min(ask.demand.wants());
-        if !ask.acknowledges() {
-            confirmed = ask.word().max(newest);
-        }
-        let gets = confirmed.min(room);
-        let bound = if gets < confirmed {
-            Bound::LearningLeft
-        } else {
-            Bound::SaysItHas
-        };
-        let reason = Reason::Learning;
-        Grant {
-            share: Share {
-                amount: confirmed,
-                reason,
-            },
-            gets,
-            room,
-            waits: false,
-            why: Why { reason, bound },
-        }
-    }
-
-    /// A share, bounded by what others hold, and not below `keeps`: what a child server in
-    /// learning mode has, whose demand looks smaller than it is.
-    fn grant_share(
-        &self,
-        mut share: Share,
-        held: Amount,
-        kept: Amount,
-        keeps: Option<Amount>,
-    ) -> Grant {
-        let lowered = self.overcommitted().is_some();
-        let room = self.room(held, kept);
-        if let Some(keeps) = keeps.filter(|keeps| *keeps > share.amount) {
-            share = Share {
-                amount: keeps,
-                reason: Reason::ChildLearns,
-            };
-        }
-        let gets = if self.algorithm.kind.promises_total() {
-            share.amount.min(room)
-        } else {
-            share.amount
-        };
-        let short = share.amount.get() - gets.get();
-        let rounding = ROUNDING * share.amount.get() + 0.1 * ROUNDING * self.supply.capacity.get();
-        let waits = short > rounding;
-        let bound = match (waits, lowered) {
-            (false, _) => Bound::Share,
-            (true, true) => Bound::CapacityLowered,
-            (true, false) => Bound::OthersHold,
-        };
-        Grant {
-            share,
-            gets,
-            room,
-            waits,
-            why: Why {
-                reason: share.reason,
-                bound,
-            },
-        }
-    }
-
     pub(super) fn expiry_from(&self, now: Time) -> Time {
         let expiry = now + self.algorithm.lease_length;
         self.supply.expires_at.map_or(expiry, |end| expiry.min(end))
@@ -608,13 +481,6 @@ impl Resource {
         };
         refresh::within_lease(refresh_in, newest.expires_at.since(now))
     }
-}
-
-/// What a child server in learning mode keeps: what it has, and no less than its share by what it has
-/// heard and what others of its holders have, which is no more than it has itself.
-fn keeps(newest: Amount, share: Share, unheard: Amount) -> Amount {
-    let share = share.amount.get() + unheard.get();
-    newest.max(Amount::from_computed(share))
 }
 
 /// The highest tree that refresh intervals are computed for.

@@ -1,0 +1,62 @@
+//! How a node is set up, and how much it takes on.
+
+use std::time::Duration;
+
+use crate::id::Incarnation;
+use crate::tolerance::Tolerance;
+
+/// How a node is set up.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The node's name; unique in the tree.
+    pub name: String,
+    /// Whether capacity is leased from a parent. If not, this is the root, and templates say what
+    /// there is.
+    pub has_parent: bool,
+    /// Which process this is: drawn when it starts, and another one each time.
+    pub incarnation: Incarnation,
+    /// The only chance the engine is handed: it keys hashing and spreads refreshes.
+    pub seed: u64,
+    /// Requests of one holder for one resource that come faster than this get their current lease
+    /// again, without a new decision. Zero: every request is decided.
+    pub refresh_floor: Duration,
+    /// By how much the node's clock may be wrong.
+    pub clock_tolerance: Tolerance,
+    /// How much a node takes on.
+    pub limits: Limits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            name: "root".to_owned(),
+            has_parent: false,
+            incarnation: Incarnation::FIRST,
+            seed: 0,
+            refresh_floor: Duration::from_secs(1),
+            clock_tolerance: Tolerance::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// How much a node takes on before it refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Resources with leases out.
+    pub resources_max: usize,
+    /// Holders of one resource.
+    pub leases_per_resource_max: usize,
+    /// Different priorities of one PRIORITY_BANDS resource; each costs every decision a little.
+    pub bands_per_resource_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            resources_max: 100_000,
+            leases_per_resource_max: 2_000_000,
+            bands_per_resource_max: 64,
+        }
+    }
+}
