@@ -266,14 +266,14 @@ impl ClientState {
             }
             if let Some(state) = self.resources.get_mut(&refused.resource) {
                 let message = refused.message.clone();
-                if refused.kind == RefusalKind::AnotherProcess {
-                    state.give_way(message, refused.retry_in, now);
-                    continue;
-                }
                 let trouble = match refused.kind {
+                    RefusalKind::AnotherProcess => {
+                        state.give_way(message, refused.retry_in, now);
+                        continue;
+                    }
                     RefusalKind::Unknown => Trouble::UnknownResource(message),
                     RefusalKind::NotReady => Trouble::NotReady(message),
-                    RefusalKind::AnotherProcess | RefusalKind::Other => Trouble::Refused(message),
+                    RefusalKind::Other => Trouble::Refused(message),
                 };
                 state.refuse(trouble, now);
             }

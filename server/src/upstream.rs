@@ -80,9 +80,6 @@ const MASTERSHIP_CHECK: Duration = Duration::from_secs(1);
 /// How a problem begins that is a refusal of this server as a child: it is its own ancestor, say.
 const REFUSES: &str = "FailedPrecondition";
 
-/// How a problem begins that is another live process of this node, which was there first.
-const TAKEN: &str = "AlreadyExists";
-
 /// Why a connection to the parent ended.
 #[derive(Debug)]
 enum End {
@@ -92,6 +89,8 @@ enum End {
     NoStreams,
     /// A stream broke before it had shown that it works; why.
     StreamBroken(String),
+    /// Another live process of this node was there first; what the parent said.
+    Taken(String),
     /// A newer stream of this node took the place of ours; what the parent said.
     Replaced(String),
     /// There is no connection, or it broke; why.
@@ -178,6 +177,10 @@ impl Upstream {
                 End::NoStreams => self.poll_for(POLL_LENGTH.1, "it knows no streams"),
                 End::StreamBroken(problem) => {
                     self.poll_for(self.poll_length, &problem);
+                    self.poll_length = (2 * self.poll_length).min(POLL_LENGTH.1);
+                }
+                End::Taken(problem) => {
+                    self.poll_as_second(problem);
                     self.poll_length = (2 * self.poll_length).min(POLL_LENGTH.1);
                 }
                 End::TryStream => self.poll_until = None,
@@ -268,17 +271,9 @@ impl Upstream {
 
     /// From now on the parent is polled, for a while.
     fn poll_for(&mut self, length: Duration, problem: &str) {
-        let taken = problem.starts_with(TAKEN).then(|| problem.to_owned());
-        let is_news = taken.is_some() && self.taken.is_none();
-        self.taken = taken;
+        self.taken = None;
         let is_told = std::mem::replace(&mut self.streams_told, true);
-        if is_news {
-            error!(
-                parent = self.address,
-                problem,
-                "another process of this node was there first: this one is refused what it asks for"
-            );
-        } else if is_told {
+        if is_told {
             debug!(parent = self.address, problem, "the parent is still polled");
         } else {
             info!(
@@ -287,6 +282,19 @@ impl Upstream {
             );
         }
         self.poll_until = Some(Instant::now() + length);
+    }
+
+    /// From now on the parent is polled, for a while: another process of this node has the stream.
+    fn poll_as_second(&mut self, problem: String) {
+        if self.taken.is_none() {
+            error!(
+                parent = self.address,
+                problem,
+                "another process of this node was there first: this one is refused what it asks for"
+            );
+        }
+        self.taken = Some(problem);
+        self.poll_until = Some(Instant::now() + self.poll_length);
     }
 
     async fn redirect(&mut self, mastership: wire::Mastership) {

@@ -199,9 +199,7 @@ impl Candidate {
 
     /// What `/status` says.
     pub fn status(&mut self) -> Value {
-        let answer = self.server().get("/status");
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        serde_json::from_str(body).unwrap()
+        self.server().status()
     }
 
     /// What a metric is.
@@ -256,6 +254,18 @@ impl Candidates {
     /// Which one is the master, by its own word. Waits until there is one.
     pub async fn master(&self) -> usize {
         self.master_but(None).await
+    }
+
+    /// Which one is the master, and by which epoch.
+    pub async fn mastership(&self) -> (usize, u64) {
+        let master = self.master().await;
+        (master, self.epoch_of(master).await)
+    }
+
+    /// The epoch of the mastership that one of them knows.
+    pub async fn epoch_of(&self, number: usize) -> u64 {
+        let discovered = self.list[number].probe.discover().await.unwrap();
+        discovered.epoch.unwrap()
     }
 
     /// Which one is the master. Waits until one is that is not this one.

@@ -312,6 +312,13 @@ impl Etcd {
         own.find_map(|(id, member)| (id == leader).then_some(member))
     }
 
+    /// Takes its revisions far, so that those of one that begins anew are below.
+    pub async fn go_far(&self) {
+        for _ in 0..100 {
+            self.put("/other", "something").await;
+        }
+    }
+
     /// Writes a key. Returns the revision.
     pub async fn put(&self, key: &str, value: impl AsRef<[u8]>) -> i64 {
         let answer = self

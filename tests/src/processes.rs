@@ -226,6 +226,13 @@ impl Server {
         all.filter(|entry| says(entry, message)).cloned().collect()
     }
 
+    /// What `/status` says.
+    pub fn status(&mut self) -> Value {
+        let answer = self.get("/status");
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str(body).unwrap()
+    }
+
     /// What it answers to GET on its HTTP port, head and body.
     pub fn get(&mut self, path: &str) -> String {
         let pages = "status page at http://";

@@ -28,26 +28,19 @@ const TERM: &str = "/doorward/nodes/root/term";
 const DOWN: &str = "etcd cannot be asked; trying on";
 const UP: &str = "etcd answers again";
 
-/// Who is the master, and by which epoch.
-async fn mastership(candidates: &Candidates) -> (usize, u64) {
-    let master = candidates.master().await;
-    let discovered = candidates.list[master].probe.discover().await.unwrap();
-    (master, discovered.epoch.unwrap())
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_of_etcd_die_freeze_and_come_back() {
     let mut etcd = Etcd::cluster(3).await;
     let mut candidates = Setup::new(2).start(&etcd);
     let watcher = candidates.watch();
     let crowd = candidates.crowd().await;
-    let before = mastership(&candidates).await;
+    let before = candidates.mastership().await;
 
     // A member that does not lead is no loss.
     let member = etcd.follower().await;
     etcd.kill(member);
     tokio::time::sleep(TTL * 2).await;
-    assert_eq!(mastership(&candidates).await, before);
+    assert_eq!(candidates.mastership().await, before);
     let claims = watcher.read(|record| record.epochs());
     assert_eq!(claims.len(), 1, "{claims:?}");
     etcd.restart_all().await;
@@ -72,7 +65,7 @@ async fn members_of_etcd_die_freeze_and_come_back() {
         println!("a leader gone: {before:?}, and then {grant:?}");
         watcher.assert_one_master("a leader of etcd gone and back");
     }
-    let (master, _) = mastership(&candidates).await;
+    let (master, _) = candidates.mastership().await;
     candidates.assert_kept(master, &crowd, &watcher).await;
 
     // Without any, nobody is the master once the last word of it is too old.
@@ -168,17 +161,17 @@ async fn what_is_broken_by_hand_mends_itself() {
     let crowd = candidates.crowd().await;
     until_in_order("at the start", &etcd, &candidates).await;
 
-    let (_, epoch) = mastership(&candidates).await;
+    let (_, epoch) = candidates.mastership().await;
     etcd.delete(MASTER).await;
     until_in_order("the key of the master is deleted", &etcd, &candidates).await;
-    let (_, next) = mastership(&candidates).await;
+    let (_, next) = candidates.mastership().await;
     assert!(next > epoch, "another mastership: {epoch}, {next}");
 
     let lease = read(&etcd, MASTER).await.kvs()[0].lease();
     etcd.ask("revoke", async |client| client.lease_revoke(lease).await)
         .await;
     until_in_order("the lease is revoked", &etcd, &candidates).await;
-    let (master, epoch) = mastership(&candidates).await;
+    let (master, epoch) = candidates.mastership().await;
     assert!(epoch > next, "another mastership: {next}, {epoch}");
 
     // These cost nothing.
@@ -192,7 +185,7 @@ async fn what_is_broken_by_hand_mends_itself() {
     until_in_order("a server is nonsense", &etcd, &candidates).await;
     etcd.put(MASTER, "nonsense").await;
     until_in_order("the key of the master is nonsense", &etcd, &candidates).await;
-    assert_eq!(mastership(&candidates).await, (master, epoch));
+    assert_eq!(candidates.mastership().await, (master, epoch));
 
     // A key without a lease would stay for ever when nobody mends it.
     candidates.list[master].server().freeze();
@@ -213,17 +206,15 @@ async fn what_is_broken_by_hand_mends_itself() {
 async fn an_etcd_that_is_set_up_anew_is_used_and_epochs_go_on() {
     let mut etcd = Etcd::start().await;
     // Its revisions go far, so that those of the next one are below.
-    for _ in 0..100 {
-        etcd.put("/other", "something").await;
-    }
+    etcd.go_far().await;
     let mut candidates = Setup::new(2).start(&etcd);
     let watcher = candidates.watch();
     let crowd = candidates.crowd().await;
-    let (_, before) = mastership(&candidates).await;
+    let (_, before) = candidates.mastership().await;
     assert!(before > 100);
     etcd.wipe().await;
     until_in_order("set up anew", &etcd, &candidates).await;
-    let (master, epoch) = mastership(&candidates).await;
+    let (master, epoch) = candidates.mastership().await;
     assert!(epoch > before, "{epoch} after {before}");
     candidates.assert_kept(master, &crowd, &watcher).await;
 
@@ -231,7 +222,7 @@ async fn an_etcd_that_is_set_up_anew_is_used_and_epochs_go_on() {
     candidates.list[master].terminate();
     candidates.list[master].start();
     let grant = watcher.grant(Instant::now(), Some(master)).await;
-    let (successor, next) = mastership(&candidates).await;
+    let (successor, next) = candidates.mastership().await;
     assert_eq!(successor, grant.server);
     assert!(next > epoch, "{next} after {epoch}");
     candidates.assert_kept(successor, &crowd, &watcher).await;

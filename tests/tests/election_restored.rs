@@ -70,11 +70,6 @@ async fn until_above(candidates: &Candidates, epoch: u64) -> usize {
     }
 }
 
-async fn epoch_of(candidates: &Candidates, master: usize) -> u64 {
-    let discovered = candidates.list[master].probe.discover().await.unwrap();
-    discovered.epoch.unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn epochs_go_on_in_an_etcd_that_was_restored() {
     let mut etcd = Etcd::start().await;
@@ -82,16 +77,14 @@ async fn epochs_go_on_in_an_etcd_that_was_restored() {
     let watcher = candidates.watch();
     let crowd = candidates.crowd().await;
     let before = candidates.master().await;
-    let old_epoch = epoch_of(&candidates, before).await;
+    let old_epoch = candidates.epoch_of(before).await;
     etcd.back_up().await;
     // Its revisions go on, and masters come and go. The first one keeps its lease in etcd: the backup
     // has its key.
-    for _ in 0..100 {
-        etcd.put("/other", "something").await;
-    }
+    etcd.go_far().await;
     etcd.delete(MASTER).await;
     let master = until_above(&candidates, old_epoch + 100).await;
-    let epoch = epoch_of(&candidates, master).await;
+    let epoch = candidates.epoch_of(master).await;
     candidates.assert_kept(master, &crowd, &watcher).await;
 
     let mut epochs = Epochs::watch(&candidates.addresses());
@@ -102,7 +95,7 @@ async fn epochs_go_on_in_an_etcd_that_was_restored() {
     candidates.assert_kept(master, &crowd, &watcher).await;
 
     // Those that come later go on from there.
-    let epoch = epoch_of(&candidates, master).await;
+    let epoch = candidates.epoch_of(master).await;
     candidates.list[master].kill();
     let successor = until_above(&candidates, epoch).await;
     candidates.list[master].start();
@@ -116,12 +109,10 @@ async fn a_server_that_has_just_started_hears_from_others_how_high_epochs_were()
     let mut candidates = Setup::new(2).start(&etcd);
     candidates.master().await;
     etcd.back_up().await;
-    for _ in 0..100 {
-        etcd.put("/other", "something").await;
-    }
+    etcd.go_far().await;
     etcd.delete(MASTER).await;
     let master = until_above(&candidates, 100).await;
-    let epoch = epoch_of(&candidates, master).await;
+    let epoch = candidates.epoch_of(master).await;
 
     // Who remembers is frozen, and the other one has no memory.
     candidates.list[master].server().freeze();
@@ -130,7 +121,7 @@ async fn a_server_that_has_just_started_hears_from_others_how_high_epochs_were()
     etcd.restore().await;
     candidates.list[other].start();
     assert_eq!(candidates.master_but(Some(master)).await, other);
-    assert!(epoch_of(&candidates, other).await < epoch);
+    assert!(candidates.epoch_of(other).await < epoch);
     candidates.list[master].server().thaw();
     let mut epochs = Epochs::watch(&candidates.addresses());
     until_above(&candidates, epoch).await;

@@ -11,7 +11,7 @@
 use std::fs;
 
 use doorward_client::Mode;
-use doorward_tests::candidates::{CAPACITY, Candidates, SHARED, Setup, until_fair};
+use doorward_tests::candidates::{CAPACITY, SHARED, Setup, until_fair};
 use doorward_tests::crowd::Crowd;
 use doorward_tests::etcd::Etcd;
 use doorward_tests::processes::Server;
@@ -25,20 +25,11 @@ resources:
   algorithm: {kind: FAIR_SHARE, lease_length: 4s, refresh_interval: 300ms}
 ";
 
-/// The epoch of the master, by its own word.
-async fn epoch(candidates: &Candidates) -> u64 {
-    let master = candidates.master().await;
-    let told = candidates.list[master].probe.discover().await.unwrap();
-    told.epoch.unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_and_leaves_that_live_on_come_back_when_etcd_was_wiped() {
     let mut etcd = Etcd::start().await;
     // Its revisions go far, so that those of the next one are below.
-    for _ in 0..100 {
-        etcd.put("/other", "something").await;
-    }
+    etcd.go_far().await;
     let folder = tempfile::tempdir().unwrap();
     let templates = folder.path().join("templates.yaml");
     fs::write(&templates, TEMPLATES).unwrap();
@@ -62,7 +53,7 @@ async fn clients_and_leaves_that_live_on_come_back_when_etcd_was_wiped() {
         crowd.join(&leaf.address, wants, Mode::Safe);
     }
     until_fair(&crowd, "clients have what is fair").await;
-    let before = epoch(&candidates).await;
+    let before = candidates.mastership().await.1;
     assert!(before > 100);
 
     crowd.mark();
@@ -83,7 +74,7 @@ async fn clients_and_leaves_that_live_on_come_back_when_etcd_was_wiped() {
     for candidate in &mut candidates.list {
         candidate.start();
     }
-    let after = epoch(&candidates).await;
+    let after = candidates.mastership().await.1;
     assert!(after < before, "{after} after {before}");
     // Until then they hold what they had.
     crowd

@@ -58,10 +58,10 @@ impl Root {
     }
 
     fn conflicts(&mut self) -> Vec<Value> {
-        let answer = self.server.get("/status");
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        let status: Value = serde_json::from_str(body).unwrap();
-        status["conflicts"].as_array().unwrap().clone()
+        self.server.status()["conflicts"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 
     /// A server of the node `eu` below it, without an election.

@@ -22,8 +22,14 @@ pub struct EpochFilter {
 }
 
 /// The epoch is older than one that was seen, and leases are not over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "its mastership is out of date: it has epoch {epoch}, and {newest} was seen; that counts for \
+     {forgotten_in:?} yet, until the last lease is over"
+)]
 pub struct OutOfDate {
+    /// The epoch that was told.
+    pub epoch: u64,
     /// The newest epoch that was seen.
     pub newest: u64,
     /// When that is forgotten, unless a lease is renewed before.
@@ -55,6 +61,7 @@ impl EpochFilter {
             let forgotten_in = leases_last();
             if !forgotten_in.is_zero() {
                 return Err(OutOfDate {
+                    epoch,
                     newest,
                     forgotten_in,
                 });
@@ -73,8 +80,9 @@ mod tests {
 
     const UP_TO_DATE: Heeded = Ok(None);
 
-    fn out_of_date(newest: u64, seconds: u64) -> Heeded {
+    fn out_of_date(epoch: u64, newest: u64, seconds: u64) -> Heeded {
         Err(OutOfDate {
+            epoch,
             newest,
             forgotten_in: Duration::from_secs(seconds),
         })
@@ -98,10 +106,10 @@ mod tests {
             &[
                 (0, 5, UP_TO_DATE),
                 (1, 5, UP_TO_DATE),
-                (2, 4, out_of_date(5, 58)),
+                (2, 4, out_of_date(4, 5, 58)),
                 (3, 6, UP_TO_DATE),
-                (4, 5, out_of_date(6, 56)),
-                (59, 5, out_of_date(6, 1)),
+                (4, 5, out_of_date(5, 6, 56)),
+                (59, 5, out_of_date(5, 6, 1)),
             ],
         );
     }
@@ -112,7 +120,7 @@ mod tests {
             60,
             &[
                 (0, 46, UP_TO_DATE),
-                (59, 18, out_of_date(46, 1)),
+                (59, 18, out_of_date(18, 46, 1)),
                 (60, 18, Ok(Some(46))),
                 // It is told once; from now on the lower one counts.
                 (61, 18, UP_TO_DATE),

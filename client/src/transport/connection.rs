@@ -17,7 +17,7 @@ use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
 use crate::hooks::Hooks;
-use crate::state::{EpochFilter, OutOfDate};
+use crate::state::EpochFilter;
 use crate::time::Time;
 use crate::transport::addresses::{Address, Addresses};
 
@@ -248,17 +248,8 @@ impl Connection {
                 self.hooks.mastership_forgotten(forgotten, epoch);
                 Ok(())
             }
-            Err(OutOfDate {
-                newest,
-                forgotten_in,
-            }) => {
-                let problem = format!(
-                    "its mastership is out of date: it has epoch {epoch}, and {newest} was seen; \
-                     that counts for {forgotten_in:?} yet, until the last lease is over"
-                );
-                // It ends, or that lease does: as soon as during an election.
-                Err(self.leave(asked, what, &problem, true))
-            }
+            // It ends, or that lease does: as soon as during an election.
+            Err(problem) => Err(self.leave(asked, what, &problem, true)),
         }
     }
 

@@ -245,10 +245,7 @@ async fn a_process_that_has_no_lease_releases_nothing_of_another_one_of_its_id()
     assert!(told.to_string().contains("another live process"), "{told}");
     later.close().await;
     assert_eq!(server.releases(), []);
-    // Nor does one that was not answered at all, while one that has a lease gives it back.
-    let silent = client(&server.address).connect().await.unwrap();
-    silent.close().await;
-    assert_eq!(server.releases(), []);
+    // One that has a lease gives it back.
     let first = client(&server.address).connect().await.unwrap();
     let resource = first.resource("r").wants(10.0).open().unwrap();
     resource.wait_for_lease(PATIENCE).await.unwrap();

@@ -14,7 +14,8 @@
 //!
 //! All of them stand still, or may, while the machine is suspended.
 //!
-//! This is the only file that reads a monotonic clock. tokio's timers run on the system's clock,
+//! This is the only file that reads a monotonic clock, but for how long an answer takes, which no
+//! lease depends on: that is by tokio's. Its timers run on the system's clock,
 //! whatever its speed: so they only wake. [`sleep_until`] looks at this clock again and goes on
 //! sleeping if it woke too early; one that wakes late is late, and whoever decides about a lease
 //! looks at this clock first.

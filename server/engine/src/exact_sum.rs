@@ -24,24 +24,25 @@ impl ExactSum {
 
     /// Puts `amount` in.
     pub fn add(&mut self, amount: Amount) {
-        let Self { whole, fraction } = Self::from(amount);
-        let (sum, carry) = self.fraction.overflowing_add(fraction);
-        self.fraction = sum;
-        // Below 2⁵⁰ each: would take 2⁷⁸ amounts to overflow.
-        self.whole += whole + u128::from(carry);
+        self.add_sum(&Self::from(amount));
     }
 
     /// Puts all in that another sum holds.
     pub fn add_sum(&mut self, other: &Self) {
         let (sum, carry) = self.fraction.overflowing_add(other.fraction);
         self.fraction = sum;
+        // An amount is below 2⁵⁰: it would take 2⁷⁸ of them to overflow.
         self.whole += other.whole + u128::from(carry);
     }
 
     /// Takes `amount` out, which must have been put in.
     pub fn subtract(&mut self, amount: Amount) {
-        let taken = Self::from(amount);
-        debug_assert!(taken <= *self, "taking {amount} out of {self:?}");
+        self.subtract_sum(&Self::from(amount));
+    }
+
+    /// Takes all out that another sum holds, which must have been put in.
+    pub fn subtract_sum(&mut self, taken: &Self) {
+        debug_assert!(taken <= self, "taking {taken:?} out of {self:?}");
         let (rest, borrow) = self.fraction.overflowing_sub(taken.fraction);
         self.fraction = rest;
         self.whole = self

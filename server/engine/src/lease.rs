@@ -67,10 +67,19 @@ struct Many {
 /// What another process under the holder's name may be using.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Apart {
-    /// Which. None: one that does not say.
-    pub process: Option<Incarnation>,
+    /// Which.
+    pub whose: Whose,
     /// What.
     pub lease: Lease,
+}
+
+/// Whose a lease is that is kept apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// This process's. None: one that does not say which it is.
+    One(Option<Incarnation>),
+    /// That of several, counted as one: what one of them says is no word on it.
+    Several,
 }
 
 impl Older {
@@ -87,6 +96,12 @@ impl Older {
             Self::None | Self::One(_) => &[],
             Self::Many(many) => &many.apart,
         }
+    }
+
+    /// Those of the holder, and those of other processes.
+    fn all(&self) -> impl Iterator<Item = &Lease> {
+        let apart = self.apart().iter().map(|apart| &apart.lease);
+        self.as_slice().iter().chain(apart)
     }
 
     fn of(older: Vec<Lease>, apart: Vec<Apart>) -> Self {
@@ -122,18 +137,22 @@ impl Leases {
 
     /// The most that may be in use under the holder's name now, rounded up.
     pub fn reserved(&self) -> Amount {
-        let mut parts = self.reserved_parts();
-        let own = parts.next().unwrap_or(Amount::ZERO);
-        let mut sum = ExactSum::from(own);
-        parts.for_each(|apart| sum.add(apart));
-        sum.rounded_up()
+        self.reserved_sum().rounded_up()
     }
 
-    /// The same in parts that add up to it: what the holder itself may be using, and what each other
-    /// process may be.
-    pub fn reserved_parts(&self) -> impl Iterator<Item = Amount> {
-        let apart = self.older.apart().iter().map(|apart| apart.lease.capacity);
-        std::iter::once(self.own()).chain(apart)
+    /// The same, exactly: what the holder itself may be using, and what other processes may be.
+    pub fn reserved_sum(&self) -> ExactSum {
+        let mut sum = self.apart_sum();
+        sum.add(self.own());
+        sum
+    }
+
+    /// What other processes under the holder's name may be using now.
+    pub fn apart_sum(&self) -> ExactSum {
+        let mut sum = ExactSum::ZERO;
+        let apart = self.older.apart().iter();
+        apart.for_each(|apart| sum.add(apart.lease.capacity));
+        sum
     }
 
     /// The most the holder itself may be using now, whatever other processes under its name use.
@@ -146,9 +165,7 @@ impl Leases {
 
     /// When the first of the leases ends.
     pub fn next_expiry(&self) -> Time {
-        let older = self.older.as_slice().iter();
-        let apart = self.older.apart().iter().map(|apart| &apart.lease);
-        let all = older.chain(apart).map(|lease| lease.expires_at);
+        let all = self.older.all().map(|lease| lease.expires_at);
         all.fold(self.newest.expires_at, Time::min)
     }
 
@@ -168,17 +185,13 @@ impl Leases {
 
     /// When the last of the leases ends.
     pub fn last_expiry(&self) -> Time {
-        let older = self.older.as_slice().iter();
-        let apart = self.older.apart().iter().map(|apart| &apart.lease);
-        let all = older.chain(apart).map(|lease| lease.expires_at);
+        let all = self.older.all().map(|lease| lease.expires_at);
         all.fold(self.newest.expires_at, Time::max)
     }
 
     /// When the last of the leases ends that are worth anything.
     pub fn in_use_until(&self) -> Option<Time> {
-        let apart = self.older.apart().iter().map(|apart| &apart.lease);
-        let all = std::iter::once(&self.newest).chain(self.older.as_slice());
-        let all = all.chain(apart);
+        let all = std::iter::once(&self.newest).chain(self.older.all());
         let worth = all.filter(|lease| !lease.capacity.is_zero());
         worth.map(|lease| lease.expires_at).max()
     }
@@ -212,7 +225,8 @@ impl Leases {
         };
         let mut apart = self.older.apart().to_vec();
         if !lease.capacity.is_zero() && lease.expires_at > now {
-            apart.push(Apart { process, lease });
+            let whose = Whose::One(process);
+            apart.push(Apart { whose, lease });
         }
         while apart.len() > APART_MAX {
             let first = apart.remove(0);
@@ -221,6 +235,7 @@ impl Leases {
                 // A little more than any rounding.
                 second.lease.capacity = Amount::from_computed(sum * (1.0 + 1e-14));
                 second.lease.expires_at = second.lease.expires_at.max(first.lease.expires_at);
+                second.whose = Whose::Several;
             }
         }
         let expires_at = apart.iter().map(|apart| apart.lease.expires_at).max();
@@ -234,17 +249,22 @@ impl Leases {
     /// The holder is that process again, whose lease was kept apart. Returns its lease, if there is
     /// any left.
     pub fn take_apart(&mut self, process: Option<Incarnation>) -> Option<Lease> {
-        let apart = self.older.apart();
-        let mut found = apart.iter().filter(|apart| apart.process == process);
-        let lease = found.next().map(|apart| apart.lease)?;
-        self.change_apart(|apart| (apart.process != process).then_some(apart));
+        let whose = Whose::One(process);
+        let apart = self.older.apart().iter();
+        let found = apart.filter(|apart| apart.whose == whose);
+        // It may have had the name several times. It works to one lease at a time.
+        let lease = found.map(|apart| apart.lease).reduce(|a, b| Lease {
+            capacity: a.capacity.max(b.capacity),
+            expires_at: a.expires_at.max(b.expires_at),
+        })?;
+        self.change_apart(|apart| (apart.whose != whose).then_some(apart));
         Some(lease)
     }
 
     /// Another process, whose lease is kept apart, says that it has no more than this.
     pub fn lower_apart(&mut self, process: Option<Incarnation>, has: Amount) {
         self.change_apart(|mut apart| {
-            if apart.process == process {
+            if apart.whose == Whose::One(process) {
                 apart.lease.capacity = apart.lease.capacity.min(has);
             }
             Some(apart)
@@ -254,7 +274,7 @@ impl Leases {
     /// So much is in use besides by another process.
     pub fn add_apart(&mut self, apart: Apart) {
         let mut all = self.older.apart().to_vec();
-        all.retain(|known| known.process != apart.process);
+        all.retain(|known| known.whose != apart.whose);
         all.push(apart);
         let older = self.older.as_slice().to_vec();
         self.older = Older::of(older, all);
@@ -298,9 +318,7 @@ impl Leases {
         }
         // The newest ended before an older one: the holder was given a shorter lease and may not
         // know it. It has nothing by its newest lease for as long as the older ones count.
-        let older = self.older.as_slice().iter();
-        let apart = self.older.apart().iter().map(|apart| &apart.lease);
-        match older.chain(apart).map(|lease| lease.expires_at).max() {
+        match self.older.all().map(|lease| lease.expires_at).max() {
             Some(expires_at) => {
                 self.newest = Lease {
                     capacity: Amount::ZERO,

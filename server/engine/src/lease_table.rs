@@ -249,10 +249,7 @@ impl LeaseTable {
         let hash = self.hash(holding.holder.kind, holding.holder.name.as_str());
         self.wants.add(holding.demand.wants());
         self.granted.add(holding.newest().capacity);
-        holding
-            .leases
-            .reserved_parts()
-            .for_each(|part| self.reserved.add(part));
+        self.reserved.add_sum(&holding.leases.reserved_sum());
         self.waiting += usize::from(holding.waits);
         if let Some(until) = holding.leases.in_use_until() {
             self.in_use_until = self.in_use_until.max(until);
@@ -317,10 +314,7 @@ impl LeaseTable {
         self.free.push(slot);
         self.wants.subtract(holding.demand.wants());
         self.granted.subtract(holding.newest().capacity);
-        holding
-            .leases
-            .reserved_parts()
-            .for_each(|part| self.reserved.subtract(part));
+        self.reserved.subtract_sum(&holding.leases.reserved_sum());
         self.waiting -= usize::from(holding.waits);
         if self.is_empty() {
             // Entries of holders long gone are all that is left.
@@ -338,12 +332,11 @@ impl LeaseTable {
         change: impl FnOnce(&mut Leases) -> T,
     ) -> Option<T> {
         let holding = self.get_mut(slot)?;
-        let (granted, own) = (holding.newest().capacity, holding.own());
-        // Hardly any has any.
-        let apart: Vec<Amount> = holding.leases.reserved_parts().skip(1).collect();
+        let granted = holding.newest().capacity;
+        let reserved = holding.leases.reserved_sum();
         let result = change(&mut holding.leases);
-        let (granted_now, own_now) = (holding.newest().capacity, holding.own());
-        let apart_now: Vec<Amount> = holding.leases.reserved_parts().skip(1).collect();
+        let granted_now = holding.newest().capacity;
+        let reserved_now = holding.leases.reserved_sum();
         let next_expiry = holding.leases.next_expiry();
         let in_use_until = holding.leases.in_use_until();
         let earlier = next_expiry < holding.scheduled;
@@ -352,13 +345,11 @@ impl LeaseTable {
             self.expiries.push(Reverse((next_expiry, slot)));
         }
         self.granted.replace(granted, granted_now);
-        self.reserved.replace(own, own_now);
-        apart_now
-            .into_iter()
-            .for_each(|part| self.reserved.add(part));
-        apart
-            .into_iter()
-            .for_each(|part| self.reserved.subtract(part));
+        if reserved_now != reserved {
+            // Put in first: between the two steps the sum never goes below what it holds.
+            self.reserved.add_sum(&reserved_now);
+            self.reserved.subtract_sum(&reserved);
+        }
         if let Some(until) = in_use_until {
             self.in_use_until = self.in_use_until.max(until);
         }
@@ -472,10 +463,7 @@ impl LeaseTable {
         let mut len = 0;
         for holding in self.iter() {
             granted.add(holding.newest().capacity);
-            holding
-                .leases
-                .reserved_parts()
-                .for_each(|part| reserved.add(part));
+            reserved.add_sum(&holding.leases.reserved_sum());
             wants.add(holding.demand.wants());
             waiting += usize::from(holding.waits);
             len += 1;

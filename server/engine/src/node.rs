@@ -87,8 +87,8 @@ pub struct Node {
     /// The longest lease that was out then by templates other than those in force. What a
     /// predecessor granted by templates that were in force here, and are not any more, counts, too.
     longer_leases: Duration,
-    /// Until when leases may last that this server granted by templates that gave longer ones than
-    /// those in force.
+    /// Until when leases may last by templates that gave longer ones than those in force, as far as
+    /// this server knew before this mastership, or granted them itself.
     former_leases_until: Time,
     /// The mastership of this server that ended last because its time was over, and when that was.
     ended: Option<(u64, Time)>,
@@ -138,9 +138,7 @@ impl Node {
             ..self.config.clone()
         };
         let mut node = Self::new(config, self.templates.clone());
-        let lasts = self.config.clock_tolerance.report(self.longer_leases);
-        let inherited = self.vacant_since + lasts;
-        node.former_leases_until = self.former_leases_until.max(inherited);
+        node.former_leases_until = self.known_leases_until();
         node
     }
 

@@ -90,7 +90,7 @@ pub struct ReleaseCapacity {
     pub incarnation: Option<Incarnation>,
     /// As in [`GetCapacity`]: an old release changes nothing.
     pub sequence: Option<u64>,
-    /// Of which resources. Those it does not hold are passed over.
+    /// Of which resources. Of those it does not hold, it is told so.
     pub resources: Vec<ResourceId>,
 }
 
@@ -161,7 +161,8 @@ pub enum Released {
     /// It held nothing.
     NotThere,
     /// The release was not newer than the newest request seen, has no number though the holder's
-    /// requests have, or comes from a process that another one has replaced. Nothing was changed.
+    /// requests have, or comes from a process that another one has replaced. Nothing was
+    /// changed of what the process has that holds the name.
     OutOfOrder,
 }
 

@@ -113,7 +113,8 @@ impl Pushes {
     fn open(
         self: &Arc<Self>,
         child: HolderName,
-        (epoch, incarnation): (Option<u64>, Option<Incarnation>),
+        epoch: Option<u64>,
+        incarnation: Option<Incarnation>,
         answers: Answers,
         node: &Arc<NodeHandle>,
     ) -> Result<Opened, RpcStatus> {
@@ -290,7 +291,8 @@ impl CapacityStreamService {
         // Before the first answer: what changes after it is pushed.
         let opened = self.pushes.open(
             child.clone(),
-            (first.epoch, first.incarnation.and_then(Incarnation::new)),
+            first.epoch,
+            first.incarnation.and_then(Incarnation::new),
             answers.clone(),
             self.board.node(),
         )?;

@@ -42,6 +42,9 @@ impl Upstream {
         let answers = match tokio::time::timeout(ANSWER_TIMEOUT, opening).await {
             Ok(Ok(answers)) => answers.into_inner(),
             Ok(Err(status)) if status.code() == Code::Unimplemented => return End::NoStreams,
+            Ok(Err(status)) if status.code() == Code::AlreadyExists => {
+                return End::Taken(told_by(&status));
+            }
             Ok(Err(status)) => return End::Broken(told_by(&status)),
             Err(_) => return End::Broken(format!("no stream within {ANSWER_TIMEOUT:?}")),
         };
@@ -79,6 +82,9 @@ impl Upstream {
                         Ok(None) => return End::Broken("the parent ended the stream".to_owned()),
                         Err(status) if status.code() == Code::Unimplemented => {
                             return End::NoStreams;
+                        }
+                        Err(status) if status.code() == Code::AlreadyExists => {
+                            return End::Taken(told_by(&status));
                         }
                         Err(status) if is_replacement(&status) => {
                             return End::Replaced(status.message().to_owned());

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::state::{EpochFilter, OutOfDate};
+use doorward_client::state::EpochFilter;
 use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use tonic::Code;
@@ -83,13 +83,7 @@ impl Masterships {
                 self.board.count_parent_mastership_forgotten();
                 Ok(())
             }
-            Err(OutOfDate {
-                newest,
-                forgotten_in,
-            }) => Err(format!(
-                "its mastership is out of date: it has epoch {epoch}, and {newest} was seen; that \
-                 counts for {forgotten_in:?} yet, until the last lease is over"
-            )),
+            Err(problem) => Err(problem.to_string()),
         }
     }
 }

@@ -11,7 +11,7 @@ use prost::Message;
 use crate::driven_child::{ask, has, poll, the, wants};
 use crate::driven_client::{Process, RESOURCE, Told};
 use crate::fake_parent::{FakeParent, Streams, lease, response};
-use crate::processes::{conflicts, start_quick, start_with};
+use crate::processes::{conflicts, start_quick, start_with, status};
 use crate::running::{capacity, eventually, start};
 use crate::upstream::child;
 
@@ -225,7 +225,7 @@ async fn a_child_of_a_parent_of_the_previous_version_confirms_and_grants_nothing
     let mut times_learning = 0;
     eventually("it has learned", async || {
         let told = (known.asks(30.0).await, fresh.asks(50.0).await);
-        let status = status_of(&server);
+        let status = status(&server).await;
         let remaining_ms = status["resources"][0]["learning_remaining_ms"].as_u64();
         let is_learning = remaining_ms.is_some_and(|remaining| remaining > 0);
         if is_learning && matches!(told.0, Told::Gets(_)) {
@@ -241,10 +241,6 @@ async fn a_child_of_a_parent_of_the_previous_version_confirms_and_grants_nothing
     assert_eq!(known.asks(40.0).await, Told::Gets(40.0), "it grows");
 }
 
-fn status_of(server: &doorward_server::app::Server) -> serde_json::Value {
-    serde_json::to_value(server.board().status(None, 0)).expect("JSON")
-}
-
 #[tokio::test]
 async fn a_child_of_a_parent_of_the_previous_version_that_has_nothing_to_learn_grants_at_once() {
     let parent = FakeParent::start(Streams::Served).await;
@@ -255,7 +251,7 @@ async fn a_child_of_a_parent_of_the_previous_version_that_has_nothing_to_learn_g
         client.asks(50.0).await == Told::Gets(50.0)
     })
     .await;
-    let status = status_of(&server);
+    let status = status(&server).await;
     assert_eq!(status["conflicts"], serde_json::json!([]));
     assert_eq!(status["parent"]["problem"], serde_json::Value::Null);
 }

@@ -77,12 +77,6 @@ pub fn smaller(whole: &Scenario, kept: &Kept) -> Scenario {
 
 /// Whether it happens only to clients that are not among the first so many.
 fn is_of_others(event: &Event, clients: usize) -> bool {
-    let choice = match event {
-        Event::Crash { clients, .. }
-        | Event::Surge { clients, .. }
-        | Event::Demand { clients, .. } => clients,
-        _ => return false,
-    };
-    let groups = choice.groups.as_ref();
+    let groups = event.clients().and_then(|choice| choice.groups.as_ref());
     groups.is_some_and(|groups| groups.iter().all(|group| *group >= clients))
 }

@@ -164,6 +164,30 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The clients to whom it happens, if it happens to clients.
+    pub fn clients(&self) -> Option<&ClientChoice> {
+        match self {
+            Self::Crash { clients, .. }
+            | Self::Surge { clients, .. }
+            | Self::Demand { clients, .. }
+            | Self::Drift {
+                clock: ClockChoice::Clients(clients),
+                ..
+            }
+            | Self::Jump {
+                clock: ClockChoice::Clients(clients),
+                ..
+            }
+            | Self::Twin {
+                of: ClockChoice::Clients(clients),
+                ..
+            } => Some(clients),
+            _ => None,
+        }
+    }
+}
+
 /// Which node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeChoice {

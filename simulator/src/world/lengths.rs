@@ -36,7 +36,7 @@ impl Lengths {
                 true => former.older,
                 false => Duration::ZERO,
             };
-            match former.is_as_long(&templates) {
+            match former.templates.lengths_digest() == templates.lengths_digest() {
                 true => older,
                 false => older.max(former.templates.longest_lease()),
             }
@@ -58,22 +58,6 @@ impl Lengths {
         self.older = self.older.max(outlasts);
         self.older_until = self.older_until.max(local + outlasts);
         self.templates = templates;
-    }
-
-    /// Whether leases by other templates are as long, for each glob in turn.
-    fn is_as_long(&self, other: &Templates) -> bool {
-        let lengths = |templates: &Templates| {
-            let each = templates.iter().map(|template| {
-                let algorithm = &template.algorithm;
-                (
-                    template.identifier_glob.clone(),
-                    algorithm.lease_length,
-                    algorithm.learning_mode_duration,
-                )
-            });
-            each.collect::<Vec<_>>()
-        };
-        lengths(&self.templates) == lengths(other)
     }
 }
 

@@ -267,13 +267,12 @@ impl Node {
             },
         };
         // Of a child that does not say by which mastership it speaks: before it is granted anything.
-        let before = resource.granted_for(&request.server, now);
+        let before = request.mastership.is_none();
+        let before = before.then(|| resource.granted_for(&request.server, now));
         let answer = resource.handle_ask(&holder_ask, &self.config.limits, now);
         let lease = answer.and_then(|answer| {
-            let inherited_for = match request.mastership {
-                Some(_) => resource.granted_for(&request.server, now),
-                None => before,
-            };
+            let inherited_for =
+                before.unwrap_or_else(|| resource.granted_for(&request.server, now));
             let lease =
                 resource.server_lease(&request.server, &answer, now, Some(inherited_for), now);
             // It was just found or put in.

@@ -164,9 +164,7 @@ impl Node {
         if self.set_mastership(mastership) {
             let since = ended.map_or(vacant_since, |(_, ended)| ended);
             // What it knew of its predecessors' leases stays known, though it begins anew.
-            let lasts = self.config.clock_tolerance.report(self.longer_leases);
-            let known = self.vacant_since + lasts;
-            self.former_leases_until = self.former_leases_until.max(known);
+            self.former_leases_until = self.known_leases_until();
             self.vacant_since = since.min(now);
             // What this server granted itself before is forgotten as well.
             let own = self.former_leases_until.since(self.vacant_since);
@@ -175,6 +173,13 @@ impl Node {
             // What is known of predecessors only grows.
             self.longer_leases = self.longer_leases.max(longer_leases);
         }
+    }
+
+    /// Until when leases may last, as far as is known, by templates that gave longer ones than those
+    /// in force. What was allowed for this clock before is allowed for once more: too long, if at all.
+    pub(super) fn known_leases_until(&self) -> Time {
+        let lasts = self.config.clock_tolerance.report(self.longer_leases);
+        self.former_leases_until.max(self.vacant_since + lasts)
     }
 
     /// Returns whether it is another one than before.

@@ -99,10 +99,10 @@ impl Node {
         now: Time,
     ) -> Option<GetServerCapacity> {
         let first = self.upstream.due.first().map(|(time, _)| *time)?;
-        let server = HolderName::new(&self.config.name).ok()?;
         if first > now || self.check_master(now).is_err() {
             return None;
         }
+        let mut request = self.upstream_greeting(now)?;
         // What is due soon goes with what is due now.
         let soon = now + self.upstream.pace.round / 4;
         let ids: Vec<ResourceId> = self
@@ -116,15 +116,7 @@ impl Node {
         self.upstream.wall_micros = wall_micros;
         let sequence = wall_micros.max(self.upstream.sequence.saturating_add(1));
         self.upstream.sequence = sequence;
-        let mut request = GetServerCapacity {
-            server,
-            epoch: self.mastership.epoch(),
-            incarnation: Some(self.config.incarnation),
-            mastership: Some(self.mastership_id),
-            sequence: Some(sequence),
-            height: 1,
-            asks: Vec::with_capacity(ids.len()),
-        };
+        request.sequence = Some(sequence);
         let tolerance = self.config.clock_tolerance;
         let mut points = 0;
         for id in ids {
@@ -147,13 +139,10 @@ impl Node {
 
     /// What a stream to the parent begins with if there is nothing to ask: who is there.
     pub fn upstream_greeting(&self, now: Time) -> Option<GetServerCapacity> {
+        let mastership = self.mastership(now);
         Some(GetServerCapacity {
             server: HolderName::new(&self.config.name).ok()?,
-            epoch: self
-                .mastership(now)
-                .is_master()
-                .then(|| self.mastership.epoch())
-                .flatten(),
+            epoch: mastership.epoch().filter(|_| mastership.is_master()),
             incarnation: Some(self.config.incarnation),
             mastership: Some(self.mastership_id),
             sequence: None,

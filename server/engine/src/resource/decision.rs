@@ -20,7 +20,6 @@ use std::time::Duration;
 use crate::algorithm::{self, Bound, Share, Why};
 use crate::amount::Amount;
 use crate::demand::Demand;
-use crate::exact_sum::ExactSum;
 use crate::id::HolderKind;
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Holding, Slot};
@@ -84,7 +83,7 @@ impl Resource {
                 return Ok(self.answer_too_early(slot, ask, ask.floor - since, now));
             }
             self.settle_name(slot, ask, precedence, now)?;
-            self.note_mastership(slot, ask, false, now);
+            self.note_mastership(slot, ask, false);
         }
         self.check_limits(slot, ask, limits)?;
         let wanted_before = slot
@@ -136,7 +135,7 @@ impl Resource {
     }
 
     /// Decides anew for a child server with a stream that did not ask, by what it last asked. None:
-    /// it would get and be told just what it has.
+    /// it would get and be told just what it has, or it has been silent for too long.
     pub fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
         let holding = self.table.get(slot)?;
         if holding.pending || self.learning_remaining(now).is_some() || !self.has_lease(now) {
@@ -147,7 +146,9 @@ impl Resource {
             .report
             .as_ref()
             .map_or(now, |report| report.asked_at);
-        if now.since(asked_at) > 2 * self.algorithm.refresh_interval + SILENT_MIN {
+        let interval = self.interval_of(holding, Duration::ZERO);
+        let interval = interval.max(self.algorithm.refresh_interval);
+        if now.since(asked_at) > 2 * interval + SILENT_MIN {
             return None;
         }
         let (held, newest) = (holding.own(), holding.newest());
@@ -316,10 +317,7 @@ impl Resource {
         let Some(holding) = self.table.get(slot) else {
             return kept;
         };
-        let mut apart = ExactSum::ZERO;
-        let parts = holding.leases().reserved_parts().skip(1);
-        parts.for_each(|part| apart.add(part));
-        apart.left_of(kept)
+        holding.leases().apart_sum().left_of(kept)
     }
 
     /// Makes a decision a lease.
@@ -427,7 +425,7 @@ impl Resource {
         // Earlier lowerings divided the capacity among others.
         holding.lowering = self.lowering.number();
         let slot = self.table.insert(holding);
-        self.note_mastership(slot, ask, true, now);
+        self.note_mastership(slot, ask, true);
         if ask.holder.kind == HolderKind::Server {
             self.children.insert(ask.holder.name.clone(), slot);
         }
@@ -439,12 +437,9 @@ impl Resource {
         self.supply.expires_at.map_or(expiry, |end| expiry.min(end))
     }
 
-    /// When a holder that was just decided for should come back. `grew`: it wants more than it did.
-    fn plan_refresh(&mut self, slot: Slot, grew: bool, floor: Duration, now: Time) -> Duration {
-        let Some(holding) = self.table.get(slot) else {
-            return self.algorithm.refresh_interval;
-        };
-        let interval = match &holding.report {
+    /// How often a holder refreshes, if nothing is awaited.
+    fn interval_of(&self, holding: &Holding, floor: Duration) -> Duration {
+        match &holding.report {
             None => self.algorithm.refresh_interval,
             // Servers are few, and what they learn late, all below them learn late.
             Some(report) => {
@@ -457,7 +452,15 @@ impl Resource {
                 let interval = Duration::from_secs_f64(seconds.min(INTERVAL_MAX.as_secs_f64()));
                 interval.max(INTERVAL_MIN).max(floor + floor / 16)
             }
+        }
+    }
+
+    /// When a holder that was just decided for should come back. `grew`: it wants more than it did.
+    fn plan_refresh(&mut self, slot: Slot, grew: bool, floor: Duration, now: Time) -> Duration {
+        let Some(holding) = self.table.get(slot) else {
+            return self.algorithm.refresh_interval;
         };
+        let interval = self.interval_of(holding, floor);
         let newest = holding.newest();
         let wanting = newest.capacity < holding.demand.wants();
         let others_want = self.table.waiting() > 0 || self.table.wants() > self.table.granted();

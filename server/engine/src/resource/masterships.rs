@@ -18,7 +18,6 @@ use crate::request::Has;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
 use crate::resource::learned::Origin;
-use crate::resource::upstream::Upstream;
 use crate::supply::Told;
 use crate::time::{self, Time};
 
@@ -32,20 +31,12 @@ impl Resource {
 
     /// Remembers by which mastership of its node a child server asks, before anything is decided. Of a
     /// child that is new, afterwards.
-    pub(super) fn note_mastership(
-        &mut self,
-        slot: Slot,
-        ask: &HolderAsk<'_>,
-        is_new: bool,
-        now: Time,
-    ) {
-        let Some(mastership) = ask.mastership() else {
+    pub(super) fn note_mastership(&mut self, slot: Slot, ask: &HolderAsk<'_>, is_new: bool) {
+        let is_another = self.is_new_mastership(slot, ask);
+        let Some(mastership) = ask.mastership().filter(|_| is_another) else {
             return;
         };
-        // Until the parent has answered we do not know how long to learn.
-        let is_unknown = |upstream: &Upstream| !upstream.knows_algorithm;
-        let learns = self.learning_remaining(now).is_some()
-            || self.upstream.as_ref().is_some_and(is_unknown);
+        let learns = self.is_learning();
         self.table.note(slot, |holding| {
             let granted = (!is_new).then(|| holding.leases().clone());
             let past = holding.past.get_or_insert_default();

@@ -11,7 +11,7 @@
 
 use crate::amount::Amount;
 use crate::id::{HolderKind, Incarnation};
-use crate::lease::{Apart, Lease};
+use crate::lease::{Apart, Lease, Whose};
 use crate::lease_table::{Holding, Slot};
 use crate::past::Precedence;
 use crate::request::RefusalReason;
@@ -21,8 +21,8 @@ use crate::snapshot::Conflict;
 use crate::time::Time;
 
 impl Resource {
-    /// Settles who has the name that is asked under. Returns whether two live processes ask under it,
-    /// which is news.
+    /// Settles who has the name that is asked under. Two live processes under it are noted for
+    /// [`Resource::take_conflict`].
     ///
     /// # Errors
     ///
@@ -54,30 +54,33 @@ impl Resource {
             }
             // Who asks again is heard.
             Precedence::Late => Err(RefusalReason::NotReady),
-            Precedence::Refused | Precedence::Unnumbered => {
-                if precedence == Precedence::Refused {
-                    // It goes on: both still live.
-                    self.conflict = Some(Conflict {
-                        holder: ask.holder.clone(),
-                        refused: ask.incarnation,
-                        at: now,
-                    });
-                }
+            Precedence::Unnumbered => Err(self.another_process(slot, now)),
+            Precedence::Refused => {
+                // It goes on: both still live.
+                self.conflict = Some(Conflict {
+                    holder: ask.holder.clone(),
+                    refused: ask.incarnation,
+                    at: now,
+                });
                 let (process, sequence, word) = (ask.incarnation, ask.sequence, ask.word());
                 self.table.note(slot, |holding| {
                     if let Some(past) = &mut holding.past {
                         past.note_request(process, sequence);
                     }
                 });
-                if precedence == Precedence::Refused && ask.holder.kind == HolderKind::Client {
+                if ask.holder.kind == HolderKind::Client {
                     self.table
                         .change_leases(slot, |leases| leases.lower_apart(process, word));
                 }
-                let heard_by = self.table.get(slot).map_or(now, Holding::overdue_at);
-                let retry_in = heard_by.since(now).max(self.algorithm.refresh_interval);
-                Err(RefusalReason::AnotherProcess(retry_in))
+                Err(self.another_process(slot, now))
             }
         }
+    }
+
+    /// Another process has the name: when to ask again.
+    fn another_process(&self, slot: Slot, now: Time) -> RefusalReason {
+        let heard_by = self.table.get(slot).map_or(now, Holding::overdue_at);
+        RefusalReason::AnotherProcess(heard_by.since(now).max(self.algorithm.refresh_interval))
     }
 
     /// A process was started that has the name from now on.
@@ -174,7 +177,7 @@ impl Resource {
             };
             let fresh = leases.own().get() - had.own().get();
             let apart = Apart {
-                process: later,
+                whose: Whose::One(later),
                 lease: Lease {
                     capacity: Amount::from_computed(fresh).max(outstanding),
                     expires_at: leases.last_expiry(),

@@ -40,6 +40,10 @@ const MATTERS: f64 = 1e-3;
 /// How long a resource that the parent refused is not asked for again.
 const REFUSED_LENGTH: Duration = Duration::from_secs(5);
 
+/// Whom another process of its node keeps waiting asks again after so long at the latest: so its
+/// operators are told for as long as both live.
+const ANOTHER_PROCESS_MAX: Duration = Duration::from_secs(60);
+
 /// How long after a parent was not ready it is asked again, at most: whoever has leases left must
 /// not lose them because every level between it and the root waits for the next in turn.
 const NOT_READY_LENGTH: Duration = Duration::from_millis(250);
@@ -371,7 +375,8 @@ impl Resource {
         let (told, wait) = match reason {
             RefusalReason::UnknownResource => (reason, REFUSED_LENGTH),
             RefusalReason::AnotherProcess(wait) => {
-                (RefusalReason::RefusedByParent, wait.max(REFUSED_LENGTH))
+                let wait = wait.clamp(REFUSED_LENGTH, ANOTHER_PROCESS_MAX);
+                (RefusalReason::RefusedByParent, wait)
             }
             _ => (RefusalReason::RefusedByParent, REFUSED_LENGTH),
         };

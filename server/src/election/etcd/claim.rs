@@ -189,14 +189,16 @@ impl Claim {
         let Servers {
             master, servers, ..
         } = Servers::of_view(&self.keys, view);
-        let master = master.filter(|(master, _)| master.server != self.server);
+        let (own, theirs) = match master {
+            Some((master, epoch)) if master.server == self.server => (Some(epoch), None),
+            master => (None, master.map(|(_, epoch)| epoch)),
+        };
         let others = servers.iter().filter(|it| it.server != self.server);
-        let seen = others.filter_map(|other| other.highest_epoch);
-        master
-            .map(|(_, epoch)| epoch)
-            .into_iter()
-            .chain(seen)
-            .collect()
+        // Others have seen our own key, too: that is no mastership of theirs.
+        let seen = others
+            .filter_map(|other| other.highest_epoch)
+            .filter(|epoch| Some(*epoch) != own);
+        theirs.into_iter().chain(seen).collect()
     }
 
     /// The last term, as a view shows it, and when it was seen. Else: see [`Claim::term`].
@@ -360,6 +362,10 @@ mod tests {
         let own = entry(claim.master(3), 9);
         view.entries.insert(claim.keys.master(), own);
         assert_eq!(claim.epochs_of_others(&view), [46]);
+        let echo = entry(registered("theirs", Some(8)), 9);
+        view.entries.insert(claim.keys.server("theirs"), echo);
+        let told = claim.epochs_of_others(&view);
+        assert!(told.is_empty(), "it has seen our own: {told:?}");
     }
 
     #[tokio::test]

@@ -399,8 +399,7 @@ pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Durati
             wire::refusal::Reason::UnknownResource => RefusalReason::UnknownResource,
             wire::refusal::Reason::NotReady => RefusalReason::NotReady,
             wire::refusal::Reason::AnotherProcess => {
-                let wait = Duration::from_millis(refused.retry_in_ms()).min(DURATION_MAX);
-                RefusalReason::AnotherProcess(wait)
+                RefusalReason::AnotherProcess(span(refused.retry_in_ms()))
             }
             _ => RefusalReason::RefusedByParent,
         };
@@ -427,6 +426,11 @@ pub fn refuse_unanswered(asked: &GetServerCapacity, answer: &mut Answer) {
         resource: resource.clone(),
         reason: RefusalReason::UnknownResource,
     }));
+}
+
+/// A span as it is told, as far as such spans go.
+fn span(millis: u64) -> Duration {
+    Duration::from_millis(millis).min(DURATION_MAX)
 }
 
 fn server_lease(
@@ -484,15 +488,9 @@ fn server_lease(
             per_client,
             learning: told.learning.unwrap_or_default(),
             reserved: amount("reserved", told.reserved)?,
-            reserved_for: told
-                .reserved_for_ms
-                .map(|millis| Duration::from_millis(millis).min(DURATION_MAX)),
-            predecessor_for: told
-                .predecessor_for_ms
-                .map(|millis| Duration::from_millis(millis).min(DURATION_MAX)),
-            inherited_for: told
-                .inherited_for_ms
-                .map(|millis| Duration::from_millis(millis).min(DURATION_MAX)),
+            reserved_for: told.reserved_for_ms.map(span),
+            predecessor_for: told.predecessor_for_ms.map(span),
+            inherited_for: told.inherited_for_ms.map(span),
             safe_capacity,
         },
         sequence: told.sequence,

@@ -16,39 +16,23 @@ impl Scenario {
     }
 
     fn is_idle(&self, event: &Event) -> bool {
-        let clients = match event {
+        match event {
             Event::Isolate { node, .. } => {
                 let of = node.only().and_then(|node| self.nodes.get(node));
-                return of.is_some_and(|node| node.candidates == 1);
+                of.is_some_and(|node| node.candidates == 1)
             }
-            Event::Partition { node, from, .. } => {
-                return node.only() == Some(0) && *from == Side::Parent;
-            }
+            Event::Partition { node, from, .. } => node.only() == Some(0) && *from == Side::Parent,
             Event::Twin {
                 of: ClockChoice::Node(node),
                 ..
             } => {
                 let of = node.only().and_then(|node| self.nodes.get(node));
-                return of.is_some_and(|node| node.parent.is_none() || node.candidates > 1);
+                of.is_some_and(|node| node.parent.is_none() || node.candidates > 1)
             }
-            Event::Twin {
-                of: ClockChoice::Clients(clients),
-                ..
-            }
-            | Event::Crash { clients, .. }
-            | Event::Surge { clients, .. }
-            | Event::Demand { clients, .. }
-            | Event::Drift {
-                clock: ClockChoice::Clients(clients),
-                ..
-            }
-            | Event::Jump {
-                clock: ClockChoice::Clients(clients),
-                ..
-            } => clients,
-            _ => return false,
-        };
-        clients.count == 0 || clients.count > clients.number_of(&self.clients)
+            _ => event.clients().is_some_and(|clients| {
+                clients.count == 0 || clients.count > clients.number_of(&self.clients)
+            }),
+        }
     }
 
     pub(super) fn fault(&self, fault: &Fault) -> Result<Yaml, CannotWrite> {
