@@ -483,6 +483,43 @@ mod tests {
         check(&leases, &[(0, 0.0)]);
     }
 
+    /// A process that had so much, of which another one takes the name.
+    fn handed_on(leases: &mut Leases, number: u64, capacity: f64) {
+        leases.grant(lease(capacity, 60));
+        leases.set_apart(Incarnation::new(number), Time::MAX, Time::ZERO);
+    }
+
+    #[test]
+    fn who_had_the_name_several_times_has_the_most_of_it_again() {
+        for capacities in [[10.0, 30.0], [30.0, 10.0]] {
+            let mut leases = Leases::new(lease(0.0, 60));
+            handed_on(&mut leases, 1, capacities[0]);
+            handed_on(&mut leases, 2, 50.0);
+            handed_on(&mut leases, 1, capacities[1]);
+            assert_eq!(leases.reserved(), amount(90.0));
+            let own = leases.take_apart(Incarnation::new(1));
+            assert_eq!(own, Some(lease(30.0, 60)), "{capacities:?}");
+            assert_eq!(leases.reserved(), amount(50.0));
+        }
+    }
+
+    #[test]
+    fn what_several_have_is_not_lowered_by_the_word_of_one() {
+        let mut leases = Leases::new(lease(0.0, 60));
+        for number in 1..=6 {
+            handed_on(&mut leases, number, 10.0);
+        }
+        assert!(leases.reserved() >= amount(60.0));
+        for number in 1..=3 {
+            leases.lower_apart(Incarnation::new(number), Amount::ZERO);
+            assert!(leases.reserved() >= amount(60.0), "process {number}");
+            assert_eq!(leases.take_apart(Incarnation::new(number)), None);
+        }
+        leases.lower_apart(Incarnation::new(4), Amount::ZERO);
+        assert!(leases.reserved() >= amount(50.0));
+        assert!(leases.reserved() < amount(50.1));
+    }
+
     #[test]
     fn many_shrinks_never_count_for_less_than_they_are() {
         let mut leases = Leases::new(lease(100.0, 60));
