@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub use backoff::{Backoff, BackoffConfig, FailureKind};
 pub use epoch_filter::{EpochFilter, OutOfDate};
-pub use message::{Ask, Granted, Has, RefusalKind, Refused, Request, Response};
+pub use message::{Ask, Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
 pub use resource::{Lease, Mode, ResourceState, Trouble};
 
 use crate::capacity::Allowance;

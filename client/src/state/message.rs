@@ -61,6 +61,29 @@ pub struct Granted {
     pub safe_capacity: Option<Capacity>,
     /// Which mastership grants it: a number to be given back. Absent: the server does not say.
     pub granted_by: Option<u64>,
+    /// Why it is no larger. Absent: the server does not say.
+    pub limited_by: Option<LimitedBy>,
+    /// How long learning mode still lasts at most. Absent: nobody learns, or the server does not say.
+    pub learning_for: Option<Duration>,
+    /// Whether the wants of the request were decided about. Absent: the server does not say.
+    pub decided: Option<bool>,
+}
+
+/// Why a lease is no larger than it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitedBy {
+    /// It is all that is wanted.
+    Wants,
+    /// It is the client's share; there is not enough for everybody.
+    Share,
+    /// The rest of the share is held by others until they have shrunk.
+    Others,
+    /// The server is in learning mode: it only confirms what clients say that they have.
+    Learning,
+    /// The same, of a server above it.
+    ParentLearning,
+    /// The capacity was lowered below what is out, and everybody shrinks first.
+    CapacityLowered,
 }
 
 impl Granted {

@@ -18,6 +18,9 @@ fn client(mode: Mode) -> ClientState {
 
 fn granted(capacity: f64, expires_in: u64, refresh_in: u64) -> Granted {
     Granted {
+        limited_by: None,
+        learning_for: None,
+        decided: None,
         granted_by: None,
         resource: R.to_owned(),
         capacity,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorward_proto::doorman;
 
 use crate::capacity::Capacity;
-use crate::state::{Granted, Has, RefusalKind, Refused, Request, Response};
+use crate::state::{Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
 
 /// A request as it goes over the wire. `since_epoch` is the wall clock, for old servers.
 pub(crate) fn request(
@@ -55,6 +55,9 @@ pub(crate) fn response(response: doorman::GetCapacityResponse, since_epoch: Dura
         };
         let interval = || Duration::from_secs(u64::try_from(gets.refresh_interval).unwrap_or(0));
         Granted {
+            limited_by: answer.limited_by.and_then(limited_by),
+            learning_for: answer.learning_for_ms.map(Duration::from_millis),
+            decided: answer.decided,
             resource: answer.resource_id,
             capacity: gets.capacity,
             expires_in: gets
@@ -83,6 +86,19 @@ pub(crate) fn response(response: doorman::GetCapacityResponse, since_epoch: Dura
     Response {
         granted: granted.collect(),
         refused: refused.collect(),
+    }
+}
+
+/// A limit that is not known is not told.
+fn limited_by(number: i32) -> Option<LimitedBy> {
+    match doorman::LimitedBy::try_from(number).ok()? {
+        doorman::LimitedBy::Unspecified => None,
+        doorman::LimitedBy::Wants => Some(LimitedBy::Wants),
+        doorman::LimitedBy::Share => Some(LimitedBy::Share),
+        doorman::LimitedBy::Others => Some(LimitedBy::Others),
+        doorman::LimitedBy::Learning => Some(LimitedBy::Learning),
+        doorman::LimitedBy::ParentLearning => Some(LimitedBy::ParentLearning),
+        doorman::LimitedBy::CapacityLowered => Some(LimitedBy::CapacityLowered),
     }
 }
 

@@ -271,6 +271,9 @@ impl Capacity for Actor {
                 });
             } else if !(self.play.old && resource.resource_id.starts_with("no")) {
                 answer.response.push(doorman::ResourceResponse {
+                    limited_by: None,
+                    learning_for_ms: None,
+                    decided: None,
                     resource_id: resource.resource_id,
                     gets: self.lease(resource.wants),
                     safe_capacity: (!self.play.old).then_some(2.0),

@@ -214,6 +214,9 @@ pub fn lease(capacity: f64, refresh_in_ms: u64) -> Answer {
 pub fn granted(gets: doorman::Lease) -> Answer {
     Ok(doorman::GetCapacityResponse {
         response: vec![doorman::ResourceResponse {
+            limited_by: None,
+            learning_for_ms: None,
+            decided: None,
             resource_id: "r".to_owned(),
             gets,
             safe_capacity: Some(3.0),

@@ -429,6 +429,9 @@ impl Node {
             refresh_in: answer.refresh_in,
             safe_capacity: Some(answer.safe_capacity),
             granted_by: Some(self.mastership_id),
+            limited_by: answer.limited_by,
+            learning_for: answer.learning_for,
+            decided: answer.kind == AnswerKind::Decided,
         }))
     }
 

@@ -109,6 +109,29 @@ pub struct Lease {
     pub safe_capacity: Option<SafeCapacity>,
     /// Which mastership grants it: the client gives that back with what it has.
     pub granted_by: Option<MastershipId>,
+    /// Why it is no larger.
+    pub limited_by: LimitedBy,
+    /// How long learning mode still lasts at most, here or above. Absent: nobody learns.
+    pub learning_for: Option<Duration>,
+    /// Whether the wants of this request were decided about. If not, it came too early, or too late.
+    pub decided: bool,
+}
+
+/// Why a lease is no larger than it is, as far as it matters to its holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitedBy {
+    /// It is all that is wanted.
+    Wants,
+    /// It is the holder's share; there is not enough for everybody.
+    Share,
+    /// The rest of the share is held by others until they have shrunk.
+    Others,
+    /// Learning mode: only what holders say they have is confirmed.
+    Learning,
+    /// The same, of a server above this one.
+    ParentLearning,
+    /// The capacity was lowered below what is out.
+    CapacityLowered,
 }
 
 /// Why a resource got no lease.

@@ -498,6 +498,14 @@ impl Resource {
         self.unsettled = true;
     }
 
+    /// Whether the safe capacity is what a template says.
+    fn safe_is_static(&self) -> bool {
+        match &self.supply.told {
+            Some(told) if told.safe_capacity.is_some() => told.safe_is_static,
+            _ => (self.template.as_ref()).is_some_and(|template| template.safe_capacity.is_some()),
+        }
+    }
+
     /// The template's, else the capacity divided by the number of clients, in the whole tree:
     /// below the root, what the parent says counts.
     fn safe_capacity(&self) -> SafeCapacity {

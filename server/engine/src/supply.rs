@@ -18,6 +18,8 @@ pub struct Supply {
     pub expires_at: Option<Time>,
     /// What only a parent can tell. Absent at the root, and without a lease.
     pub told: Option<Arc<Told>>,
+    /// Until when a server above is in learning mode, at most, as far as the parent says so.
+    pub learning_until: Option<Time>,
 }
 
 /// What a parent tells of the tree as a whole, with the capacity.
@@ -32,6 +34,8 @@ pub struct Told {
     pub per_client: Option<Amount>,
     /// The parent is in learning mode, and does not know yet how the whole is divided.
     pub learning: bool,
+    /// For how long it still is, at most, from when it answered. Absent: it is not, or does not say.
+    pub learning_for: Option<Duration>,
     /// The most that may be out below us, as far as the parent knows. Absent: it does not say.
     pub reserved: Option<Amount>,
     /// How long leases last that are out below us, as far as the parent knows.
@@ -50,6 +54,8 @@ pub struct Told {
     pub predecessor_for: Option<Duration>,
     /// What a client in safe mode falls back to.
     pub safe_capacity: Option<SafeCapacity>,
+    /// That is the template's own word. If not, it is the capacity divided by the number of clients.
+    pub safe_is_static: bool,
 }
 
 impl Supply {
@@ -58,6 +64,7 @@ impl Supply {
         capacity: Amount::ZERO,
         expires_at: None,
         told: None,
+        learning_until: None,
     };
 
     /// The root's: what the template says.
@@ -66,11 +73,12 @@ impl Supply {
             capacity,
             expires_at: None,
             told: None,
+            learning_until: None,
         }
     }
 
-    /// What a parent's answer says.
-    pub fn of_parent(capacity: Amount, expires_at: Time, mut told: Told) -> Self {
+    /// What a parent's answer says, that came now.
+    pub fn of_parent(capacity: Amount, expires_at: Time, mut told: Told, now: Time) -> Self {
         // What bands are guaranteed together is no more than there is.
         let guaranteed: f64 = told.bands.iter().map(|(_, amount)| amount.get()).sum();
         if guaranteed > capacity.get() {
@@ -82,6 +90,10 @@ impl Supply {
         Self {
             capacity,
             expires_at: Some(expires_at),
+            learning_until: told
+                .learning_for
+                .filter(|_| told.learning)
+                .map(|remaining| now + remaining),
             told: Some(Arc::new(told)),
         }
     }

@@ -207,6 +207,7 @@ fn parent_answers(leaf: &mut Node, capacity: f64, lease: u64, now: u64) -> f64 {
         ..Told::default()
     };
     let lease = ServerLease {
+        decided: None,
         resource: ResourceId::new("r").unwrap(),
         capacity: Amount::new(capacity).unwrap(),
         expires_in: secs(100),

@@ -44,6 +44,7 @@ fn asking() -> Node {
 
 fn lease(resource: &str, seconds: u64, sequence: Option<u64>) -> ServerLease {
     ServerLease {
+        decided: None,
         granted_by: None,
         resource: id(resource),
         capacity: Amount::new(1.0).unwrap(),

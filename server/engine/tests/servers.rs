@@ -364,6 +364,7 @@ fn what_was_out_before_a_restart_and_is_more_than_there_is_now_runs_down_and_goe
     };
     let answer = |sequence, reserved| GetServerCapacityReply {
         leases: vec![ServerLease {
+            decided: None,
             granted_by: None,
             resource: resource(),
             capacity: Amount::new(10.0).unwrap(),

@@ -285,6 +285,7 @@ fn who_was_refused_as_the_later_one_hands_out_nothing_though_it_hears_no_more() 
     client(&mut leaf, "a", at(1)).unwrap_err();
     let request = leaf.poll_upstream_request(1, at(1)).unwrap();
     let lease = ServerLease {
+        decided: None,
         resource: resource(),
         capacity: amount(100.0),
         expires_in: Duration::from_secs(60),

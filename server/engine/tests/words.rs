@@ -80,6 +80,7 @@ fn answer(leaf: &mut Node, capacity: f64, inherited: f64, inherited_for: u64, no
         .poll_upstream_request(now.as_nanos() / 1000, now)
         .unwrap();
     let lease = ServerLease {
+        decided: None,
         resource: resource(),
         capacity: amount(capacity),
         expires_in: Duration::from_secs(60),

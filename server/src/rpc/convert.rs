@@ -18,7 +18,8 @@ use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::{
-    Ask, GetCapacity, GetCapacityReply, Has, Refusal, RefusalReason, ReleaseCapacity, Released,
+    Ask, GetCapacity, GetCapacityReply, Has, LimitedBy, Refusal, RefusalReason, ReleaseCapacity,
+    Released,
 };
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::doorman as wire;
@@ -147,10 +148,24 @@ pub fn get_capacity_response(
                     ..lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall)
                 },
                 safe_capacity: lease.safe_capacity.map(safe_capacity_number),
+                limited_by: Some(limited_by(lease.limited_by).into()),
+                learning_for_ms: lease.learning_for.map(millis_up),
+                decided: Some(lease.decided),
             })
             .collect(),
         mastership: None,
         refused,
+    }
+}
+
+fn limited_by(limit: LimitedBy) -> wire::LimitedBy {
+    match limit {
+        LimitedBy::Wants => wire::LimitedBy::Wants,
+        LimitedBy::Share => wire::LimitedBy::Share,
+        LimitedBy::Others => wire::LimitedBy::Others,
+        LimitedBy::Learning => wire::LimitedBy::Learning,
+        LimitedBy::ParentLearning => wire::LimitedBy::ParentLearning,
+        LimitedBy::CapacityLowered => wire::LimitedBy::CapacityLowered,
     }
 }
 
@@ -299,6 +314,11 @@ fn lease_message(
 
 fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// For how long something may still be used: for a moment is not over.
+fn millis_up(span: Duration) -> u64 {
+    millis(span.saturating_add(Duration::from_nanos(999_999)))
 }
 
 #[cfg(test)]

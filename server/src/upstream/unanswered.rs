@@ -124,6 +124,7 @@ mod tests {
     fn lease(resource: &str, sequence: Option<u64>) -> Answer {
         let mut answer = Answer::default();
         answer.reply.leases.push(ServerLease {
+            decided: None,
             granted_by: None,
             resource: id(resource),
             capacity: Amount::ZERO,

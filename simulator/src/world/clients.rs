@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use doorward_client::capacity::{Capacity, Source};
 use doorward_client::state::{
-    ClientState, Config, EpochFilter, Granted, RefusalKind, Refused, Request, Response, Step,
+    ClientState, Config, EpochFilter, Granted, LimitedBy, RefusalKind, Refused, Request, Response,
+    Step,
 };
 use doorward_client::time::Time as ClientTime;
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Incarnation, MastershipId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::request::{Ask, GetCapacity, GetCapacityReply, Has, RefusalReason};
+use doorward_engine::request::{self, Ask, GetCapacity, GetCapacityReply, Has, RefusalReason};
 use doorward_engine::template::SafeCapacity;
 use doorward_engine::time::Time;
 
@@ -425,6 +426,9 @@ fn response(reply: &GetCapacityReply) -> Response {
         expires_in: lease.expires_in,
         refresh_in: lease.refresh_in,
         granted_by: lease.granted_by.map(MastershipId::get),
+        limited_by: Some(limited_by(lease.limited_by)),
+        learning_for: lease.learning_for,
+        decided: Some(lease.decided),
         safe_capacity: lease.safe_capacity.map(|safe| match safe {
             SafeCapacity::Unlimited => Capacity::Unlimited,
             SafeCapacity::Limited(amount) => Capacity::Limited(amount.get()),
@@ -447,5 +451,16 @@ fn response(reply: &GetCapacityReply) -> Response {
     Response {
         granted: granted.collect(),
         refused: refused.collect(),
+    }
+}
+
+fn limited_by(limit: request::LimitedBy) -> LimitedBy {
+    match limit {
+        request::LimitedBy::Wants => LimitedBy::Wants,
+        request::LimitedBy::Share => LimitedBy::Share,
+        request::LimitedBy::Others => LimitedBy::Others,
+        request::LimitedBy::Learning => LimitedBy::Learning,
+        request::LimitedBy::ParentLearning => LimitedBy::ParentLearning,
+        request::LimitedBy::CapacityLowered => LimitedBy::CapacityLowered,
     }
 }

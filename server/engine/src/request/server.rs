@@ -87,6 +87,8 @@ pub struct ServerLease {
     pub granted_by: Option<MastershipId>,
     /// The newest request of the child that the answer takes into account.
     pub sequence: Option<u64>,
+    /// Whether what the child asks for now was decided about. Absent: the parent does not say.
+    pub decided: Option<bool>,
 }
 
 /// The answer of a master to [`GetServerCapacity`], or what it tells a child unasked.

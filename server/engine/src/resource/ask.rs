@@ -7,8 +7,8 @@ use crate::demand::Demand;
 use crate::id::{HolderId, Incarnation, MastershipId};
 use crate::lease::Lease;
 use crate::past::Identity;
-use crate::request::Has;
 use crate::request::server::HandedOut;
+use crate::request::{Has, LimitedBy};
 use crate::template::SafeCapacity;
 use crate::time::Time;
 
@@ -108,6 +108,10 @@ pub struct Answer {
     pub refresh_in: Duration,
     /// What it may use in safe mode.
     pub safe_capacity: SafeCapacity,
+    /// Why the lease is no larger.
+    pub limited_by: LimitedBy,
+    /// How long learning mode still lasts at most, here or above. Absent: nobody learns.
+    pub learning_for: Option<Duration>,
     /// How it came about.
     pub kind: AnswerKind,
 }

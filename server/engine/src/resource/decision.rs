@@ -26,7 +26,7 @@ use crate::lease_table::{Holding, Slot};
 use crate::node::Limits;
 use crate::past::Precedence;
 use crate::refresh;
-use crate::request::RefusalReason;
+use crate::request::{LimitedBy, RefusalReason};
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::grant::{self, Grant, ROUNDING};
 use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
@@ -257,8 +257,39 @@ impl Resource {
             lease,
             refresh_in: refresh::within_lease(refresh_in, lease.expires_at.since(now)),
             safe_capacity: self.safe_capacity(),
+            limited_by: self
+                .table
+                .get(slot)
+                .map_or(LimitedBy::Share, |holding| self.limited_by(holding, now)),
+            learning_for: self.learning_for(now),
             kind,
         }
+    }
+
+    /// Why a holder's newest lease is no larger.
+    fn limited_by(&self, holding: &Holding, now: Time) -> LimitedBy {
+        if holding.newest().capacity >= holding.demand.wants() {
+            return LimitedBy::Wants;
+        }
+        if self.learning_remaining(now).is_some() {
+            return LimitedBy::Learning;
+        }
+        if self.supply.told.as_ref().is_some_and(|told| told.learning) {
+            return LimitedBy::ParentLearning;
+        }
+        match holding.why.bound {
+            Bound::CapacityLowered => LimitedBy::CapacityLowered,
+            Bound::OthersHold => LimitedBy::Others,
+            _ if self.supply.expects_more() => LimitedBy::Others,
+            Bound::Share | Bound::SaysItHas | Bound::LearningLeft => LimitedBy::Share,
+        }
+    }
+
+    /// How long learning mode still lasts at most, here or above.
+    pub(super) fn learning_for(&self, now: Time) -> Option<Duration> {
+        let above = self.supply.learning_until.filter(|until| *until > now);
+        self.learning_remaining(now)
+            .max(above.map(|until| until.since(now)))
     }
 
     /// A child server in learning mode has not heard of all its holders yet: as long as it asks on

@@ -20,7 +20,7 @@ use crate::refresh;
 use crate::request::server::{ServerAsk, ServerLease};
 use crate::request::{Has, RefusalReason};
 use crate::resource::Resource;
-use crate::resource::ask::Answer;
+use crate::resource::ask::{Answer, AnswerKind};
 use crate::snapshot::UpstreamSnapshot;
 use crate::supply::{Supply, Told};
 use crate::time::{self, Time};
@@ -312,7 +312,7 @@ impl Resource {
             told.bands.clone_from(&before.bands);
             told.per_client = before.per_client;
         }
-        let supply = Supply::of_parent(lease.capacity, expires_at, told);
+        let supply = Supply::of_parent(lease.capacity, expires_at, told, now);
         self.change_supply(supply, was_overcommitted);
         Ok(Applied::InForce)
     }
@@ -478,6 +478,7 @@ impl Resource {
                 bands,
                 per_client: rule.per_client().filter(|_| is_known),
                 learning: !is_known,
+                learning_for: self.learning_for(now).filter(|_| !is_known),
                 reserved: Some(holding.own()),
                 reserved_for: Some(holding.reserved_until().since(asked_at)),
                 inherited_for,
@@ -489,9 +490,11 @@ impl Resource {
                     .and_then(|past| past.heard_by(now))
                     .map(|by| by.since(now)),
                 safe_capacity: Some(answer.safe_capacity),
+                safe_is_static: self.safe_is_static(),
             },
             granted_by: Some(self.beginning.mastership),
             sequence: Some(holding.sequence).filter(|sequence| *sequence > 0),
+            decided: Some(answer.kind == AnswerKind::Decided),
         })
     }
 

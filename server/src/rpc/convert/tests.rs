@@ -178,6 +178,9 @@ fn the_end_of_a_lease_is_rounded_down_and_its_refresh_is_at_least_a_second_for_o
 fn no_limit_is_minus_one_on_the_wire() {
     let reply = GetCapacityReply {
         leases: vec![Lease {
+            limited_by: LimitedBy::Learning,
+            learning_for: Some(Duration::from_micros(8_999_001)),
+            decided: true,
             granted_by: None,
             resource: ResourceId::new("r").expect("an id"),
             capacity: Amount::ZERO,
@@ -188,7 +191,11 @@ fn no_limit_is_minus_one_on_the_wire() {
         refused: Vec::new(),
     };
     let response = get_capacity_response(reply, Vec::new(), WALL);
-    assert_eq!(response.response[0].safe_capacity, Some(-1.0));
+    let told = &response.response[0];
+    assert_eq!(told.safe_capacity, Some(-1.0));
+    assert_eq!(told.limited_by(), wire::LimitedBy::Learning);
+    assert_eq!(told.learning_for_ms, Some(9_000), "rounded up");
+    assert_eq!(told.decided, Some(true));
     assert_eq!(response.mastership, None);
 }
 

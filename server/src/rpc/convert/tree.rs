@@ -22,7 +22,7 @@ use doorward_proto::doorman as wire;
 use prost::Message;
 use tonic::Status as RpcStatus;
 
-use super::{check_count, has, lease_message, millis, refusal, refusal_message};
+use super::{check_count, has, lease_message, millis, millis_up, refusal, refusal_message};
 use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::status::safe_capacity_number;
 
@@ -219,6 +219,9 @@ fn server_lease_message(
         reserved_for_ms: lease.told.reserved_for.map(millis),
         inherited_for_ms: lease.told.inherited_for.map(millis_up),
         predecessor_for_ms: lease.told.predecessor_for.map(millis_up),
+        learning_for_ms: lease.told.learning_for.map(millis_up),
+        decided: lease.decided,
+        safe_is_static: lease.told.safe_is_static.then_some(true),
     }
 }
 
@@ -366,11 +369,6 @@ fn handed_out(part: &HandedOut) -> wire::HandedOut {
     }
 }
 
-/// For how long something may still be used: for a moment is not over.
-fn millis_up(span: Duration) -> u64 {
-    millis(span.saturating_add(Duration::from_nanos(999_999)))
-}
-
 /// What a parent's answer says, and what of it makes no sense.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
@@ -492,8 +490,11 @@ fn server_lease(
             predecessor_for: told.predecessor_for_ms.map(span),
             inherited_for: told.inherited_for_ms.map(span),
             safe_capacity,
+            safe_is_static: told.safe_is_static.unwrap_or_default(),
+            learning_for: told.learning_for_ms.map(span),
         },
         sequence: told.sequence,
+        decided: told.decided,
     })
 }
 

@@ -87,6 +87,7 @@ fn a_request_that_is_too_large_goes_in_parts() {
 #[test]
 fn an_answer_arrives_as_it_was_sent() {
     let lease = ServerLease {
+        decided: Some(true),
         granted_by: None,
         resource: resource(),
         capacity: amount(40.0),
@@ -102,6 +103,8 @@ fn an_answer_arrives_as_it_was_sent() {
             min_shares: [(-4, 0.25)].into(),
         }),
         told: Told {
+            learning_for: Some(Duration::from_secs(9)),
+            safe_is_static: true,
             predecessor_for: None,
             accounted: Vec::new(),
             inherited: None,
