@@ -51,6 +51,12 @@ pub struct Holding {
     pub decided_at: Time,
     /// When it was told to come back.
     pub refresh_at: Time,
+    /// It was told to come back before its refresh interval is over, since it waits for others, or others
+    /// wait for it.
+    pub invited: bool,
+    /// Its requests for something else that came faster than the floor are made up for then: each costs a
+    /// floor (a token bucket, kept as the time when it is full again).
+    pub news_paid_until: Time,
     /// Whether it got less than its share because of what others hold.
     pub waits: bool,
     /// The latest lowering of the capacity its grant has taken into account.
@@ -77,6 +83,8 @@ impl Holding {
             past: None,
             decided_at: now,
             refresh_at: now,
+            invited: false,
+            news_paid_until: Time::ZERO,
             waits: false,
             lowering: 0,
             pending: false,
@@ -101,6 +109,13 @@ impl Holding {
             past: self.past.as_deref(),
         };
         known.precedence(asks)
+    }
+
+    /// Whether it was invited to come back early, and comes then. Its clock, or the network to it, may be
+    /// a little faster than they were.
+    pub fn is_invited(&self, now: Time) -> bool {
+        let slack = self.refresh_at.since(self.decided_at) / 16;
+        self.invited && now + slack >= self.refresh_at
     }
 
     /// When it is to have asked again, if it lives and nothing is lost.

@@ -9,10 +9,22 @@ use std::time::Duration;
 
 use crate::time::Time;
 
+/// No holder is told to wait longer than this, whatever its template says. Doorman's own clients obey what
+/// they are told: one wrong interval would leave them deaf to its correction for as long.
+pub const REFRESH_IN_MAX: Duration = Duration::from_secs(60);
+
 /// How many early refreshes a second a server invites for one resource, at most. With demand in
 /// motion, most holders of an overloaded resource wait or are waited for most of the time; this is
 /// what keeps a hundred thousand of them from coming every second.
 pub const EARLY_PER_SECOND_MAX: u32 = 2_000;
+
+/// The floor protects a server from holders that ask faster than they are told to. It need not wait for
+/// those whom it invites, and of whom it knows how many they are.
+const FLOOR_PART: u32 = 8;
+
+/// What moves from one holder to another takes two requests; with a small part of the interval for each,
+/// demand that changes about as fast as holders refresh is followed.
+const INTERVAL_PART: u32 = 32;
 
 /// Spreads refreshes over time, the same way each time for the same seed.
 #[derive(Clone, Debug)]
@@ -57,12 +69,10 @@ impl Invitations {
         }
     }
 
-    /// How long a holder that waits, or is waited for, is told to stay away: a little above the
-    /// floor, later if many are invited already, and never longer than `interval`.
+    /// How long a holder that waits, or is waited for, is told to stay away: a small part of the interval,
+    /// or of the floor; later if many are invited already, and never longer than `interval`.
     pub fn soon(&mut self, interval: Duration, floor: Duration, now: Time) -> Duration {
-        // A request that is sent right at the floor may arrive a little before it. Without a
-        // floor, a small part of the interval is soon enough.
-        let base = (floor + floor / 16).max(interval / 32);
+        let base = (floor / FLOOR_PART).max(interval / INTERVAL_PART);
         let soon = base + self.spread.within(base / 4) + self.busy_until.since(now);
         if soon >= interval {
             return interval;
@@ -96,14 +106,14 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn soon_is_above_the_floor_and_not_beyond_the_interval() {
+    fn soon_is_a_small_part_of_the_interval_and_not_beyond_it() {
         let mut invitations = Invitations::new(7);
         for _ in 0..10_000 {
             let soon = invitations.soon(15 * SECOND, SECOND, Time::from_secs(100));
-            assert!(soon > SECOND && soon <= 15 * SECOND, "{soon:?}");
+            assert!(soon > SECOND / 4 && soon <= 15 * SECOND, "{soon:?}");
         }
-        let soon = invitations.soon(SECOND / 2, SECOND, Time::from_secs(200));
-        assert_eq!(soon, SECOND / 2);
+        let soon = invitations.soon(SECOND / 10, SECOND, Time::from_secs(200));
+        assert_eq!(soon, SECOND / 10);
     }
 
     #[test]

@@ -31,7 +31,9 @@ use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::{Ask, GetCapacity, Has, RefusalReason, ReleaseCapacity, Released};
+use doorward_engine::request::{
+    Ask, GetCapacity, Has, LimitedBy, RefusalReason, ReleaseCapacity, Released,
+};
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
@@ -161,13 +163,23 @@ impl Teller {
                     Outcome::Served(reply) => {
                         for lease in reply.leases {
                             let (expires, refresh) = (lease.expires_in, lease.refresh_in);
-                            writeln!(
+                            write!(
                                 told,
                                 "gets {} for {expires:?}, refresh in {}",
                                 lease.capacity,
                                 roughly(refresh)
                             )
                             .unwrap();
+                            if lease.limited_by != LimitedBy::Wants {
+                                write!(told, ", limited by {:?}", lease.limited_by).unwrap();
+                            }
+                            if let Some(remaining) = lease.learning_for {
+                                write!(told, ", learning for {remaining:?}").unwrap();
+                            }
+                            if !lease.decided {
+                                write!(told, ", not decided").unwrap();
+                            }
+                            writeln!(told).unwrap();
                         }
                         for refusal in reply.refused {
                             writeln!(told, "refused: {refusal}").unwrap();

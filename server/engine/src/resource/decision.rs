@@ -37,6 +37,10 @@ use crate::time::Time;
 /// How many times as many bands child servers may bring together as clients may.
 const CHILDREN_BANDS_FACTOR: usize = 64;
 
+/// How many times a holder may say at once, faster than the floor, that it wants something else. Demand
+/// comes in bursts: something begins, and its extent shows within a second or two.
+const EARLY_NEWS_MAX: u32 = 4;
+
 /// A child server that is pushed to may be silent for so long, and twice its refresh interval.
 const SILENT_MIN: Duration = Duration::from_secs(5);
 
@@ -79,7 +83,8 @@ impl Resource {
             let newest = holding.newest().capacity;
             let acknowledges = ask.acknowledges() && ask.word() <= newest && newest < holding.own();
             let is_next = precedence == Precedence::Next && !self.is_new_mastership(slot, ask);
-            if since < ask.floor && is_next && !acknowledges && !holding.pending {
+            let is_early = since < ask.floor && !holding.is_invited(now) && !holding.pending;
+            if is_early && is_next && !acknowledges && !self.take_early_news(slot, ask, now) {
                 return Ok(self.answer_too_early(slot, ask, ask.floor - since, now));
             }
             self.settle_name(slot, ask, precedence, now)?;
@@ -115,7 +120,10 @@ impl Resource {
                 report.unheard = Amount::ZERO;
             }
         });
-        let refresh_in = self.plan_refresh(slot, grew, ask.floor, now);
+        let Planned {
+            refresh_in,
+            invited,
+        } = self.plan_refresh(slot, grew, ask.floor, now);
         let lowering = self.lowering.number();
         self.table.note(slot, |holding| {
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
@@ -123,6 +131,7 @@ impl Resource {
             holding.pending = false;
             holding.decided_at = now;
             holding.refresh_at = now + refresh_in;
+            holding.invited = invited;
             holding.lowering = lowering;
         });
         self.unsettled = true;
@@ -139,6 +148,10 @@ impl Resource {
     pub fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
         let holding = self.table.get(slot)?;
         if holding.pending || self.learning_remaining(now).is_some() || !self.has_lease(now) {
+            return None;
+        }
+        // A template that is gone takes nothing back: what is out runs down.
+        if !self.has_source() {
             return None;
         }
         // Whoever is silent may be gone: what it has must end.
@@ -168,7 +181,9 @@ impl Resource {
         }
         let lowering = self.lowering.number();
         self.give(slot, &grant, now);
-        let refresh_in = self.plan_refresh(slot, false, Duration::ZERO, now);
+        let refresh_in = self
+            .plan_refresh(slot, false, Duration::ZERO, now)
+            .refresh_in;
         self.table.note(slot, |holding| {
             holding.refresh_at = now + refresh_in;
             holding.lowering = lowering;
@@ -211,6 +226,25 @@ impl Resource {
         Ok(())
     }
 
+    /// Whether a request that came faster than the floor wants something else than the one before,
+    /// and its holder may say so: so many times at once, and then once a floor.
+    fn take_early_news(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> bool {
+        let Some(holding) = self.table.get(slot) else {
+            return false;
+        };
+        if holding.demand == ask.demand {
+            return false;
+        }
+        let saved_up = ask.floor * (EARLY_NEWS_MAX - 1);
+        if holding.news_paid_until.since(now) > saved_up {
+            return false;
+        }
+        self.table.note(slot, |holding| {
+            holding.news_paid_until = holding.news_paid_until.max(now) + ask.floor;
+        });
+        true
+    }
+
     /// A request that came faster than the floor gets the current lease, and is told when its new
     /// wishes will be heard.
     fn answer_too_early(
@@ -222,6 +256,10 @@ impl Resource {
     ) -> Answer {
         let mut refresh_in = floor_left;
         self.table.note(slot, |holding| {
+            let planned_in = holding.refresh_at.since(now);
+            if holding.invited {
+                refresh_in = refresh_in.min(planned_in);
+            }
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
             holding.incarnation = ask.incarnation;
             if let Some(report) = &mut holding.report {
@@ -229,7 +267,11 @@ impl Resource {
                 report.epoch = ask.epoch();
             }
             if holding.demand == ask.demand {
-                refresh_in = refresh_in.max(holding.refresh_at.since(now));
+                refresh_in = refresh_in.max(planned_in);
+            } else {
+                let paid_in = holding.news_paid_until.since(now);
+                refresh_in =
+                    refresh_in.min(paid_in.saturating_sub(ask.floor * (EARLY_NEWS_MAX - 1)));
             }
         });
         self.current(slot, refresh_in, AnswerKind::TooEarly, now)
@@ -471,7 +513,7 @@ impl Resource {
     /// How often a holder refreshes, if nothing is awaited.
     fn interval_of(&self, holding: &Holding, floor: Duration) -> Duration {
         match &holding.report {
-            None => self.algorithm.refresh_interval,
+            None => self.algorithm.refresh_interval.min(INTERVAL_MAX),
             // Servers are few, and what they learn late, all below them learn late.
             Some(report) => {
                 let decay = self
@@ -481,15 +523,18 @@ impl Resource {
                 // As numbers, which cannot overflow: the height is the child's word.
                 let seconds = self.algorithm.refresh_interval.as_secs_f64() * decay;
                 let interval = Duration::from_secs_f64(seconds.min(INTERVAL_MAX.as_secs_f64()));
-                interval.max(INTERVAL_MIN).max(floor + floor / 16)
+                interval
+                    .max(INTERVAL_MIN)
+                    .max(floor + floor / 16)
+                    .min(INTERVAL_MAX)
             }
         }
     }
 
     /// When a holder that was just decided for should come back. `grew`: it wants more than it did.
-    fn plan_refresh(&mut self, slot: Slot, grew: bool, floor: Duration, now: Time) -> Duration {
+    fn plan_refresh(&mut self, slot: Slot, grew: bool, floor: Duration, now: Time) -> Planned {
         let Some(holding) = self.table.get(slot) else {
-            return self.algorithm.refresh_interval;
+            return Planned::at_leisure(self.algorithm.refresh_interval);
         };
         let interval = self.interval_of(holding, floor);
         let newest = holding.newest();
@@ -501,19 +546,47 @@ impl Resource {
         let more_comes = self.upstream.is_some() && (grew || self.supply.expects_more());
         // On a stream, what changes is told as it happens, from either side.
         let streams = holding.report.as_ref().is_some_and(|report| report.streams);
-        let refresh_in = match self.learning_remaining(now) {
-            _ if streams => interval,
+        let planned = match self.learning_remaining(now) {
+            _ if streams => Planned::at_leisure(interval),
             Some(remaining) if wanting && !(more_comes && self.hands_out_fresh()) => {
-                self.invitations.after_learning(interval, floor, remaining)
+                Planned::at_leisure(self.invitations.after_learning(interval, floor, remaining))
             }
-            _ if holding.waits || wanting && more_comes => {
-                self.invitations.soon(interval, floor, now)
+            _ if holding.waits || wanting && more_comes || awaited => {
+                let refresh_in = self.invitations.soon(interval, floor, now);
+                Planned::soon(refresh_in, interval)
             }
-            // The floor is not for acknowledgements.
-            _ if awaited => self.invitations.soon(interval, floor / 8, now),
-            _ => interval,
+            _ => Planned::at_leisure(interval),
         };
-        refresh::within_lease(refresh_in, newest.expires_at.since(now))
+        let refresh_in = planned.refresh_in.min(refresh::REFRESH_IN_MAX);
+        Planned {
+            refresh_in: refresh::within_lease(refresh_in, newest.expires_at.since(now)),
+            ..planned
+        }
+    }
+}
+
+/// When a holder comes back, and why then.
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    refresh_in: Duration,
+    /// Before its refresh interval is over: it waits for others, or others wait for it. The floor is not
+    /// for whoever comes when it was told to come.
+    invited: bool,
+}
+
+impl Planned {
+    const fn at_leisure(refresh_in: Duration) -> Self {
+        Self {
+            refresh_in,
+            invited: false,
+        }
+    }
+
+    fn soon(refresh_in: Duration, interval: Duration) -> Self {
+        Self {
+            refresh_in,
+            invited: refresh_in < interval,
+        }
     }
 }
 
@@ -524,4 +597,4 @@ const HEIGHT_MAX: u32 = 32;
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// The longest, should an operator have it grow with the height.
-const INTERVAL_MAX: Duration = Duration::from_secs(3600);
+const INTERVAL_MAX: Duration = refresh::REFRESH_IN_MAX;

@@ -14,6 +14,7 @@ use crate::id::{HolderKind, Incarnation};
 use crate::lease::{Apart, Lease, Whose};
 use crate::lease_table::{Holding, Slot};
 use crate::past::Precedence;
+use crate::refresh;
 use crate::request::RefusalReason;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
@@ -80,7 +81,8 @@ impl Resource {
     /// Another process has the name: when to ask again.
     fn another_process(&self, slot: Slot, now: Time) -> RefusalReason {
         let heard_by = self.table.get(slot).map_or(now, Holding::overdue_at);
-        RefusalReason::AnotherProcess(heard_by.since(now).max(self.algorithm.refresh_interval))
+        let wait = heard_by.since(now).max(self.algorithm.refresh_interval);
+        RefusalReason::AnotherProcess(wait.min(refresh::REFRESH_IN_MAX))
     }
 
     /// A process was started that has the name from now on.

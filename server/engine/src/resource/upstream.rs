@@ -272,7 +272,8 @@ impl Resource {
         upstream.nonsense = false;
         upstream.refused = None;
         upstream.words_answered = upstream.words_told;
-        upstream.refresh_at = now + refresh::within_lease(lease.refresh_in, expires_at.since(now));
+        let refresh_in = lease.refresh_in.min(refresh::REFRESH_IN_MAX);
+        upstream.refresh_at = now + refresh::within_lease(refresh_in, expires_at.since(now));
         let first = !std::mem::replace(&mut upstream.knows_algorithm, true);
         upstream.parent_tells_algorithm = lease.algorithm.is_some();
         let own = || self.template.as_ref().map(|template| &template.algorithm);
