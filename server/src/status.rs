@@ -362,7 +362,7 @@ impl Board {
         }
         let (leases, now) = self
             .node
-            .read(|node, now| (node.lease_snapshots(resource, max), now));
+            .read(|node, now| (node.lease_snapshots(resource, max, now), now));
         let rendered: Vec<T> = leases
             .iter()
             .filter_map(|lease| render(lease, now))

@@ -220,6 +220,8 @@ pub enum Reason {
     BandSatisfied,
     /// PRIORITY_BANDS, a child server: each of its bands gets its part.
     ByBand,
+    /// The template is gone: nothing is granted any more, and nothing taken back.
+    TemplateGone,
     /// In learning mode nothing is shared out.
     Learning,
     /// This server has no lease itself yet; the holder was told to keep what it has.
@@ -241,6 +243,10 @@ pub enum Bound {
     LearningLeft,
     /// The capacity was lowered below what is out.
     CapacityLowered,
+    /// Nothing any more: it gets the rest when it asks next. Only in what is shown.
+    NotAskedYet,
+    /// The grant is above the share, which fell since: it shrinks when it asks next. Only in what is shown.
+    ShrinksNext,
 }
 
 /// Why a grant is the number it is. `Display` gives a sentence for people.
@@ -330,6 +336,7 @@ impl fmt::Display for Reason {
                 Rounded(level)
             ),
             Self::BandSatisfied => write!(f, "there is enough for everyone of its priority"),
+            Self::TemplateGone => write!(f, "its template is gone; the lease runs down"),
             Self::ByBand => write!(f, "each of its priorities gets its part"),
             Self::WaitsForParent => {
                 write!(
@@ -356,6 +363,8 @@ impl fmt::Display for Why {
             Bound::CapacityLowered => {
                 "; the capacity was lowered below what is out, so everyone shrinks first"
             }
+            Bound::NotAskedYet => "; it gets the rest when it asks next",
+            Bound::ShrinksNext => "; it has more from before, and shrinks when it asks next",
         })
     }
 }

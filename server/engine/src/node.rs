@@ -334,9 +334,15 @@ impl Node {
     }
 
     /// Up to `max` leases of one resource, sorted by holder if those are all.
-    pub fn lease_snapshots(&self, resource: &ResourceId, max: usize) -> Vec<LeaseSnapshot> {
+    pub fn lease_snapshots(
+        &self,
+        resource: &ResourceId,
+        max: usize,
+        now: Time,
+    ) -> Vec<LeaseSnapshot> {
         let entry = self.resources.get(resource);
-        let mut leases = entry.map_or_else(Vec::new, |entry| entry.resource.lease_snapshots(max));
+        let mut leases =
+            entry.map_or_else(Vec::new, |entry| entry.resource.lease_snapshots(max, now));
         leases.sort_by(|a, b| a.holder.cmp(&b.holder));
         leases
     }

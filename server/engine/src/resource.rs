@@ -3,7 +3,7 @@
 //! [`decision`] is where a request becomes a lease, [`lowering`] what is kept when there is less,
 //! [`pending`] who waits for the parent, [`learned`] what holders told of that others had granted,
 //! [`masterships`] of what masterships a child server's node spoke before, [`processes`] who has a name
-//! that several processes ask under; [`upstream`] is the resource's own lease from
+//! that several processes ask under; `safe` what clients fall back to in safe mode; [`upstream`] is the resource's own lease from
 //! the parent, below the root; here is what else happens to a resource: templates, time, releases.
 
 pub mod ask;
@@ -12,9 +12,12 @@ pub mod grant;
 pub mod learned;
 pub mod lowering;
 pub mod masterships;
+mod pace;
 pub mod pending;
 pub mod processes;
+mod safe;
 pub mod upstream;
+mod view;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +26,6 @@ use std::time::Duration;
 use crate::algorithm;
 use crate::amount::Amount;
 use crate::bands::Bands;
-use crate::claim::Subclients;
 use crate::demand::Demand;
 use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId, ResourceId};
 use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
@@ -33,9 +35,9 @@ use crate::request::Released;
 use crate::resource::learned::Learned;
 use crate::resource::lowering::Lowerings;
 use crate::resource::upstream::Upstream;
-use crate::snapshot::{ChildSnapshot, Conflict, LeaseSnapshot, ResourceSnapshot};
+use crate::snapshot::Conflict;
 use crate::supply::Supply;
-use crate::template::{Algorithm, SafeCapacity, Template};
+use crate::template::{Algorithm, Template};
 use crate::time::Time;
 use crate::tolerance::Tolerance;
 
@@ -77,6 +79,8 @@ pub struct Resource {
     /// Two live processes under one name were seen, and nobody was told yet.
     conflict: Option<Conflict>,
     lowering: Lowerings,
+    /// Clients that the parent has heard of, of those served here.
+    clients_heard: f64,
     invitations: Invitations,
     expired: u64,
     /// Grows whenever a claim comes, goes or changes.
@@ -144,6 +148,7 @@ impl Resource {
             learned: Learned::default(),
             conflict: None,
             lowering: Lowerings::default(),
+            clients_heard: 0.0,
             invitations: Invitations::new(seed),
             expired: 0,
             demand_version: 0,
@@ -320,52 +325,6 @@ impl Resource {
         1 + heights.max().unwrap_or(0)
     }
 
-    /// What is known of it now.
-    pub fn snapshot(&self, now: Time) -> ResourceSnapshot {
-        let template = self.template.as_ref();
-        ResourceSnapshot {
-            resource: self.id.clone(),
-            template: template.map(|template| template.identifier_glob.clone()),
-            description: template
-                .map(|template| template.description.clone())
-                .unwrap_or_default(),
-            algorithm: self.algorithm.clone(),
-            capacity: self.supply.capacity.get(),
-            safe_capacity: Some(self.safe_capacity()),
-            wants: self.table.wants().rounded_down(),
-            granted: self.table.granted().rounded_down(),
-            reserved: self.table.reserved().rounded_down(),
-            leases: self.table.len(),
-            children: self.children.len(),
-            clients: self.clients(),
-            waiting: self.table.waiting(),
-            learning_remaining: self.learning_remaining(now),
-            upstream: self
-                .upstream
-                .as_ref()
-                .map(|upstream| upstream.snapshot(&self.supply, now)),
-        }
-    }
-
-    /// Up to `max` leases, those of child servers first.
-    pub fn lease_snapshots(&self, max: usize) -> Vec<LeaseSnapshot> {
-        let children = self
-            .children
-            .values()
-            .filter_map(|slot| self.table.get(*slot));
-        let clients = self
-            .table
-            .iter()
-            .filter(|holding| holding.holder.kind == HolderKind::Client);
-        let all = children.chain(clients).take(max);
-        all.map(snapshot_of).collect()
-    }
-
-    /// The leases of child servers.
-    pub fn child_snapshots(&self) -> Vec<LeaseSnapshot> {
-        self.lease_snapshots(self.children.len())
-    }
-
     /// Bytes of memory behind it.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.table.memory_bytes() + self.bands.memory_bytes()
@@ -496,57 +455,5 @@ impl Resource {
         demand.for_each_claim(self.algorithm.kind, |band, claim| bands.remove(band, claim));
         self.demand_version += 1;
         self.unsettled = true;
-    }
-
-    /// Whether the safe capacity is what a template says.
-    fn safe_is_static(&self) -> bool {
-        match &self.supply.told {
-            Some(told) if told.safe_capacity.is_some() => told.safe_is_static,
-            _ => (self.template.as_ref()).is_some_and(|template| template.safe_capacity.is_some()),
-        }
-    }
-
-    /// The template's, else the capacity divided by the number of clients, in the whole tree:
-    /// below the root, what the parent says counts.
-    fn safe_capacity(&self) -> SafeCapacity {
-        let told = self
-            .supply
-            .told
-            .as_ref()
-            .and_then(|told| told.safe_capacity);
-        let of_template = || {
-            let template = self.template.as_ref()?;
-            template.safe_capacity
-        };
-        told.or_else(of_template).unwrap_or_else(|| {
-            let clients = self.clients().max(Subclients::ONE.get());
-            SafeCapacity::Limited(Amount::from_computed(self.supply.capacity.get() / clients))
-        })
-    }
-}
-
-fn snapshot_of(holding: &Holding) -> LeaseSnapshot {
-    LeaseSnapshot {
-        holder: holding.holder.clone(),
-        priority: holding.demand.priority(),
-        subclients: holding.demand.clients(),
-        wants: holding.demand.wants().get(),
-        share: holding.share.get(),
-        granted: holding.newest().capacity.get(),
-        reserved: holding.reserved().get(),
-        expires_at: holding.newest().expires_at,
-        reserved_until: holding.reserved_until(),
-        refresh_interval: holding.refresh_at.since(holding.decided_at),
-        why: holding.why,
-        child: holding.report.as_ref().map(|report| ChildSnapshot {
-            height: report.height,
-            learning: report.learning,
-            has: report.has.map(Amount::get),
-            outstanding: report.outstanding.map(Amount::get),
-            curve_points: match &holding.demand {
-                Demand::Client { .. } => 0,
-                Demand::Server(demand) => demand.points(),
-            },
-        }),
     }
 }

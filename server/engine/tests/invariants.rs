@@ -21,11 +21,13 @@ mod world;
 
 use std::time::Duration;
 
+use doorward_engine::algorithm::{Bound, Reason};
 use doorward_engine::amount::Amount;
 use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::id::HolderName;
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::{Ask, GetCapacity, Has, ReleaseCapacity};
+use doorward_engine::snapshot::LeaseSnapshot;
 use doorward_engine::template::{AlgorithmKind, Shrink};
 
 use crate::chance::Chance;
@@ -152,7 +154,7 @@ fn bounded_gets() {
         let mut world = World::new(seed, kind_of(seed), Shrink::Acknowledged);
         for _ in 0..300 {
             world.step();
-            for lease in world.node.lease_snapshots(&resource(), 100) {
+            for lease in world.node.lease_snapshots(&resource(), 100, world.now) {
                 let bounded = (0.0..=lease.wants).contains(&lease.granted);
                 assert!(
                     bounded && lease.granted <= lease.reserved,
@@ -165,6 +167,55 @@ fn bounded_gets() {
             }
         }
     }
+}
+
+#[test]
+fn what_is_shown_at_one_moment_agrees_with_itself() {
+    let mut seen = 0;
+    for seed in seeds(100) {
+        let kind = kind_of(seed);
+        let mut world = World::new(seed, kind, Shrink::Acknowledged);
+        for _ in 0..300 {
+            world.step();
+            let Some(all) = world.snapshot() else {
+                continue;
+            };
+            let rows = world.node.lease_snapshots(&resource(), 100, world.now);
+            if !all.algorithm.kind.promises_total() || all.learning_remaining.is_some() {
+                continue;
+            }
+            let decided = |row: &&LeaseSnapshot| {
+                let reason = row.why.reason;
+                !matches!(reason, Reason::Learning | Reason::TemplateGone)
+            };
+            if rows.is_empty() || rows.iter().filter(decided).count() < rows.len() {
+                continue;
+            }
+            seen += 1;
+            let shares: f64 = rows.iter().map(|row| row.share).sum();
+            let expected = all.capacity.min(all.wants);
+            assert!(
+                (shares - expected).abs() <= 1e-9 * expected.max(1.0),
+                "seed {seed}: shares add up to {shares}, not {expected}: {rows:#?}"
+            );
+            for row in &rows {
+                let is_share = row.granted - row.share;
+                let says = row.why.bound;
+                let agrees = match says {
+                    Bound::Share => is_share.abs() <= 1e-9 * all.capacity.max(row.share),
+                    Bound::ShrinksNext => is_share > 0.0,
+                    _ => is_share < 0.0,
+                };
+                assert!(agrees, "seed {seed}: {row:?}");
+                let enough = row.why.reason == Reason::EnoughForAll;
+                assert!(
+                    !enough || all.wants <= all.capacity * (1.0 + 1e-9),
+                    "seed {seed}: {row:?}"
+                );
+            }
+        }
+    }
+    assert!(seen > 1_000, "{seen}");
 }
 
 #[test]

@@ -151,7 +151,7 @@ impl Tree {
 
     /// What may be in use below the leaf, by the root's books.
     fn reserved(&self) -> f64 {
-        let children = self.root.child_snapshots(&resource());
+        let children = self.root.child_snapshots(&resource(), Time::ZERO);
         children.iter().map(|child| child.reserved).sum()
     }
 }
@@ -229,7 +229,7 @@ fn a_child_that_asks_no_more_loses_what_it_has_though_a_stream_is_open() {
         Tree::asks(&mut tree.root, "other", wants, None, at(second));
         tree.root.poll_pushes(at(second));
     }
-    assert!(tree.root.child_snapshots(&resource()).is_empty());
+    assert!(tree.root.child_snapshots(&resource(), at(200)).is_empty());
 }
 
 #[test]

@@ -255,7 +255,7 @@ impl Teller {
                 Some(remaining) => writeln!(told, ", learning for {remaining:?}").unwrap(),
                 None => writeln!(told).unwrap(),
             }
-            for lease in self.node.lease_snapshots(&resource.resource, 100) {
+            for lease in self.node.lease_snapshots(&resource.resource, 100, self.now) {
                 writeln!(
                     told,
                     "  {}: wants {} share {} granted {} reserved {} until {}\n    {}",

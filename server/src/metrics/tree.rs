@@ -104,7 +104,7 @@ fn encode_children(
         if max > 0 {
             let leases = board
                 .node()
-                .read(|node, _| node.lease_snapshots(&resource.resource, max));
+                .read(|node, now| node.lease_snapshots(&resource.resource, max, now));
             // Children come first, unless some have gone since they were counted.
             let leases = leases.into_iter().filter(|lease| lease.child.is_some());
             children.extend(leases.map(|lease| (resource.resource.as_str(), lease)));

@@ -115,7 +115,7 @@ impl World<'_> {
             }
             let books: HashMap<String, f64> = master
                 .node
-                .child_snapshots(&watched.resource)
+                .child_snapshots(&watched.resource, local)
                 .into_iter()
                 .map(|child| (child.holder.name.to_string(), child.reserved))
                 .collect();

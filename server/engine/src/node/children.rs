@@ -192,10 +192,10 @@ impl Node {
     }
 
     /// The child servers that hold something of a resource.
-    pub fn child_snapshots(&self, resource: &ResourceId) -> Vec<LeaseSnapshot> {
+    pub fn child_snapshots(&self, resource: &ResourceId, now: Time) -> Vec<LeaseSnapshot> {
         self.resources
             .get(resource)
-            .map_or_else(Vec::new, |entry| entry.resource.child_snapshots())
+            .map_or_else(Vec::new, |entry| entry.resource.child_snapshots(now))
     }
 
     fn empty_reply(&self) -> GetServerCapacityReply {
@@ -259,6 +259,7 @@ impl Node {
                 has: ask.has.map(|has| has.capacity),
                 outstanding: ask.outstanding.map(|out| out.capacity),
                 unheard: ask.unheard,
+                safe_told: None,
                 asked_at: now,
             }),
             floor: match via {

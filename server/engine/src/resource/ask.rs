@@ -95,6 +95,8 @@ pub struct ServerReport {
     /// What it counts, in learning mode, for holders that are no part of its demand, since it has not
     /// heard of them yet.
     pub unheard: Amount,
+    /// The safe capacity it was told last.
+    pub safe_told: Option<SafeCapacity>,
     /// When its newest request came. The child counts its lease from when it sent that.
     pub asked_at: Time,
 }

@@ -29,6 +29,7 @@ use crate::refresh;
 use crate::request::{LimitedBy, RefusalReason};
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::grant::{self, Grant, ROUNDING};
+use crate::resource::pace::Planned;
 use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
 use crate::supply::Supply;
 use crate::template::Shrink;
@@ -36,10 +37,6 @@ use crate::time::Time;
 
 /// How many times as many bands child servers may bring together as clients may.
 const CHILDREN_BANDS_FACTOR: usize = 64;
-
-/// How many times a holder may say at once, faster than the floor, that it wants something else. Demand
-/// comes in bursts: something begins, and its extent shows within a second or two.
-const EARLY_NEWS_MAX: u32 = 4;
 
 /// A child server that is pushed to may be silent for so long, and twice its refresh interval.
 const SILENT_MIN: Duration = Duration::from_secs(5);
@@ -147,6 +144,7 @@ impl Resource {
     /// it would get and be told just what it has, or it has been silent for too long.
     pub fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
         let holding = self.table.get(slot)?;
+        let safe_fell = self.safe_fell(holding, now);
         if holding.pending || self.learning_remaining(now).is_some() || !self.has_lease(now) {
             return None;
         }
@@ -176,7 +174,8 @@ impl Resource {
         let keeps = unheard.map(|unheard| grant::keeps(newest.capacity, share, unheard.min(held)));
         let grant = self.grant_share(share, held, kept, keeps);
         let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * ROUNDING;
-        if same(grant.gets, newest.capacity) && same(grant.share.amount, share_before) {
+        if same(grant.gets, newest.capacity) && same(grant.share.amount, share_before) && !safe_fell
+        {
             return None;
         }
         let lowering = self.lowering.number();
@@ -226,59 +225,16 @@ impl Resource {
         Ok(())
     }
 
-    /// Whether a request that came faster than the floor wants something else than the one before,
-    /// and its holder may say so: so many times at once, and then once a floor.
-    fn take_early_news(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> bool {
-        let Some(holding) = self.table.get(slot) else {
-            return false;
-        };
-        if holding.demand == ask.demand {
-            return false;
-        }
-        let saved_up = ask.floor * (EARLY_NEWS_MAX - 1);
-        if holding.news_paid_until.since(now) > saved_up {
-            return false;
-        }
-        self.table.note(slot, |holding| {
-            holding.news_paid_until = holding.news_paid_until.max(now) + ask.floor;
-        });
-        true
-    }
-
-    /// A request that came faster than the floor gets the current lease, and is told when its new
-    /// wishes will be heard.
-    fn answer_too_early(
+    /// The holder's newest lease as an answer.
+    pub(super) fn current(
         &mut self,
         slot: Slot,
-        ask: &HolderAsk<'_>,
-        floor_left: Duration,
+        refresh_in: Duration,
+        kind: AnswerKind,
         now: Time,
     ) -> Answer {
-        let mut refresh_in = floor_left;
-        self.table.note(slot, |holding| {
-            let planned_in = holding.refresh_at.since(now);
-            if holding.invited {
-                refresh_in = refresh_in.min(planned_in);
-            }
-            holding.sequence = ask.sequence.unwrap_or(holding.sequence);
-            holding.incarnation = ask.incarnation;
-            if let Some(report) = &mut holding.report {
-                report.asked_at = now;
-                report.epoch = ask.epoch();
-            }
-            if holding.demand == ask.demand {
-                refresh_in = refresh_in.max(planned_in);
-            } else {
-                let paid_in = holding.news_paid_until.since(now);
-                refresh_in =
-                    refresh_in.min(paid_in.saturating_sub(ask.floor * (EARLY_NEWS_MAX - 1)));
-            }
-        });
-        self.current(slot, refresh_in, AnswerKind::TooEarly, now)
-    }
-
-    /// The holder's newest lease as an answer.
-    fn current(&self, slot: Slot, refresh_in: Duration, kind: AnswerKind, now: Time) -> Answer {
+        let safe_capacity = self.safe_capacity(now);
+        self.note_safe_told(slot, safe_capacity);
         let lease = self.table.get(slot).map_or(
             // Callers have just found the holder there.
             Lease {
@@ -298,7 +254,7 @@ impl Resource {
         Answer {
             lease,
             refresh_in: refresh::within_lease(refresh_in, lease.expires_at.since(now)),
-            safe_capacity: self.safe_capacity(),
+            safe_capacity,
             limited_by: self
                 .table
                 .get(slot)
@@ -306,32 +262,6 @@ impl Resource {
             learning_for: self.learning_for(now),
             kind,
         }
-    }
-
-    /// Why a holder's newest lease is no larger.
-    fn limited_by(&self, holding: &Holding, now: Time) -> LimitedBy {
-        if holding.newest().capacity >= holding.demand.wants() {
-            return LimitedBy::Wants;
-        }
-        if self.learning_remaining(now).is_some() {
-            return LimitedBy::Learning;
-        }
-        if self.supply.told.as_ref().is_some_and(|told| told.learning) {
-            return LimitedBy::ParentLearning;
-        }
-        match holding.why.bound {
-            Bound::CapacityLowered => LimitedBy::CapacityLowered,
-            Bound::OthersHold => LimitedBy::Others,
-            _ if self.supply.expects_more() => LimitedBy::Others,
-            Bound::Share | Bound::SaysItHas | Bound::LearningLeft => LimitedBy::Share,
-        }
-    }
-
-    /// How long learning mode still lasts at most, here or above.
-    pub(super) fn learning_for(&self, now: Time) -> Option<Duration> {
-        let above = self.supply.learning_until.filter(|until| *until > now);
-        self.learning_remaining(now)
-            .max(above.map(|until| until.since(now)))
     }
 
     /// A child server in learning mode has not heard of all its holders yet: as long as it asks on
@@ -410,7 +340,7 @@ impl Resource {
         });
         self.table.change_waits(slot, grant.waits);
         let demand = self.table.get(slot).map(|holding| &holding.demand);
-        let prospect = demand.map_or(Amount::ZERO, |demand| self.prospect(demand, grant));
+        let prospect = demand.map_or(Amount::ZERO, |demand| self.prospect(demand, grant.share));
         self.table.note(slot, |holding| {
             holding.share = prospect;
             holding.why = grant.why;
@@ -419,11 +349,11 @@ impl Resource {
 
     /// What a holder should have once others have shrunk: its share; of a child server, its share
     /// of what we should have ourselves, so that those below it know, too, that more is to come.
-    fn prospect(&self, demand: &Demand, grant: &Grant) -> Amount {
+    pub(super) fn prospect(&self, demand: &Demand, share: Share) -> Amount {
         let (Demand::Server(_), Some(told), true) =
             (demand, &self.supply.told, self.supply.expects_more())
         else {
-            return grant.share.amount;
+            return share.amount;
         };
         if self.algorithm.kind.has_bands() {
             // How what is to come splits over the bands is not known: as what there is, say.
@@ -432,15 +362,15 @@ impl Resource {
                 return wants;
             }
             let part = told.share.get() / self.supply.capacity.get();
-            let expected = Amount::from_computed(grant.share.amount.get() * part);
-            return expected.min(wants).max(grant.share.amount);
+            let expected = Amount::from_computed(share.amount.get() * part);
+            return expected.min(wants).max(share.amount);
         }
         let expected = Supply {
             capacity: told.share,
             ..self.supply.clone()
         };
         let rule = algorithm::solve(&self.algorithm, &self.bands, &expected, demand);
-        rule.share_of(demand).amount.max(grant.share.amount)
+        rule.share_of(demand).amount.max(share.amount)
     }
 
     fn decide_for_new(&mut self, ask: &HolderAsk<'_>, now: Time) -> Slot {
@@ -473,7 +403,7 @@ impl Resource {
         }
         let slot = self.insert(ask, leases, grant.share, now);
         self.table.change_waits(slot, grant.waits);
-        let prospect = self.prospect(&ask.demand, &grant);
+        let prospect = self.prospect(&ask.demand, grant.share);
         self.table.note(slot, |holding| {
             holding.share = prospect;
             holding.why = grant.why;
@@ -509,92 +439,4 @@ impl Resource {
         let expiry = now + self.algorithm.lease_length;
         self.supply.expires_at.map_or(expiry, |end| expiry.min(end))
     }
-
-    /// How often a holder refreshes, if nothing is awaited.
-    fn interval_of(&self, holding: &Holding, floor: Duration) -> Duration {
-        match &holding.report {
-            None => self.algorithm.refresh_interval.min(INTERVAL_MAX),
-            // Servers are few, and what they learn late, all below them learn late.
-            Some(report) => {
-                let decay = self
-                    .algorithm
-                    .decay_factor
-                    .powi(i32::try_from(report.height.min(HEIGHT_MAX)).unwrap_or_default());
-                // As numbers, which cannot overflow: the height is the child's word.
-                let seconds = self.algorithm.refresh_interval.as_secs_f64() * decay;
-                let interval = Duration::from_secs_f64(seconds.min(INTERVAL_MAX.as_secs_f64()));
-                interval
-                    .max(INTERVAL_MIN)
-                    .max(floor + floor / 16)
-                    .min(INTERVAL_MAX)
-            }
-        }
-    }
-
-    /// When a holder that was just decided for should come back. `grew`: it wants more than it did.
-    fn plan_refresh(&mut self, slot: Slot, grew: bool, floor: Duration, now: Time) -> Planned {
-        let Some(holding) = self.table.get(slot) else {
-            return Planned::at_leisure(self.algorithm.refresh_interval);
-        };
-        let interval = self.interval_of(holding, floor);
-        let newest = holding.newest();
-        let wanting = newest.capacity < holding.demand.wants();
-        let others_want = self.table.waiting() > 0 || self.table.wants() > self.table.granted();
-        // Below the root, who waits for it may be anywhere in the tree.
-        let awaited = (others_want || self.upstream.is_some()) && holding.own() > newest.capacity;
-        // What it wants goes up to the parent now, or what it is to get is on its way down.
-        let more_comes = self.upstream.is_some() && (grew || self.supply.expects_more());
-        // On a stream, what changes is told as it happens, from either side.
-        let streams = holding.report.as_ref().is_some_and(|report| report.streams);
-        let planned = match self.learning_remaining(now) {
-            _ if streams => Planned::at_leisure(interval),
-            Some(remaining) if wanting && !(more_comes && self.hands_out_fresh()) => {
-                Planned::at_leisure(self.invitations.after_learning(interval, floor, remaining))
-            }
-            _ if holding.waits || wanting && more_comes || awaited => {
-                let refresh_in = self.invitations.soon(interval, floor, now);
-                Planned::soon(refresh_in, interval)
-            }
-            _ => Planned::at_leisure(interval),
-        };
-        let refresh_in = planned.refresh_in.min(refresh::REFRESH_IN_MAX);
-        Planned {
-            refresh_in: refresh::within_lease(refresh_in, newest.expires_at.since(now)),
-            ..planned
-        }
-    }
 }
-
-/// When a holder comes back, and why then.
-#[derive(Clone, Copy, Debug)]
-struct Planned {
-    refresh_in: Duration,
-    /// Before its refresh interval is over: it waits for others, or others wait for it. The floor is not
-    /// for whoever comes when it was told to come.
-    invited: bool,
-}
-
-impl Planned {
-    const fn at_leisure(refresh_in: Duration) -> Self {
-        Self {
-            refresh_in,
-            invited: false,
-        }
-    }
-
-    fn soon(refresh_in: Duration, interval: Duration) -> Self {
-        Self {
-            refresh_in,
-            invited: refresh_in < interval,
-        }
-    }
-}
-
-/// The highest tree that refresh intervals are computed for.
-const HEIGHT_MAX: u32 = 32;
-
-/// The shortest refresh interval of a child server.
-const INTERVAL_MIN: Duration = Duration::from_millis(10);
-
-/// The longest, should an operator have it grow with the height.
-const INTERVAL_MAX: Duration = refresh::REFRESH_IN_MAX;

@@ -86,6 +86,7 @@ struct Asked {
     sent_at: Time,
     demand_version: u64,
     wants: f64,
+    clients: f64,
     /// The larger of what the server has and what its holders may be using.
     holding: Amount,
     learning: bool,
@@ -221,6 +222,7 @@ impl Resource {
             sent_at: now,
             demand_version: self.demand_version,
             wants: self.table.wants().rounded_down(),
+            clients: self.clients(),
             holding,
             learning,
         };
@@ -266,6 +268,7 @@ impl Resource {
                 now.since(asked.sent_at)
             ));
         }
+        self.clients_heard = asked.clients;
         upstream.granted_by = lease.granted_by;
         upstream.in_flight = false;
         upstream.parent_not_ready = false;

@@ -454,7 +454,9 @@ impl TreeWorld {
                 continue;
             };
             let name = self.name(home);
-            let children = self.servers[parent].node.child_snapshots(&resource());
+            let children = self.servers[parent]
+                .node
+                .child_snapshots(&resource(), self.now);
             let own = children.iter().find(|child| child.holder.name == name);
             // A parent that is gone or new has no book of it.
             let Some(own) = own.filter(|_| self.servers[parent].up) else {

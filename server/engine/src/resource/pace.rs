@@ -1,0 +1,164 @@
+//! How often a holder is heard, and when it is to come back.
+//!
+//! The floor keeps holders from being decided about faster than once in so long, whatever they send. Three
+//! pass it: who acknowledges a shrink, once for each; who comes back when it was invited to; and who wants
+//! something else, a few times in a row and then once a floor.
+
+use std::time::Duration;
+
+use crate::lease_table::{Holding, Slot};
+use crate::refresh;
+use crate::resource::Resource;
+use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
+use crate::time::Time;
+
+/// How many times a holder may say at once, faster than the floor, that it wants something else. Demand
+/// comes in bursts: something begins, and its extent shows within a second or two.
+const EARLY_NEWS_MAX: u32 = 4;
+
+impl Resource {
+    /// Whether a request that came faster than the floor wants something else than the one before,
+    /// and its holder may say so: so many times at once, and then once a floor.
+    pub(super) fn take_early_news(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> bool {
+        let Some(holding) = self.table.get(slot) else {
+            return false;
+        };
+        if holding.demand == ask.demand {
+            return false;
+        }
+        let saved_up = ask.floor * (EARLY_NEWS_MAX - 1);
+        if holding.news_paid_until.since(now) > saved_up {
+            return false;
+        }
+        self.table.note(slot, |holding| {
+            holding.news_paid_until = holding.news_paid_until.max(now) + ask.floor;
+        });
+        true
+    }
+
+    /// A request that came faster than the floor gets the current lease, and is told when its new
+    /// wishes will be heard.
+    pub(super) fn answer_too_early(
+        &mut self,
+        slot: Slot,
+        ask: &HolderAsk<'_>,
+        floor_left: Duration,
+        now: Time,
+    ) -> Answer {
+        let mut refresh_in = floor_left;
+        self.table.note(slot, |holding| {
+            let planned_in = holding.refresh_at.since(now);
+            if holding.invited {
+                refresh_in = refresh_in.min(planned_in);
+            }
+            holding.sequence = ask.sequence.unwrap_or(holding.sequence);
+            holding.incarnation = ask.incarnation;
+            if let Some(report) = &mut holding.report {
+                report.asked_at = now;
+                report.epoch = ask.epoch();
+            }
+            if holding.demand == ask.demand {
+                refresh_in = refresh_in.max(planned_in);
+            } else {
+                let paid_in = holding.news_paid_until.since(now);
+                refresh_in =
+                    refresh_in.min(paid_in.saturating_sub(ask.floor * (EARLY_NEWS_MAX - 1)));
+            }
+        });
+        self.current(slot, refresh_in, AnswerKind::TooEarly, now)
+    }
+
+    /// How often a holder refreshes, if nothing is awaited.
+    pub(super) fn interval_of(&self, holding: &Holding, floor: Duration) -> Duration {
+        match &holding.report {
+            None => self.algorithm.refresh_interval,
+            // Servers are few, and what they learn late, all below them learn late.
+            Some(report) => {
+                let decay = self
+                    .algorithm
+                    .decay_factor
+                    .powi(i32::try_from(report.height.min(HEIGHT_MAX)).unwrap_or_default());
+                // As numbers, which cannot overflow: the height is the child's word.
+                let seconds = self.algorithm.refresh_interval.as_secs_f64() * decay;
+                let interval = Duration::from_secs_f64(seconds.min(INTERVAL_MAX.as_secs_f64()));
+                interval
+                    .max(INTERVAL_MIN)
+                    .max(floor + floor / 16)
+                    .min(INTERVAL_MAX)
+            }
+        }
+    }
+
+    /// When a holder that was just decided for should come back. `grew`: it wants more than it did.
+    pub(super) fn plan_refresh(
+        &mut self,
+        slot: Slot,
+        grew: bool,
+        floor: Duration,
+        now: Time,
+    ) -> Planned {
+        let Some(holding) = self.table.get(slot) else {
+            return Planned::at_leisure(self.algorithm.refresh_interval);
+        };
+        let interval = self.interval_of(holding, floor);
+        let newest = holding.newest();
+        let wanting = newest.capacity < holding.demand.wants();
+        let others_want = self.table.waiting() > 0 || self.table.wants() > self.table.granted();
+        // Below the root, who waits for it may be anywhere in the tree.
+        let awaited = (others_want || self.upstream.is_some()) && holding.own() > newest.capacity;
+        // What it wants goes up to the parent now, or what it is to get is on its way down.
+        let more_comes = self.upstream.is_some() && (grew || self.supply.expects_more());
+        // On a stream, what changes is told as it happens, from either side.
+        let streams = holding.report.as_ref().is_some_and(|report| report.streams);
+        let planned = match self.learning_remaining(now) {
+            _ if streams => Planned::at_leisure(interval),
+            Some(remaining) if wanting && !(more_comes && self.hands_out_fresh()) => {
+                Planned::at_leisure(self.invitations.after_learning(interval, floor, remaining))
+            }
+            _ if holding.waits || wanting && more_comes || awaited => {
+                let refresh_in = self.invitations.soon(interval, floor, now);
+                Planned::soon(refresh_in, interval)
+            }
+            _ => Planned::at_leisure(interval),
+        };
+        let refresh_in = planned.refresh_in.min(refresh::REFRESH_IN_MAX);
+        Planned {
+            refresh_in: refresh::within_lease(refresh_in, newest.expires_at.since(now)),
+            ..planned
+        }
+    }
+}
+
+/// When a holder comes back, and why then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Planned {
+    pub(super) refresh_in: Duration,
+    /// Before its refresh interval is over: it waits for others, or others wait for it. The floor is not
+    /// for whoever comes when it was told to come.
+    pub(super) invited: bool,
+}
+
+impl Planned {
+    const fn at_leisure(refresh_in: Duration) -> Self {
+        Self {
+            refresh_in,
+            invited: false,
+        }
+    }
+
+    fn soon(refresh_in: Duration, interval: Duration) -> Self {
+        Self {
+            refresh_in,
+            invited: refresh_in < interval,
+        }
+    }
+}
+
+/// The highest tree that refresh intervals are computed for.
+const HEIGHT_MAX: u32 = 32;
+
+/// The shortest refresh interval of a child server.
+const INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// The longest, should an operator have it grow with the height.
+const INTERVAL_MAX: Duration = refresh::REFRESH_IN_MAX;

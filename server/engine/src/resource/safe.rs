@@ -1,0 +1,119 @@
+//! What a client in safe mode may use when its lease has ended: the safe capacity.
+//!
+//! It is the template's word (*static*), or the capacity divided by the number of clients in the whole tree
+//! (*dynamic*). A dynamic one is to add up to no more than the capacity once every client has refreshed
+//! since the last one joined. So
+//!
+//! - a parent of servers counts clients in steps, rounded up ([`in_steps`]), and tells its children at
+//!   once when a step makes it less: steps, so that not every client that joins is told to the whole tree;
+//! - a child divides by as many clients more as it has itself since it last asked;
+//! - a server in learning mode does not know how many clients there are. It tells 0.
+
+use crate::amount::Amount;
+use crate::claim::Subclients;
+use crate::lease_table::{Holding, Slot};
+use crate::resource::Resource;
+use crate::resource::grant::ROUNDING;
+use crate::template::SafeCapacity;
+use crate::time::Time;
+
+/// How many steps each doubling of the number of clients has; below that number, all are told apart.
+const STEPS_PER_DOUBLING: f64 = 32.0;
+
+/// A number of clients, rounded up by at most a part in [`STEPS_PER_DOUBLING`].
+fn in_steps(clients: f64) -> f64 {
+    let step = (clients / STEPS_PER_DOUBLING).log2().floor().exp2();
+    (clients / step.max(1.0)).ceil() * step.max(1.0)
+}
+
+/// As a number that can be compared.
+fn number(safe: SafeCapacity) -> f64 {
+    match safe {
+        SafeCapacity::Unlimited => f64::INFINITY,
+        SafeCapacity::Limited(amount) => amount.get(),
+    }
+}
+
+impl Resource {
+    /// What a client in safe mode may use. Below the root, what the parent says counts.
+    pub(super) fn safe_capacity(&self, now: Time) -> SafeCapacity {
+        let told = self.supply.told.as_ref();
+        let of_parent = told.and_then(|told| told.safe_capacity);
+        let of_template = self
+            .template
+            .as_ref()
+            .and_then(|template| template.safe_capacity);
+        match (of_parent, of_template) {
+            (Some(safe), _) if self.safe_is_static() => safe,
+            (None, Some(safe)) => safe,
+            _ if self.learning_for(now).is_some() || told.is_some_and(|told| told.learning) => {
+                SafeCapacity::Limited(Amount::ZERO)
+            }
+            (Some(SafeCapacity::Unlimited), _) => SafeCapacity::Unlimited,
+            (Some(SafeCapacity::Limited(each)), _) => {
+                let heard = self.clients_heard.max(Subclients::ONE.get());
+                let part = heard / self.clients().max(heard);
+                SafeCapacity::Limited(Amount::from_computed(each.get() * part))
+            }
+            (None, None) => {
+                let clients = self.clients().max(Subclients::ONE.get());
+                let clients = if self.children.is_empty() {
+                    clients
+                } else {
+                    in_steps(clients)
+                };
+                SafeCapacity::Limited(Amount::from_computed(self.supply.capacity.get() / clients))
+            }
+        }
+    }
+
+    /// Whether that is what a template says, here or at the root.
+    pub(super) fn safe_is_static(&self) -> bool {
+        match &self.supply.told {
+            Some(told) if told.safe_capacity.is_some() => told.safe_is_static,
+            _ => (self.template.as_ref()).is_some_and(|template| template.safe_capacity.is_some()),
+        }
+    }
+
+    /// A child server is told that with its newest lease.
+    pub(super) fn note_safe_told(&mut self, slot: Slot, safe: SafeCapacity) {
+        self.table.note(slot, |holding| {
+            if let Some(report) = &mut holding.report {
+                report.safe_told = Some(safe);
+            }
+        });
+    }
+
+    /// Whether a child server was told a larger safe capacity than there is now.
+    pub(super) fn safe_fell(&self, holding: &Holding, now: Time) -> bool {
+        let told = holding.report.as_ref().and_then(|report| report.safe_told);
+        told.is_some_and(|told| number(self.safe_capacity(now)) < number(told) * (1.0 - ROUNDING))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_clients_are_counted_one_by_one_and_many_in_steps() {
+        let cases = [
+            (1.0, 1.0),
+            (2.0, 2.0),
+            (2.5, 3.0),
+            (63.0, 63.0),
+            (64.0, 64.0),
+            (65.0, 66.0),
+            (127.0, 128.0),
+            (1_000.0, 1_008.0),
+            (1e6, 1_015_808.0),
+        ];
+        for (clients, counted) in cases {
+            assert_eq!(in_steps(clients), counted, "{clients}");
+        }
+        for clients in 1..100_000_u32 {
+            let (clients, counted) = (f64::from(clients), in_steps(f64::from(clients)));
+            assert!(counted >= clients && counted <= clients * (1.0 + 1.0 / STEPS_PER_DOUBLING));
+        }
+    }
+}
