@@ -44,11 +44,11 @@ Examples:
       The same, below whichever servers of the node root are registered in etcd.
 
 Every flag can be given as an environment variable, named beside it; a flag wins over its variable.
-DOORWARD_ETCD_ENDPOINTS is for the command line, doorward, and not for servers: with it and without
-DOORWARD_SERVER_ETCD_ENDPOINTS, which makes this server a candidate, it does not start.
+DOORWARD_ETCD_ENDPOINTS is for the command line, doorward. A server that finds it does not start,
+unless it has endpoints of its own: DOORWARD_SERVER_ETCD_ENDPOINTS, which makes it a candidate.
 
 Exit codes: 0 done, or stopped by SIGTERM or SIGINT; 1 failed while running; 2 wrong usage, or
-templates that are not in order.";
+templates that are not in order, or a start that was meant otherwise.";
 
 /// The name of a node that was given none.
 pub const DEFAULT_NODE: &str = "root";

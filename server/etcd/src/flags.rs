@@ -134,8 +134,8 @@ impl EtcdFlags {
         if self.endpoints.is_empty() {
             return if has_tls || self.user.is_some() || self.password_file.is_some() {
                 Err(FlagsError::Useless(
-                    "TLS and credentials for etcd are given, but not where it is: see \
-                     --etcd-endpoints",
+                    "TLS or credentials for etcd are given, by flags or by DOORWARD_ETCD_… variables, but \
+                     not where it is: see --etcd-endpoints",
                 ))
             } else {
                 Ok(None)
