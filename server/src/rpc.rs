@@ -2,11 +2,14 @@
 //!
 //! A call is decoded by tonic, parsed by [`convert`], decided by the node, and answered. Nothing
 //! is awaited in between but, for a moment, the parent's first answer about a resource, so a call
-//! that was accepted is always finished. [`stream`] serves child servers; [`meter`] counts and
-//! times every call.
+//! that was accepted is always finished. [`stream`] serves child servers, [`cycle`] is what an ancestor is
+//! told that asks as one; [`meter`] counts and
+//! times every call; [`overload`] refuses what is too much.
 
 pub mod convert;
+pub mod cycle;
 pub mod meter;
+pub mod overload;
 pub mod stream;
 
 use std::collections::BTreeSet;
@@ -181,34 +184,43 @@ impl Admin for AdminService {
 #[derive(Clone, Debug)]
 pub struct Health(HealthReporter);
 
-/// The services whose health is told apart from that of the process as a whole.
-const CAPACITY_SERVICE: &str = "doorman.Capacity";
-const ADMIN_SERVICE: &str = "doorward.admin.v1.Admin";
+/// The names whose health is told: the server as a whole, and each of its services.
+const SERVICES: [&str; 4] = [
+    "",
+    "doorman.Capacity",
+    "doorward.v1.CapacityStream",
+    "doorward.admin.v1.Admin",
+];
+
+/// A name that is healthy for as long as the process lives: for who restarts it when it is not.
+const LIVENESS: &str = "liveness";
 
 impl Health {
-    /// Whether capacity is served, here or by a master that is known. The process as a whole and
-    /// the admin service are up in any case.
-    pub async fn set(&self, capacity_served: bool) {
-        let capacity = if capacity_served {
+    /// Whether the server is ready.
+    pub async fn set(&self, ready: bool) {
+        let status = if ready {
             ServingStatus::Serving
         } else {
             ServingStatus::NotServing
         };
-        self.0.set_service_status(CAPACITY_SERVICE, capacity).await;
+        for service in SERVICES {
+            self.0.set_service_status(service, status).await;
+        }
         self.0
-            .set_service_status(ADMIN_SERVICE, ServingStatus::Serving)
+            .set_service_status(LIVENESS, ServingStatus::Serving)
             .await;
     }
 
     /// Tells all who watch that the server stops, and ends their watching: a shutdown waits for
     /// calls in flight, and a watch never ends by itself.
     pub async fn stop(&mut self) {
-        for service in ["", CAPACITY_SERVICE, ADMIN_SERVICE] {
+        for service in SERVICES {
             self.0
                 .set_service_status(service, ServingStatus::NotServing)
                 .await;
             self.0.clear_service_status(service).await;
         }
+        self.0.clear_service_status(LIVENESS).await;
     }
 }
 

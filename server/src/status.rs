@@ -7,9 +7,11 @@
 
 pub mod conflicts;
 pub mod election;
+pub mod learning;
+pub mod readiness;
 pub mod tree;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,12 +21,14 @@ use doorward_engine::snapshot::{LeaseSnapshot, ResourceSnapshot};
 use doorward_engine::template::SafeCapacity;
 use doorward_engine::time::Time;
 use serde::Serialize;
+use tokio::sync::watch;
 
 use crate::clock;
 use crate::election::etcd::Contact;
 use crate::node_handle::NodeHandle;
 use crate::status::conflicts::ConflictStatus;
 use crate::status::election::EtcdStatus;
+use crate::status::readiness::{Facts, Readiness, ReadyState};
 use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
 
 /// Leases listed in one status at most, over all resources; those of child servers count once as
@@ -47,6 +51,13 @@ pub struct Board {
     /// Absent: it is not asked.
     etcd: Mutex<Option<Contact>>,
     stopping: Mutex<bool>,
+    /// Where the pages of the master are, if that is another server and says so.
+    master_pages: Mutex<Option<String>>,
+    ready: Mutex<ReadyState>,
+    /// Whether the parent has answered since the start.
+    parent_answered: watch::Sender<bool>,
+    /// The parent refuses this node as its own ancestor.
+    refused_as_ancestor: AtomicBool,
 }
 
 /// What is known of the templates.
@@ -100,15 +111,6 @@ impl ParentLink {
     }
 }
 
-/// Whether requests can be served, by this server or by one that it knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Readiness {
-    /// They can.
-    Ready,
-    /// They cannot, and why.
-    Unready(String),
-}
-
 impl Board {
     /// A board for a node.
     pub fn new(
@@ -130,6 +132,19 @@ impl Board {
             parent_masterships_forgotten: AtomicU64::new(0),
             etcd: Mutex::new(None),
             stopping: Mutex::new(false),
+            master_pages: Mutex::new(None),
+            ready: Mutex::new(ReadyState::new(Duration::ZERO)),
+            parent_answered: watch::Sender::new(false),
+            refused_as_ancestor: AtomicBool::new(false),
+        }
+    }
+
+    /// The same, of a server that stays ready through elections which last no longer than this.
+    #[must_use]
+    pub fn riding_out(self, elections: Duration) -> Self {
+        Self {
+            ready: Mutex::new(ReadyState::new(elections)),
+            ..self
         }
     }
 
@@ -206,6 +221,22 @@ impl Board {
         *self.etcd.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact);
     }
 
+    /// Another server is the master, which says that its pages are there; or none is known to.
+    pub fn post_master_pages(&self, pages: Option<String>) {
+        *self
+            .master_pages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = pages;
+    }
+
+    fn master_pages(&self) -> Option<String> {
+        let pages = self
+            .master_pages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        pages.clone()
+    }
+
     /// The server is shutting down.
     pub fn post_stopping(&self) {
         *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
@@ -216,58 +247,81 @@ impl Board {
         *self.stopping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The parent has answered, other than by refusing this server as a whole. Returns whether it
+    /// refused this node as its own ancestor before.
+    pub fn post_parent_answered(&self) -> bool {
+        self.parent_answered
+            .send_if_modified(|answered| !std::mem::replace(answered, true));
+        self.refused_as_ancestor.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether the parent has answered since the start, as soon as it has.
+    pub fn parent_answered(&self) -> watch::Receiver<bool> {
+        self.parent_answered.subscribe()
+    }
+
+    /// The parent refuses this node, which is its own ancestor. Returns whether that is news.
+    pub fn post_refused_as_ancestor(&self) -> bool {
+        !self.refused_as_ancestor.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether the node is its own ancestor, as its parent's answers show, or by which it refuses them.
+    pub fn is_in_cycle(&self) -> bool {
+        self.refused_as_ancestor.load(Ordering::Relaxed)
+            || self.node.read(|node, _| node.is_in_cycle())
+    }
+
     /// Whether requests can be served.
     pub fn readiness(&self) -> Readiness {
+        self.judge_readiness().0
+    }
+
+    /// The same, and when it may end by itself.
+    pub fn judge_readiness(&self) -> (Readiness, Option<Time>) {
         if self.is_stopping() {
-            return Readiness::Unready("the server is shutting down".to_owned());
+            let why = "the server is shutting down".to_owned();
+            return (Readiness::Unready(why), None);
         }
-        let (mastership, templates) = self
+        let (mastership, templates, now) = self
             .node
-            .read(|node, now| (node.mastership(now).clone(), node.templates().len()));
-        if mastership != Mastership::Unknown {
-            return Readiness::Ready;
-        }
-        let mut why = "no master of this node is known".to_owned();
-        let etcd = self.etcd_contact().and_then(|contact| contact.problem);
-        // Without any it does not stand for election.
-        let templates = self.templates_news().problem.filter(|_| templates == 0);
-        for problem in [etcd, templates].into_iter().flatten() {
-            why.push_str("; ");
-            why.push_str(&problem);
-        }
-        Readiness::Unready(why)
+            .read(|node, now| (node.mastership(now).clone(), node.templates().len(), now));
+        let parent = self.parent_news();
+        let facts = Facts {
+            mastership,
+            parent_answered: parent.as_ref().map(|_| *self.parent_answered.borrow()),
+            parent_problem: parent.and_then(|news| news.problem),
+            etcd_problem: self.etcd_contact().and_then(|contact| contact.problem),
+            templates_problem: self.templates_news().problem.filter(|_| templates == 0),
+        };
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        let readiness = ready.judge(&facts, now);
+        let ends_at = ready.ends_at().filter(|end| *end > now);
+        (readiness, ends_at)
     }
 
     /// The state of everything now.
     pub fn status(&self, only: Option<&ResourceId>, leases_max: usize) -> Status {
         let news = self.templates_news();
         let parent = self.parent_news().map(ParentStatus::of);
-        let (
-            mastership,
-            master_for,
-            templates,
-            resources,
-            uptime,
-            (ancestors, is_in_cycle),
-            conflicts,
-        ) = self.node.read(|node, now| {
-            let resources = match only {
-                Some(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
-                None => node.snapshot(now).resources,
-            };
-            let uptime = now.since(Time::ZERO);
-            (
-                node.mastership(now).clone(),
-                node.valid_until().map(|until| millis(until.since(now))),
-                node.templates().len(),
-                resources,
-                uptime,
-                (node.ancestors().to_vec(), node.is_in_cycle()),
-                node.conflicts(now)
-                    .map(|conflict| ConflictStatus::of(conflict, now))
-                    .collect(),
-            )
-        });
+        let (mastership, master_for, templates, resources, uptime, ancestors, conflicts) =
+            self.node.read(|node, now| {
+                let resources = match only {
+                    Some(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
+                    None => node.snapshot(now).resources,
+                };
+                let uptime = now.since(Time::ZERO);
+                (
+                    node.mastership(now).clone(),
+                    node.valid_until().map(|until| millis(until.since(now))),
+                    node.templates().len(),
+                    resources,
+                    uptime,
+                    node.ancestors().to_vec(),
+                    node.conflicts(now)
+                        .map(|conflict| ConflictStatus::of(conflict, now))
+                        .collect(),
+                )
+            });
         let mut listable = LEASES_LISTED_MAX;
         let resources = resources
             .into_iter()
@@ -285,6 +339,14 @@ impl Board {
             node: self.node_name.clone(),
             version: env!("CARGO_PKG_VERSION"),
             is_master: mastership.is_master(),
+            master_pages: match &mastership {
+                Mastership::Follower { .. } => self.master_pages(),
+                Mastership::Master { .. } | Mastership::Unknown => None,
+            },
+            unready: match self.readiness() {
+                Readiness::Ready => None,
+                Readiness::Unready(why) => Some(why),
+            },
             master_address,
             epoch,
             uptime_ms: millis(uptime),
@@ -296,7 +358,7 @@ impl Board {
                 .map(|contact| EtcdStatus::of(contact, master_for)),
             parent,
             ancestors,
-            is_in_cycle,
+            is_in_cycle: self.is_in_cycle(),
             conflicts,
             resources,
         }
@@ -340,6 +402,9 @@ impl Board {
             clients_count: snapshot.clients,
             waiting_count: snapshot.waiting,
             learning_remaining_ms: snapshot.learning_remaining.map_or(0, millis),
+            learning: snapshot
+                .learning_remaining
+                .map(|left| learning::sentence(left, snapshot.upstream.is_none())),
             lease_length_ms: millis(snapshot.algorithm.lease_length),
             refresh_interval_ms: millis(snapshot.algorithm.refresh_interval),
             children_count: snapshot.children,
@@ -395,6 +460,11 @@ pub struct Status {
     pub is_master: bool,
     /// Where the master is. Absent: none is known.
     pub master_address: Option<String>,
+    /// Where the pages of the master are, as it says itself, if it is another server. Absent: it does
+    /// not say.
+    pub master_pages: Option<String>,
+    /// Why the server is not [ready](readiness). Absent: it is.
+    pub unready: Option<String>,
     /// The epoch of the mastership. Absent: not known.
     pub epoch: Option<u64>,
     /// Since the process started.
@@ -450,6 +520,8 @@ pub struct ResourceStatus {
     pub waiting_count: usize,
     /// 0: not in learning mode.
     pub learning_remaining_ms: u64,
+    /// The same in words, with what to do about it. Absent: not in learning mode.
+    pub learning: Option<String>,
     /// How long a lease lasts.
     pub lease_length_ms: u64,
     /// How long a client waits between two requests.

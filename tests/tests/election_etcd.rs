@@ -79,12 +79,12 @@ async fn members_of_etcd_die_freeze_and_come_back() {
             candidate.probe.discover().await.unwrap().epoch.is_none()
         })
         .await;
-        let ready = candidate.server().get("/readyz");
-        assert!(ready.starts_with("HTTP/1.0 503"), "{ready}");
-        assert!(
-            ready.contains("no master of this node is known; etcd at"),
-            "{ready}"
-        );
+        until("it is not ready, and says why", async || {
+            let ready = candidate.server().get("/readyz");
+            ready.starts_with("HTTP/1.0 503")
+                && ready.contains("no master of this node is known; etcd at")
+        })
+        .await;
         assert_eq!(candidate.metric("doorward_etcd_up"), 0.0);
         let problem = &candidate.status()["etcd"]["problem"];
         assert!(problem.is_string(), "{problem}");
