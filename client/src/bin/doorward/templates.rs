@@ -9,7 +9,7 @@
 //! Nothing is written that was not looked at: a write goes through only on top of what it was
 //! compared with.
 
-mod author;
+pub(crate) mod author;
 mod change;
 mod check;
 mod diff;
