@@ -31,10 +31,11 @@ use crate::election::gate::Gate;
 use crate::election::{Candidate, CandidateTemplates, Election, Running, Standing, TreePlace};
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
+use crate::rpc;
+use crate::rpc::health::{self, Health};
 use crate::rpc::meter::MeterLayer;
 use crate::rpc::overload::{self, Calls, OverloadLayer};
 use crate::rpc::stream::Pushes;
-use crate::rpc::{self, Health};
 use crate::status::Board;
 use crate::templates;
 use crate::upstream::{self, Upstream};
@@ -278,7 +279,7 @@ impl Server {
                 }
             }
         });
-        background.spawn(tell_health(Arc::clone(&board), health.clone()));
+        background.spawn(health::tell(Arc::clone(&board), health.clone()));
         background.spawn(Arc::clone(&pushes).end_cycles(Arc::clone(&board)));
         if let Some(mut contact) = election.contact() {
             board.post_etcd(contact.borrow_and_update().clone());
@@ -486,33 +487,6 @@ fn announce(board: &Board, mastership: &Mastership) {
             info!("waiting for the election");
         }
         Mastership::Unknown => warn!("no master is known"),
-    }
-}
-
-/// Tells the health service whenever the server becomes ready, or is not any more. Runs until the server
-/// stops: spawn it.
-async fn tell_health(board: Arc<Board>, health: Health) {
-    let clock = board.node().clock();
-    let mut masterships = board.node().masterships();
-    let mut parent_answered = board.parent_answered();
-    // A server that stops has said so, and whoever watched was sent away.
-    while !board.is_stopping() {
-        masterships.mark_unchanged();
-        parent_answered.mark_unchanged();
-        let (readiness, ends_at) = board.judge_readiness();
-        health.set(readiness.is_ready()).await;
-        let over = async {
-            match ends_at {
-                Some(end) => clock.sleep_until(end).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            Ok(()) = masterships.changed() => {}
-            Ok(()) = parent_answered.changed() => {}
-            () = over => {}
-            else => return,
-        }
     }
 }
 

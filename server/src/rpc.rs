@@ -8,6 +8,7 @@
 
 pub mod convert;
 pub mod cycle;
+pub mod health;
 pub mod meter;
 pub mod overload;
 pub mod stream;
@@ -28,11 +29,10 @@ use doorward_proto::doorward::v1::capacity_stream_server::CapacityStreamServer;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status as RpcStatus};
-use tonic_health::ServingStatus;
-use tonic_health::server::HealthReporter;
 
 use crate::clock;
 use crate::metrics::Metrics;
+use crate::rpc::health::Health;
 use crate::rpc::stream::{CapacityStreamService, Pushes};
 use crate::status::Board;
 
@@ -180,50 +180,6 @@ impl Admin for AdminService {
     }
 }
 
-/// Tells the health service how things stand.
-#[derive(Clone, Debug)]
-pub struct Health(HealthReporter);
-
-/// The names whose health is told: the server as a whole, and each of its services.
-const SERVICES: [&str; 4] = [
-    "",
-    "doorman.Capacity",
-    "doorward.v1.CapacityStream",
-    "doorward.admin.v1.Admin",
-];
-
-/// A name that is healthy for as long as the process lives: for who restarts it when it is not.
-const LIVENESS: &str = "liveness";
-
-impl Health {
-    /// Whether the server is ready.
-    pub async fn set(&self, ready: bool) {
-        let status = if ready {
-            ServingStatus::Serving
-        } else {
-            ServingStatus::NotServing
-        };
-        for service in SERVICES {
-            self.0.set_service_status(service, status).await;
-        }
-        self.0
-            .set_service_status(LIVENESS, ServingStatus::Serving)
-            .await;
-    }
-
-    /// Tells all who watch that the server stops, and ends their watching: a shutdown waits for
-    /// calls in flight, and a watch never ends by itself.
-    pub async fn stop(&mut self) {
-        for service in SERVICES {
-            self.0
-                .set_service_status(service, ServingStatus::NotServing)
-                .await;
-            self.0.clear_service_status(service).await;
-        }
-        self.0.clear_service_status(LIVENESS).await;
-    }
-}
-
 /// Every gRPC service of a server.
 ///
 /// # Errors
@@ -263,5 +219,5 @@ pub fn routes(
         .add_service(health_server)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?);
-    Ok((routes, Health(reporter)))
+    Ok((routes, Health::new(reporter)))
 }

@@ -271,15 +271,20 @@ impl Server {
 
     /// What it answers to GET on its HTTP port, head and body.
     pub fn get(&mut self, path: &str) -> String {
-        let pages = "status page at http://";
-        let told = self.logged(pages).pop();
-        let entry = told.unwrap_or_else(|| self.wait_for_log(pages));
-        let address = &entry["message"].as_str().unwrap()[pages.len()..];
-        let mut connection = TcpStream::connect(address.trim_end_matches('/')).unwrap();
+        let mut connection = TcpStream::connect(self.pages()).unwrap();
         write!(connection, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
         let mut answer = String::new();
         connection.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// Where its pages are.
+    pub fn pages(&mut self) -> String {
+        let pages = "status page at http://";
+        let told = self.logged(pages).pop();
+        let entry = told.unwrap_or_else(|| self.wait_for_log(pages));
+        let address = &entry["message"].as_str().unwrap()[pages.len()..];
+        address.trim_end_matches('/').to_owned()
     }
 
     /// Its process.

@@ -60,6 +60,15 @@ async fn a_master_that_is_killed_leaves_its_candidates_ready_and_a_long_outage_d
     for candidate in &mut candidates.list {
         until("it is ready", async || is_ready(candidate.server())).await;
     }
+    let pages = candidates.list[master].server().pages();
+    for (number, candidate) in candidates.list.iter_mut().enumerate() {
+        let page = candidate.server().get("/");
+        let what = "This server is a candidate of the node root, and not its master";
+        assert_eq!(page.contains(what), number != master, "{page}");
+        let link = format!("href=\"http://{pages}/\"");
+        assert_eq!(page.contains(&link), number != master, "{page}");
+    }
+
     candidates.list[master].kill();
     loop {
         let mut elected = false;

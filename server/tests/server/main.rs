@@ -13,6 +13,7 @@ mod bad_input;
 mod capacity;
 mod children;
 mod clocks;
+mod cycles;
 mod discovery;
 mod driven_child;
 mod driven_client;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use doorward_engine::node::children::Cycle;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::template::Templates;
 use doorward_proto::doorman;
@@ -10,19 +9,18 @@ use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorman::refusal::Reason;
 use doorward_server::app::{Config, Server, Shutdown};
 use doorward_server::clock;
-use doorward_server::rpc::{convert, cycle};
+use doorward_server::rpc::convert;
 use doorward_server::status::{ParentLink, ParentNews};
 use doorward_server::upstream;
 use tonic::Status;
 use tonic::transport::Channel;
 
-use crate::driven_child::{Child, ask};
 use crate::fake_parent::{
-    Ask, FakeParent, Streams, Way, answer_each, generous, lease, refuse, response,
+    FakeParent, Streams, Way, answer_each, generous, lease, refuse, response,
 };
 use crate::logs::Logs;
 use crate::running::{
-    asked, asked_with, capacity, config, eventually, get, only, page, request, templates,
+    asked, asked_with, capacity, config, eventually, get, only, request, templates,
 };
 
 const ROUND: Duration = Duration::from_millis(10);
@@ -501,92 +499,30 @@ async fn a_doorman_parent_is_understood() {
 }
 
 #[tokio::test]
-async fn nothing_is_taken_from_oneself() {
+async fn how_long_it_learns_the_log_tells_once_the_parent_has_told() {
     let logs = Logs::start();
     let parent = FakeParent::start(Streams::Served).await;
-    let in_cycle = |ask: &Ask| {
-        Ok(doorman::GetServerCapacityResponse {
-            ancestor: vec!["emea".to_owned(), "eu".to_owned(), "root".to_owned()],
-            ..generous(ask)?
-        })
-    };
-    parent.answer(in_cycle);
+    parent.answer(|ask| {
+        let inherits = |asked| {
+            let mut lease = lease(ask, asked, 10.0);
+            lease.inherited_for_ms = Some(40_500);
+            if let Some(algorithm) = &mut lease.algorithm {
+                algorithm.learning_mode_duration = Some(60);
+            }
+            lease
+        };
+        Ok(response(ask.resource.iter().map(inherits).collect()))
+    });
     let server = child(&[&parent.address]).await;
     let mut client = capacity(&server).await;
-    for _ in 0..3 {
-        let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
-        let message = response.refused[0].message();
-        assert!(message.contains("parent refuses it"), "{message}");
+    for client_id in ["a", "b"] {
+        get(&mut client, client_id, vec![asked("r", 1.0)]).await;
     }
     let status = server.board().status(None, 0);
-    assert!(status.is_in_cycle);
-    assert_eq!(status.resources[0].capacity, 0.0);
-    assert_eq!(logs.count("emea → eu → root"), 1, "{}", logs.text());
-    parent.answer(generous);
-    // The next answer that comes, whatever it is about, names no cycle.
-    let response = get(&mut client, "b", vec![asked("q", 30.0)]).await;
-    assert_eq!(only(&response).gets.capacity, 30.0);
-    assert!(!server.board().status(None, 0).is_in_cycle);
-    assert_eq!(logs.count("its own ancestor no more"), 1, "{}", logs.text());
-}
-
-#[tokio::test]
-async fn who_is_refused_as_its_own_ancestor_knows_it_and_who_is_above_it() {
-    let logs = Logs::start();
-    let parent = FakeParent::start(Streams::Served).await;
-    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-    let refused = Cycle {
-        child: "eu".to_owned(),
-        node: "emea".to_owned(),
-        path: names(&["emea", "apac", "eu"]),
-    };
-    parent.answer(move |_| Err(cycle::refusal(&refused)));
-    let server = child(&[&parent.address]).await;
-    eventually("it knows", async || server.board().is_in_cycle()).await;
-    let status = server.board().status(None, 0);
-    assert!(status.is_in_cycle);
-    assert_eq!(status.ancestors, ["emea", "apac"]);
-    let (_, _, metrics) = page(&server, "/metrics").await;
-    assert!(metrics.contains("doorward_is_in_cycle 1.0\n"), "{metrics}");
-    let (code, _, why) = page(&server, "/readyz").await;
-    assert_eq!(code, 503);
-    assert!(why.contains("emea → apac → eu"), "{why}");
-    assert_eq!(
-        logs.count("would come from itself, by way of its parent"),
-        1
-    );
-
-    // One that was its child before, and has nothing to ask, hears of it, too.
-    let mut apac = Child::open(&server).await;
-    apac.send(ask("apac", 1, Vec::new())).await;
-    let error = apac.next().await.expect_err("refused");
-    let heard = cycle::heard(&error).expect("the way");
-    assert_eq!(
-        heard.ancestor,
-        names(&["eu", "emea", "apac"]) as Vec<String>
-    );
-
-    parent.answer(generous);
-    eventually("that is over", async || !server.board().is_in_cycle()).await;
-    assert_eq!(logs.count("its own ancestor no more"), 1, "{}", logs.text());
-}
-
-#[tokio::test]
-async fn a_child_that_turns_out_to_be_an_ancestor_loses_its_stream() {
-    let parent = FakeParent::start(Streams::Served).await;
-    let server = child(&[&parent.address]).await;
-    until_link(&server, ParentLink::Stream).await;
-    let mut apac = Child::open(&server).await;
-    apac.ask(ask("apac", 1, Vec::new())).await;
-    parent
-        .push(Ok(doorman::GetServerCapacityResponse {
-            ancestor: vec!["emea".to_owned(), "apac".to_owned(), "root".to_owned()],
-            ..doorman::GetServerCapacityResponse::default()
-        }))
-        .await;
-    let end = apac.end().await.expect("an error");
-    let heard = cycle::heard(&end).expect("the way");
-    assert_eq!(heard.ancestor, ["eu", "emea", "apac"]);
+    let told = status.resources[0].learning.as_deref().expect("it learns");
+    assert!(told.contains("the templates of the root say"), "{told}");
+    assert_eq!(logs.count("learning mode began"), 1, "{}", logs.text());
+    assert_eq!(logs.count("lasts=\"40 s\""), 1, "{}", logs.text());
 }
 
 #[tokio::test]
