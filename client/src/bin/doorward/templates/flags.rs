@@ -46,7 +46,7 @@ pub(crate) enum TemplatesCommand {
     Show(ShowFlags),
     /// Validate files, or what is in force, and report every problem with its line.
     ///
-    /// What is in order but hardly meant is warned of, which is no failure; it is said if apply will need
+    /// What is in order but hardly meant is warned of, which is no failure; it is said if apply needs
     /// --force. Files are compared with what is in force where that is known.
     Check {
         /// YAML files; - is standard input. None: what is in force.

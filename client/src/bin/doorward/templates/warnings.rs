@@ -192,7 +192,7 @@ impl Warnings {
     pub(crate) fn write_need(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
         if self.needs_force() {
             let name = &self.name;
-            let told = format!("{name}: apply will need --force, which --yes does not imply");
+            let told = format!("{name}: apply needs --force, which --yes does not imply");
             writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&told)))?;
         }
         Ok(())

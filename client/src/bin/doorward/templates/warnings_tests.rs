@@ -293,7 +293,7 @@ fn a_warning_names_its_place_and_the_refusal_what_to_do() {
             "t.yaml:2:36: warning: template 1 (\"a\"): {is_zero} (so it is in force already)\n\
              t.yaml:3:36: warning: template 2 (\"b\"): {is_zero}\n\
              t.yaml:4:36: warning: template 3 (\"c\"): {is_zero}\n\
-             t.yaml: apply will need --force, which --yes does not imply\n"
+             t.yaml: apply needs --force, which --yes does not imply\n"
         )
     );
     assert_eq!(
