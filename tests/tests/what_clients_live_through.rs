@@ -30,12 +30,14 @@ impl Root {
     fn start(templates: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("templates.yaml"), templates).unwrap();
-        let server = Server::start(&["--templates", path(folder.path()).as_str()]);
+        let path = path(folder.path());
+        let server = Server::start(&["--templates", &path, "--refresh-floor", "0s"]);
         Self { folder, server }
     }
 
     fn leaf(&self) -> Server {
-        Server::start(&["--node", "leaf", "--parent", &self.server.address])
+        let flags = ["--node", "leaf", "--refresh-floor", "0s", "--parent"];
+        Server::start(&[flags.as_slice(), &[&self.server.address]].concat())
     }
 }
 
@@ -81,20 +83,18 @@ fn has_lease(resource: &Resource, capacity: f64) -> bool {
 
 #[tokio::test]
 async fn a_template_that_is_removed_lets_leases_run_down_below_the_root_too() {
-    let times = "lease_length: 5s, refresh_interval: 500ms";
+    let times = "lease_length: 5s, refresh_interval: 200ms";
     let kept = template("kept", times);
-    let removed: String = (0..4)
-        .map(|it| template(&format!("removed-{it}"), times))
-        .collect();
+    let removed = template("removed-*", times);
     let root = Root::start(&format!("resources:\n{kept}{removed}"));
     let leaf = root.leaf();
     let mut open_now = Vec::new();
-    for number in 0..4 {
-        let name = format!("client-{number}");
-        let id = format!("removed-{number}");
+    // Many, so that some of them ask in the moment between what is pushed and the refusal.
+    for number in 0..40 {
+        let (name, id) = (format!("client-{number}"), format!("removed-{number}"));
         open_now.push(open(&leaf.address, &name, &id).await);
-        open_now.push(open(&root.server.address, &name, &id).await);
     }
+    open_now.push(open(&root.server.address, "another", "removed-0").await);
     until("a lease of all that is wanted", || {
         open_now
             .iter()
