@@ -69,6 +69,30 @@ fn a_safe_capacity_is_halved_a_lease_length_after_its_lease_ended_and_each_furth
 }
 
 #[test]
+fn leases_that_grow_shorter_up_to_one_end_wear_a_safe_capacity_out_no_faster() {
+    let mut client = client(Mode::Safe);
+    let mut leases = vec![(0.0, 100)];
+    // The server's parent is gone: nothing that it leases outlasts its own lease.
+    leases.extend([(50.0, 50), (75.0, 25), (90.0, 10), (95.0, 5), (99.0, 1)]);
+    for (sent, length) in leases {
+        exchange(&mut client, sent, sent, &answer(granted(8.0, length, 1)));
+    }
+    check(&client, 100.0, 3.0, Source::Mode);
+    check(&client, 199.0, 3.0, Source::Mode);
+    check(&client, 200.0, 1.5, Source::Mode);
+    // Leases that are shorter from now on count as such when as much time has gone by.
+    let mut now = 200.0;
+    for _ in 0..40 {
+        exchange(&mut client, now, now, &answer(granted(8.0, 10, 4)));
+        now += 4.0;
+    }
+    let end = now + 6.0;
+    check(&client, end, 3.0, Source::Mode);
+    check(&client, end + 9.9, 3.0, Source::Mode);
+    check(&client, end + 10.0, 1.5, Source::Mode);
+}
+
+#[test]
 fn it_wakes_for_each_halving_and_no_more_when_nothing_is_left() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 10, 5)));
