@@ -136,9 +136,13 @@ impl Board {
             clients_count: snapshot.clients,
             waiting_count: snapshot.waiting,
             learning_remaining_ms: snapshot.learning_remaining.map_or(0, millis),
-            learning: snapshot
-                .learning_remaining
-                .map(|left| learning::sentence(left, snapshot.upstream.is_none())),
+            learning: learning::of(
+                snapshot.learning_remaining,
+                snapshot
+                    .upstream
+                    .as_ref()
+                    .map(|upstream| upstream.learning_remaining),
+            ),
             lease_length_ms: millis(snapshot.algorithm.lease_length),
             refresh_interval_ms: millis(snapshot.algorithm.refresh_interval),
             children_count: snapshot.children,

@@ -65,6 +65,7 @@ fn middle() -> Play {
             expires_in_ms: Some(59_900),
             is_in_flight: true,
             refused: String::new(),
+            parent_learns_for_ms: Some(41_000),
         }),
         children_count: 2,
         child: vec![child("leaf-a"), old],
@@ -113,7 +114,7 @@ fn status_shows_the_parent_and_children_under_their_resource() {
             "1 template from templates.yaml",
             "",
             "resource  algorithm   capacity  wants  granted  reserved  clients  waiting  state",
-            "db/reads  FAIR_SHARE       100    165       95       100       25        0",
+            "db/reads  FAIR_SHARE       100    165       95       100       25        0  learning above for 41s",
             "  leaf-a                           80       45        50       12",
             "  leaf-b                           80       45        50       12           learning, counts only",
             "nowhere   FAIR_SHARE         0      0        0         0        0        0  refused by the parent",
@@ -195,7 +196,7 @@ fn the_tree_has_a_stable_shape_for_programs() {
         resource["own_lease"],
         serde_json::json!({
             "capacity": 100.0, "share": 110.0, "outstanding": 100.0, "expires_in_ms": 59_900,
-            "is_in_flight": true, "refused": null,
+            "is_in_flight": true, "refused": null, "parent_learns_for_ms": 41_000,
         })
     );
     assert_eq!(resource["children_count"], 2);

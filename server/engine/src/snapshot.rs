@@ -82,6 +82,8 @@ pub struct UpstreamSnapshot {
     pub in_flight: bool,
     /// Why the parent refuses the resource.
     pub refused: Option<RefusalReason>,
+    /// How long a server above is in learning mode, at most. Absent: none is, or the parent does not say.
+    pub learning_remaining: Option<Duration>,
 }
 
 /// A lease at a moment.

@@ -22,12 +22,30 @@ const fn advice(is_root: bool) -> &'static str {
     }
 }
 
+/// What is told of a resource: of this server's own learning mode, if it is in it, or of one above. `above`
+/// is absent at the root.
+pub fn of(own: Option<Duration>, above: Option<Option<Duration>>) -> Option<String> {
+    match (own, above) {
+        (Some(left), above) => Some(sentence(left, above.is_none())),
+        (None, above) => above.flatten().map(sentence_of_parent),
+    }
+}
+
 /// What is told of a resource that is in learning mode for so long.
-pub fn sentence(left: Duration, is_root: bool) -> String {
+fn sentence(left: Duration, is_root: bool) -> String {
     format!(
         "learning mode, {} left: holders keep what they say they have, and newcomers wait. {}",
         span(millis(left)),
         advice(is_root)
+    )
+}
+
+/// What is told of a resource of which a server above is in learning mode for so long.
+fn sentence_of_parent(left: Duration) -> String {
+    format!(
+        "learning mode of a server above, {} left: it only confirms what is out, so newcomers wait here, too. {}",
+        span(millis(left)),
+        advice(false)
     )
 }
 
@@ -54,5 +72,19 @@ mod tests {
         let below = sentence(Duration::from_millis(900), false);
         assert!(below.starts_with("learning mode, 900 ms left"), "{below}");
         assert!(below.contains("templates of the root"), "{below}");
+    }
+
+    #[test]
+    fn a_server_above_that_learns_is_told_of_unless_this_one_learns_itself() {
+        let (own, above) = (Duration::from_secs(5), Duration::from_secs(41));
+        assert_eq!(of(None, None), None);
+        assert_eq!(of(None, Some(None)), None);
+        let told = of(None, Some(Some(above))).unwrap();
+        assert!(
+            told.starts_with("learning mode of a server above, 41 s left"),
+            "{told}"
+        );
+        let told = of(Some(own), Some(Some(above))).unwrap();
+        assert!(told.starts_with("learning mode, 5.0 s left"), "{told}");
     }
 }

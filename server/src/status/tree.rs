@@ -54,6 +54,8 @@ pub struct OwnLeaseStatus {
     pub is_in_flight: bool,
     /// Why the parent refuses the resource, for people. Absent: it does not.
     pub refused: Option<String>,
+    /// How long a server above is in learning mode, at most, in milliseconds. Absent: none is.
+    pub parent_learns_for_ms: Option<u64>,
 }
 
 impl OwnLeaseStatus {
@@ -67,6 +69,7 @@ impl OwnLeaseStatus {
             expires_in_ms: lease.expires_in.map(millis),
             is_in_flight: lease.in_flight,
             refused: lease.refused.map(refusal),
+            parent_learns_for_ms: lease.learning_remaining.map(millis),
         })
     }
 }

@@ -166,7 +166,7 @@ pub struct Row {
     pub leases: String,
     /// Holders waiting for others to shrink. Empty: none.
     pub waiting: String,
-    /// How long learning mode lasts. Empty: it is over.
+    /// Of learning mode, here or above, and how long it lasts. Empty: it is over.
     pub learning: String,
     /// What to do about it.
     pub learning_advice: String,
@@ -208,10 +208,17 @@ impl Row {
             clients: amount(resource.clients_count),
             leases: count(resource.leases_count),
             waiting: shown_unless_zero(resource.waiting_count, count(resource.waiting_count)),
-            learning: if resource.learning_remaining_ms == 0 {
-                String::new()
+            learning: if resource.learning_remaining_ms > 0 {
+                format!(
+                    "learning mode, {} left",
+                    span(resource.learning_remaining_ms)
+                )
             } else {
-                span(resource.learning_remaining_ms)
+                let own_lease = resource.own_lease.as_ref();
+                let above = own_lease.and_then(|lease| lease.parent_learns_for_ms);
+                above.map_or_else(String::new, |left| {
+                    format!("learning mode above, {} left", span(left))
+                })
             },
             learning_advice: resource.learning.clone().unwrap_or_default(),
             safe_capacity: match resource.safe_capacity {

@@ -314,10 +314,12 @@ fn resources_table(resources: &[ResourceStatus], palette: Palette) -> Table {
             palette.cell(tone, state)
         } else if resource.template.is_none() && own_lease.is_none() {
             palette.cell(Tone::Bad, "template gone")
-        } else if learning.is_zero() {
-            Cell::new("")
-        } else {
+        } else if !learning.is_zero() {
             palette.cell(Tone::Partial, format!("learning for {}", span(learning)))
+        } else if let Some((tone, state)) = own_lease.and_then(OwnLeaseStatus::learning_above) {
+            palette.cell(tone, state)
+        } else {
+            Cell::new("")
         };
         let waiting = match resource.waiting_count {
             0 => Cell::new(0),

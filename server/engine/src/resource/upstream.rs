@@ -146,6 +146,10 @@ impl Upstream {
             knows_algorithm: self.knows_algorithm,
             in_flight: self.in_flight,
             refused: self.refused(now),
+            learning_remaining: supply
+                .learning_until
+                .filter(|until| *until > now)
+                .map(|until| until.since(now)),
         }
     }
 }

@@ -86,6 +86,7 @@ fn own_lease_status(lease: OwnLeaseStatus) -> admin::OwnLeaseStatus {
         expires_in_ms: lease.expires_in_ms,
         is_in_flight: lease.is_in_flight,
         refused: lease.refused.unwrap_or_default(),
+        parent_learns_for_ms: lease.parent_learns_for_ms,
     }
 }
 

@@ -34,6 +34,8 @@ pub(super) struct OwnLeaseStatus {
     expires_in_ms: Option<u64>,
     is_in_flight: bool,
     refused: Option<String>,
+    /// Absent: nobody above is in learning mode, or the server does not say.
+    parent_learns_for_ms: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -99,14 +101,20 @@ pub(super) fn write_parent(
 
 impl OwnLeaseStatus {
     /// What is to be told of it among the states of a resource, if anything.
-    pub(super) fn state(&self) -> Option<(Tone, &'static str)> {
+    pub(super) fn state(&self) -> Option<(Tone, String)> {
         if self.refused.is_some() {
-            Some((Tone::Bad, "refused by the parent"))
+            Some((Tone::Bad, "refused by the parent".to_owned()))
         } else if self.expires_in_ms.is_none() {
-            Some((Tone::Partial, "waits for the parent"))
+            Some((Tone::Partial, "waits for the parent".to_owned()))
         } else {
             None
         }
+    }
+
+    /// What is to be told of a server above that is in learning mode, if one is.
+    pub(super) fn learning_above(&self) -> Option<(Tone, String)> {
+        let left = Duration::from_millis(self.parent_learns_for_ms?);
+        Some((Tone::Partial, format!("learning above for {}", span(left))))
     }
 
     pub(super) fn write(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
@@ -215,6 +223,7 @@ impl From<admin::OwnLeaseStatus> for OwnLeaseStatus {
             expires_in_ms: lease.expires_in_ms,
             is_in_flight: lease.is_in_flight,
             refused: some(lease.refused),
+            parent_learns_for_ms: lease.parent_learns_for_ms,
         }
     }
 }
