@@ -85,6 +85,6 @@ mod tests {
             "{told}"
         );
         let told = of(Some(own), Some(Some(above))).unwrap();
-        assert!(told.starts_with("learning mode, 5.0 s left"), "{told}");
+        assert!(told.starts_with("learning mode, 5 s left"), "{told}");
     }
 }
