@@ -40,12 +40,12 @@ impl fmt::Display for Capacity {
 pub enum Source {
     /// A valid lease.
     Lease,
-    /// There is no valid lease: the client's mode.
+    /// The client's mode: there is no valid lease, or only one of 0 by a server in learning mode.
     Mode,
 }
 
-/// What a client may use, with the moment that changes by itself: a lease ends whether or not
-/// anybody is awake to notice, so limiters are handed what comes after it, too.
+/// What a client may use, with the moment that changes by itself: a lease ends and a safe capacity is
+/// halved whether or not anybody is awake to notice, so limiters are handed what comes after it, too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allowance {
     /// Now.
@@ -60,12 +60,17 @@ pub struct Allowance {
 
 impl Allowance {
     /// Nothing, until told otherwise.
-    pub const NONE: Self = Self {
-        capacity: Capacity::NONE,
-        source: Source::Mode,
-        until: None,
-        then: Capacity::NONE,
-    };
+    pub const NONE: Self = Self::by_mode(Capacity::NONE);
+
+    /// By the client's mode, until told otherwise.
+    pub const fn by_mode(capacity: Capacity) -> Self {
+        Self {
+            capacity,
+            source: Source::Mode,
+            until: None,
+            then: capacity,
+        }
+    }
 
     /// What may be used at a time.
     pub fn at(&self, now: Time) -> Capacity {

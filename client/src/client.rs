@@ -13,10 +13,10 @@ use crate::hooks::{Hooks, NoHooks};
 use crate::limiter::demand::AdaptiveWants;
 use crate::resource::{Resource, check_wants};
 use crate::slot::Slot;
-use crate::state::{ClientState, Config, Mode};
+use crate::state::{ClientState, Config, Mode, come_back};
 use crate::time::Tolerance;
 use crate::transport::addresses::Addresses;
-use crate::transport::connection::Connection;
+use crate::transport::connection::{Connection, Reason};
 use crate::transport::task::{self, Book, Shared};
 
 /// The longest id, in bytes.
@@ -173,8 +173,13 @@ impl ClientBuilder {
             let mut pause = Duration::from_millis(50);
             while let Err(failure) = connection.connect().await {
                 last = failure.problem;
-                tokio::time::sleep(pause.mul_f64(0.5 + clock::chance())).await;
-                pause = (pause * 2).min(Duration::from_secs(1));
+                let chance = clock::chance();
+                if let Reason::Overloaded(retry_in) = failure.reason {
+                    tokio::time::sleep(come_back(retry_in, chance)).await;
+                } else {
+                    tokio::time::sleep(pause.mul_f64(0.5 + chance)).await;
+                    pause = (pause * 2).min(Duration::from_secs(1));
+                }
             }
         };
         if tokio::time::timeout(waited, attempts).await.is_err() {

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
+use crate::capacity::Allowance;
 use crate::clock::Clock;
 use crate::error::AcquireError;
 use crate::limiter::concurrency::ConcurrencyLimiter as State;
-use crate::rate_limiter::Waiter;
 use crate::resource::Handle;
 use crate::slot::{Slot, lock};
+use crate::time::Time;
 
 /// Hands out as many permits at once as the lease allows, and follows it as it changes. Cheap to
 /// clone; clones share one limit.
@@ -35,7 +36,7 @@ impl ConcurrencyLimiter {
     ///
     /// # Errors
     ///
-    /// If the client is closed.
+    /// As [`ConcurrencyLimiter::acquire_many`].
     pub async fn acquire(&self) -> Result<Permit, AcquireError> {
         self.acquire_many(1).await
     }
@@ -44,15 +45,16 @@ impl ConcurrencyLimiter {
     ///
     /// # Errors
     ///
-    /// If none are asked for, or the client is closed.
+    /// If none are asked for, the client is closed, or no template matches the resource and neither a
+    /// lease nor the mode allows any.
     pub async fn acquire_many(&self, permits: u64) -> Result<Permit, AcquireError> {
         let slot = self.slot();
         if permits == 0 {
             return Err(AcquireError::BadCost(0.0));
         }
-        let waiter = Waiter::new(slot, permits as f64);
+        let waiter = slot.concurrency_queue.join(permits as f64);
         self.measure();
-        let _turn = slot.queue.lock().await;
+        let _turn = waiter.turn().await;
         let mut limited = false;
         loop {
             // Before looking, so that no change is missed.
@@ -60,10 +62,7 @@ impl ConcurrencyLimiter {
             tokio::pin!(changed);
             changed.as_mut().enable();
             match self.attempt(permits) {
-                Ok(permit) => {
-                    drop(waiter);
-                    return Ok(permit);
-                }
+                Ok(permit) => return Ok(permit),
                 Err(AcquireError::Blocked) => {}
                 Err(other) => return Err(other),
             }
@@ -88,19 +87,20 @@ impl ConcurrencyLimiter {
     ///
     /// # Errors
     ///
-    /// [`AcquireError::Blocked`] if there is none now; [`AcquireError::Closed`].
+    /// [`AcquireError::Blocked`] if all are out; when to come back, if there are none until the client
+    /// hears next how many there may be. And as [`ConcurrencyLimiter::acquire_many`].
     pub fn try_acquire(&self) -> Result<Permit, AcquireError> {
         self.measure();
-        let others_wait = lock(&self.slot().waiting).count > 0;
+        let others_wait = self.slot().concurrency_queue.waiting().count > 0;
         let answer = if others_wait {
-            Err(AcquireError::Blocked)
+            Err(self.refusal(self.clock().now()))
         } else {
             self.attempt(1)
         };
         if answer.is_err() {
             self.handle.shared.hooks.limited(&self.slot().id);
         }
-        answer
+        answer.map_err(|error| self.until_next_answer(error))
     }
 
     /// How many permits are out.
@@ -112,8 +112,9 @@ impl ConcurrencyLimiter {
         if self.slot().is_closed() {
             return Err(AcquireError::Closed);
         }
-        if !lock(self.state()).try_acquire(permits, self.clock().now()) {
-            return Err(AcquireError::Blocked);
+        let now = self.clock().now();
+        if !lock(self.state()).try_acquire(permits, now) {
+            return Err(self.refusal(now));
         }
         self.handle
             .shared
@@ -125,9 +126,36 @@ impl ConcurrencyLimiter {
         })
     }
 
+    /// Why there is none now, as far as the last answer knows.
+    fn refusal(&self, now: Time) -> AcquireError {
+        let view = self.slot().view.borrow();
+        let unknown = view
+            .unknown(now)
+            .filter(|_| allows_none(view.allowance, now));
+        unknown.map_or(AcquireError::Blocked, |message| {
+            AcquireError::UnknownResource {
+                message: message.to_owned(),
+            }
+        })
+    }
+
+    /// If no permit can come back: when the next answer is due, which may change that.
+    fn until_next_answer(&self, error: AcquireError) -> AcquireError {
+        let now = self.clock().now();
+        let view = self.slot().view.borrow();
+        match view.answer_in(now) {
+            Some(retry_after)
+                if error == AcquireError::Blocked && allows_none(view.allowance, now) =>
+            {
+                AcquireError::RetryAfter { retry_after }
+            }
+            _ => error,
+        }
+    }
+
     fn measure(&self) {
         if let Some(demand) = &self.slot().demand {
-            let waiting = lock(&self.slot().waiting).cost;
+            let waiting = self.slot().concurrency_queue.waiting().cost;
             let level = self.slot().in_flight() + waiting.max(1.0);
             lock(demand).at_once(level, self.clock().now());
         }
@@ -144,6 +172,11 @@ impl ConcurrencyLimiter {
     fn state(&self) -> &Mutex<State> {
         self.handle.concurrency_state()
     }
+}
+
+/// Whether not even one permit may be out.
+fn allows_none(allowance: Allowance, now: Time) -> bool {
+    allowance.at(now).get() < 1.0
 }
 
 impl Drop for Permit {

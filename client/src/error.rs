@@ -71,17 +71,25 @@ pub enum ResourceError {
 }
 
 /// Why nothing was acquired from a limiter.
-#[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[derive(Clone, Debug, PartialEq, Error)]
 pub enum AcquireError {
     /// Over the limit now.
     #[error("over the limit; come back in {retry_after:?}")]
     RetryAfter {
-        /// When it would be admitted if the rate stays as it is.
+        /// When it would be admitted if the rate stays as it is; if nothing may be used now, when the
+        /// client hears next whether something may.
         retry_after: Duration,
     },
     /// Nothing more may be used until the capacity grows or what is in flight comes back.
     #[error("nothing more may be used at present")]
     Blocked,
+    /// No template matches the resource, so no server will grant it until an operator adds one; and
+    /// neither a lease from before nor the mode allows anything.
+    #[error("the resource is unknown: {message}")]
+    UnknownResource {
+        /// What the server said.
+        message: String,
+    },
     /// The cost is no number, negative or infinite; or no permits were asked for.
     #[error("cannot acquire {0}; give a finite number that is not negative")]
     BadCost(f64),

@@ -25,8 +25,8 @@
 //! ```
 //!
 //! While a lease is valid the client obeys it. When it cannot be renewed, the resource's [`Mode`]
-//! says what to use: nothing (pessimistic), what it wants (optimistic), or the safe capacity the
-//! server told (safe).
+//! says what to use: nothing (pessimistic), what it wants (optimistic), or what it wants up to the safe
+//! capacity the server told (safe). [`Holding`] tells what there is, why it is no more, and for how long.
 //!
 //! # Finding servers
 //!
@@ -77,7 +77,11 @@ mod error;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 #[cfg(feature = "transport")]
+mod holding;
+#[cfg(feature = "transport")]
 mod hooks;
+#[cfg(feature = "transport")]
+mod queue;
 #[cfg(feature = "transport")]
 mod rate_limiter;
 #[cfg(feature = "transport")]
@@ -88,7 +92,7 @@ mod slot;
 mod transport;
 
 pub use capacity::{Capacity, Source};
-pub use state::Mode;
+pub use state::{LimitedBy, Mode};
 
 #[cfg(feature = "transport")]
 pub use client::{Client, ClientBuilder, ResourceBuilder};
@@ -97,8 +101,10 @@ pub use concurrency_limiter::{ConcurrencyLimiter, Permit};
 #[cfg(feature = "transport")]
 pub use error::{AcquireError, ConnectError, ResourceError};
 #[cfg(feature = "transport")]
+pub use holding::Holding;
+#[cfg(feature = "transport")]
 pub use hooks::{Hooks, NoHooks};
 #[cfg(feature = "transport")]
 pub use rate_limiter::RateLimiter;
 #[cfg(feature = "transport")]
-pub use resource::{Holding, Resource};
+pub use resource::Resource;

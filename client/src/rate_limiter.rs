@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::capacity::Capacity;
 use crate::clock::Clock;
 use crate::error::AcquireError;
 use crate::limiter::rate::{NotNow, RateLimiter as State};
 use crate::resource::Handle;
 use crate::slot::{Slot, lock};
+use crate::time::Time;
 
 /// Admits what the lease allows per second, and follows it as it changes. Cheap to clone; clones
 /// share one limit.
@@ -29,14 +31,15 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// If the cost is no finite number from 0 up, or the client is closed. Not if nothing may be
-    /// used: that is waited out.
+    /// If the cost is no finite number from 0 up, the client is closed, or no template matches the
+    /// resource and neither a lease nor the mode allows anything. Not if nothing may be used
+    /// otherwise: that is waited out.
     pub async fn acquire(&self, cost: f64) -> Result<(), AcquireError> {
         let slot = self.slot();
         check_cost(cost)?;
         self.measure(cost);
-        let _waiting = Waiter::new(slot, cost);
-        let _turn = slot.queue.lock().await;
+        let waiter = slot.rate_queue.join(cost);
+        let _turn = waiter.turn().await;
         let mut limited = false;
         loop {
             // Before looking, so that no change is missed.
@@ -69,45 +72,80 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// When to come back, if not; and as [`RateLimiter::acquire`].
+    /// When to come back, if not: when as much has come in, or when the client hears next how much
+    /// may be used, if nothing may be now. And as [`RateLimiter::acquire`].
     pub fn try_acquire(&self, cost: f64) -> Result<(), AcquireError> {
         check_cost(cost)?;
         self.measure(cost);
         // Those who wait come first.
-        let waiting = lock(&self.slot().waiting).cost;
+        let waiting = self.slot().rate_queue.waiting().cost;
         let answer = if waiting > 0.0 {
-            match lock(self.state()).look(waiting + cost, self.clock().now()) {
+            let now = self.clock().now();
+            let looked = lock(self.state()).look(waiting + cost, now);
+            Err(match looked {
                 // There is enough, and those who wait are about to be served.
-                Ok(()) => Err(AcquireError::RetryAfter {
+                Ok(()) => AcquireError::RetryAfter {
                     retry_after: Duration::from_millis(1),
-                }),
-                Err(NotNow::Blocked) => Err(AcquireError::Blocked),
-                Err(NotNow::RetryAfter { retry_after }) => {
-                    Err(AcquireError::RetryAfter { retry_after })
-                }
-            }
+                },
+                Err(not_now) => self.refusal(not_now, now),
+            })
         } else {
             self.attempt(cost)
         };
         if answer.is_err() {
             self.handle.shared.hooks.limited(&self.slot().id);
         }
-        answer
+        answer.map_err(|error| self.until_next_answer(error))
     }
 
     fn attempt(&self, cost: f64) -> Result<(), AcquireError> {
         if self.slot().is_closed() {
             return Err(AcquireError::Closed);
         }
-        match lock(self.state()).try_acquire(cost, self.clock().now()) {
+        let now = self.clock().now();
+        let acquired = lock(self.state()).try_acquire(cost, now);
+        match acquired {
             Ok(()) => {
                 self.handle.shared.hooks.admitted(&self.slot().id, cost);
                 Ok(())
             }
-            Err(NotNow::RetryAfter { retry_after }) => {
-                Err(AcquireError::RetryAfter { retry_after })
+            Err(not_now) => Err(self.refusal(not_now, now)),
+        }
+    }
+
+    /// Why not now, as far as the limiter and the last answer know.
+    fn refusal(&self, not_now: NotNow, now: Time) -> AcquireError {
+        let view = self.slot().view.borrow();
+        let unknown = view
+            .unknown(now)
+            .filter(|_| view.allowance.at(now) == Capacity::NONE);
+        if let Some(message) = unknown {
+            let message = message.to_owned();
+            return AcquireError::UnknownResource { message };
+        }
+        match not_now {
+            NotNow::RetryAfter { retry_after } => AcquireError::RetryAfter { retry_after },
+            NotNow::Blocked => AcquireError::Blocked,
+        }
+    }
+
+    /// If nothing comes in at present: when the next answer is due, which may change that.
+    fn until_next_answer(&self, error: AcquireError) -> AcquireError {
+        let now = self.clock().now();
+        let view = self.slot().view.borrow();
+        let Some(answer_in) = view.answer_in(now) else {
+            return error;
+        };
+        match error {
+            AcquireError::RetryAfter { retry_after } if view.allowance.at(now).get() <= 0.0 => {
+                AcquireError::RetryAfter {
+                    retry_after: retry_after.min(answer_in),
+                }
             }
-            Err(NotNow::Blocked) => Err(AcquireError::Blocked),
+            AcquireError::Blocked => AcquireError::RetryAfter {
+                retry_after: answer_in,
+            },
+            other => other,
         }
     }
 
@@ -127,34 +165,6 @@ impl RateLimiter {
 
     fn state(&self) -> &Mutex<State> {
         self.handle.rate_state()
-    }
-}
-
-/// Counts somebody who waits, for as long as it lives.
-pub(crate) struct Waiter<'a> {
-    slot: &'a Slot,
-    cost: f64,
-}
-
-impl<'a> Waiter<'a> {
-    pub(crate) fn new(slot: &'a Slot, cost: f64) -> Self {
-        let mut waiting = lock(&slot.waiting);
-        waiting.count += 1;
-        waiting.cost += cost;
-        Self { slot, cost }
-    }
-}
-
-impl Drop for Waiter<'_> {
-    fn drop(&mut self) {
-        let mut waiting = lock(&self.slot.waiting);
-        waiting.count -= 1;
-        // Nobody waits for anything: rounding must not pretend otherwise.
-        waiting.cost = if waiting.count == 0 {
-            0.0
-        } else {
-            waiting.cost - self.cost
-        };
     }
 }
 

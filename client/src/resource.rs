@@ -6,27 +6,17 @@ use std::time::Duration;
 use tokio_stream::wrappers::WatchStream;
 use tokio_stream::{Stream, StreamExt};
 
-use crate::capacity::{Capacity, Source};
+use crate::capacity::Capacity;
 use crate::client::CloseGuard;
 use crate::concurrency_limiter::ConcurrencyLimiter;
 use crate::error::ResourceError;
+use crate::holding::Holding;
 use crate::limiter::concurrency::ConcurrencyLimiter as ConcurrencyState;
 use crate::limiter::rate::{Burst, RateLimiter as RateState};
 use crate::rate_limiter::RateLimiter;
 use crate::slot::{Slot, View, lock};
 use crate::state::{AMOUNT_MAX, Trouble};
 use crate::transport::task::Shared;
-
-/// What may be used of a resource at a moment, and where that comes from.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Holding {
-    /// How much may be used.
-    pub capacity: Capacity,
-    /// By a lease, or by the client's mode because there is none.
-    pub source: Source,
-    /// How long the lease still lasts, if there is one.
-    pub remaining: Option<Duration>,
-}
 
 /// A resource that a client uses. Cheap to clone; when the last clone and the last limiter made of
 /// it are dropped, the resource is released.
@@ -64,25 +54,14 @@ impl Resource {
         self.holding().capacity
     }
 
-    /// How much may be used now, and where that comes from.
+    /// How much may be used now, where that comes from, and why it is no more.
     pub fn holding(&self) -> Holding {
         let now = self.handle.shared.clock.now();
-        let allowance = self.handle.slot.view.borrow().allowance;
-        let until = allowance.until.filter(|until| *until > now);
-        let ended = allowance.until.is_some() && until.is_none();
-        Holding {
-            capacity: allowance.at(now),
-            source: if ended {
-                Source::Mode
-            } else {
-                allowance.source
-            },
-            remaining: until.map(|until| until.since(now)),
-        }
+        Holding::of(&self.handle.slot.view.borrow(), now)
     }
 
-    /// The capacity now, and each time it changes. Ends when the client is closed. A reader that
-    /// is slow sees the newest, not every one.
+    /// What may be used now, and each time that this changes, or that learning mode begins or ends.
+    /// Ends when the client is closed. A reader that is slow sees the newest, not every one.
     pub fn changes(&self) -> impl Stream<Item = Holding> + Send + Unpin + use<> {
         let clock = self.handle.shared.clock;
         let views = WatchStream::new(self.handle.slot.view.subscribe());
@@ -91,15 +70,9 @@ impl Resource {
             views
                 .take_while(|view| !view.closed)
                 .filter_map(move |view: View| {
-                    let key = (view.allowance.capacity, view.allowance.source);
-                    let news = last.replace(key) != Some(key);
-                    let remaining = view.allowance.until.map(|until| until.since(clock.now()));
-                    let View { allowance, .. } = view;
-                    news.then_some(Holding {
-                        capacity: allowance.capacity,
-                        source: allowance.source,
-                        remaining,
-                    })
+                    let holding = Holding::of(&view, clock.now());
+                    let news = Some(holding.news());
+                    (std::mem::replace(&mut last, news) != news).then_some(holding)
                 }),
         )
     }
@@ -153,12 +126,10 @@ impl Resource {
     /// is closed.
     pub async fn wait_for_lease(&self, timeout: Duration) -> Result<Capacity, ResourceError> {
         let mut views = self.handle.slot.view.subscribe();
-        let decided = |view: &View| {
-            view.closed || view.is_refused() || view.allowance.source == Source::Lease
-        };
+        let decided = |view: &View| view.closed || view.is_refused() || view.lease.is_some();
         let wait = tokio::time::timeout(timeout, views.wait_for(decided));
         match wait.await {
-            Ok(Ok(view)) if view.allowance.source == Source::Lease => Ok(view.allowance.capacity),
+            Ok(Ok(view)) if view.lease.is_some() => Ok(view.allowance.capacity),
             Ok(Ok(view)) => match view.trouble.clone() {
                 Some(trouble) => Err(self.error_of(trouble)),
                 None => Err(ResourceError::Closed),

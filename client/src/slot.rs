@@ -9,21 +9,79 @@ use crate::capacity::Allowance;
 use crate::limiter::concurrency::ConcurrencyLimiter;
 use crate::limiter::demand::{AdaptiveWants, Demand};
 use crate::limiter::rate::RateLimiter;
-use crate::state::{ResourceState, Trouble};
+use crate::queue::Queue;
+use crate::state::{Lease, LimitedBy, ResourceState, Trouble};
 use crate::time::Time;
+
+/// When to come back at the earliest for an answer that is on its way.
+const ANSWER_MIN: Duration = Duration::from_millis(10);
 
 /// What handles see of a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct View {
     pub(crate) allowance: Allowance,
+    /// The lease, if it was valid when this was told.
+    pub(crate) lease: Option<Lease>,
+    pub(crate) limited_by: Option<LimitedBy>,
+    pub(crate) learning_until: Option<Time>,
     pub(crate) trouble: Option<Trouble>,
     pub(crate) wants: f64,
     /// The wants of the newest request that was answered.
     pub(crate) answered: Option<f64>,
+    /// When the client asks next, or did if the answer is on its way.
+    pub(crate) next_answer: Option<Time>,
     pub(crate) closed: bool,
 }
 
 impl View {
+    /// Of a resource that was just opened.
+    fn new(wants: f64) -> Self {
+        Self {
+            allowance: Allowance::NONE,
+            lease: None,
+            limited_by: None,
+            learning_until: None,
+            trouble: None,
+            wants,
+            answered: None,
+            next_answer: None,
+            closed: false,
+        }
+    }
+
+    /// What is seen of it now.
+    fn of(resource: &ResourceState, next_answer: Option<Time>, closed: bool, now: Time) -> Self {
+        Self {
+            allowance: resource.allowance(now),
+            lease: resource.lease(now),
+            limited_by: resource.limited_by(now),
+            learning_until: resource.learning_until(now),
+            trouble: resource.trouble().cloned(),
+            wants: resource.wants(),
+            answered: resource.answered(),
+            next_answer,
+            closed,
+        }
+    }
+
+    /// The lease, if it is valid now.
+    pub(crate) fn lease(&self, now: Time) -> Option<Lease> {
+        self.lease.filter(|lease| lease.expires_at > now)
+    }
+
+    /// If no template matches it and there is no lease: what the server said.
+    pub(crate) fn unknown(&self, now: Time) -> Option<&str> {
+        match &self.trouble {
+            Some(Trouble::UnknownResource(message)) if self.lease(now).is_none() => Some(message),
+            _ => None,
+        }
+    }
+
+    /// How long until the next answer is due, by which what may be used may change.
+    pub(crate) fn answer_in(&self, now: Time) -> Option<Duration> {
+        self.next_answer.map(|at| at.since(now).max(ANSWER_MIN))
+    }
+
     /// Whether the answer is no, and waiting would not help.
     pub(crate) fn is_refused(&self) -> bool {
         self.trouble
@@ -45,58 +103,43 @@ pub(crate) struct Slot {
     pub(crate) rate: OnceLock<Mutex<RateLimiter>>,
     pub(crate) concurrency: OnceLock<Mutex<ConcurrencyLimiter>>,
     pub(crate) demand: Option<Mutex<Demand>>,
-    /// The allowance has changed, a permit came back, or the resource was closed.
+    /// The allowance or the trouble has changed, a permit came back, or the resource was closed.
     pub(crate) changed: Notify,
-    /// Who acquires waits for those before it.
-    pub(crate) queue: tokio::sync::Mutex<()>,
-    /// How many wait for a limiter, and how much for.
-    pub(crate) waiting: Mutex<Waiting>,
-}
-
-/// Who waits for a limiter.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Waiting {
-    pub(crate) count: u64,
-    pub(crate) cost: f64,
+    /// Who waits for which limiter: those of the other are not in the way.
+    pub(crate) rate_queue: Queue,
+    pub(crate) concurrency_queue: Queue,
 }
 
 impl Slot {
     pub(crate) fn new(id: &str, wants: f64, adaptive: Option<AdaptiveWants>, now: Time) -> Self {
-        let view = View {
-            allowance: Allowance::NONE,
-            trouble: None,
-            wants,
-            answered: None,
-            closed: false,
-        };
         Self {
             id: id.to_owned(),
-            view: watch::Sender::new(view),
+            view: watch::Sender::new(View::new(wants)),
             rate: OnceLock::new(),
             concurrency: OnceLock::new(),
             demand: adaptive.map(|config| Mutex::new(Demand::new(config, now))),
             changed: Notify::new(),
-            queue: tokio::sync::Mutex::new(()),
-            waiting: Mutex::new(Waiting::default()),
+            rate_queue: Queue::default(),
+            concurrency_queue: Queue::default(),
         }
     }
 
-    /// Tells handles and limiters what the state of the resource is, if that is news. Returns what
-    /// may be used now, if that has changed.
-    pub(crate) fn publish(&self, resource: &ResourceState, now: Time) -> Option<Allowance> {
+    /// Tells handles and limiters what the state of the resource is, and when the next answer is due,
+    /// if that is news. Returns what may be used now, if that has changed.
+    pub(crate) fn publish(
+        &self,
+        resource: &ResourceState,
+        next_answer: Option<Time>,
+        now: Time,
+    ) -> Option<Allowance> {
         let before = self.view.borrow().clone();
-        let view = View {
-            allowance: resource.allowance(now),
-            trouble: resource.trouble().cloned(),
-            wants: resource.wants(),
-            answered: resource.answered(),
-            closed: before.closed,
-        };
+        let view = View::of(resource, next_answer, before.closed, now);
         if view == before {
             return None;
         }
         let allowance = view.allowance;
         let moved = allowance != before.allowance;
+        let troubled = view.trouble != before.trouble;
         let changed = (allowance.capacity, allowance.source)
             != (before.allowance.capacity, before.allowance.source);
         self.view.send_replace(view);
@@ -107,6 +150,8 @@ impl Slot {
             if let Some(limiter) = self.concurrency.get() {
                 lock(limiter).handle_allowance(allowance);
             }
+        }
+        if moved || troubled {
             self.changed.notify_waiters();
         }
         changed.then_some(allowance)
@@ -116,6 +161,7 @@ impl Slot {
         self.view.send_modify(|view| {
             view.closed = true;
             view.allowance = Allowance::NONE;
+            view.lease = None;
         });
         self.changed.notify_waiters();
     }
@@ -134,7 +180,7 @@ impl Slot {
     /// If demand is measured: what to ask for, if that is worth a request, and how often to look.
     pub(crate) fn measured_wants(&self, now: Time) -> Option<(Option<f64>, Duration)> {
         let demand = self.demand.as_ref()?;
-        let waiting = lock(&self.waiting).cost;
+        let waiting = self.concurrency_queue.waiting().cost;
         let mut demand = lock(demand);
         let wants = if self.concurrency.get().is_some() {
             demand.at_once(self.in_flight() + waiting, now);

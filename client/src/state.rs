@@ -12,15 +12,19 @@
 mod backoff;
 mod epoch_filter;
 mod message;
+mod mode;
 mod resource;
+mod trouble;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub use backoff::{Backoff, BackoffConfig, FailureKind};
+pub use backoff::{Backoff, BackoffConfig, FailureKind, come_back};
 pub use epoch_filter::{EpochFilter, OutOfDate};
 pub use message::{Ask, Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
-pub use resource::{Lease, Mode, ResourceState, Trouble};
+pub use mode::Mode;
+pub use resource::{Lease, ResourceState};
+pub use trouble::Trouble;
 
 use crate::capacity::Allowance;
 use crate::time::{Time, Tolerance};
@@ -35,9 +39,15 @@ const RETRY_MIN: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The least time between two requests of which the second comes before its refresh interval
-    /// is over, because something else is wanted now. A little above the server's refresh floor,
-    /// below which it would answer without a decision.
+    /// is over, because something else is wanted now: towards a server that does not tell whether it
+    /// decided. A little above the server's refresh floor, below which it would answer without a
+    /// decision.
     pub early_gap: Duration,
+    /// The same, towards a server that tells whether it decided, and if it did not, when it will. By
+    /// default a tenth of a second: wants that change all the time make ten requests a second of one
+    /// client and no more, and nobody waits for longer than a few rounds of the tree (of 50 ms), in
+    /// which servers gather what changes anyway.
+    pub news_gap: Duration,
     /// How long an answer is waited for.
     pub timeout: Duration,
     /// How long to wait after failures.
@@ -51,6 +61,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             early_gap: Duration::from_millis(1_100),
+            news_gap: Duration::from_millis(100),
             timeout: Duration::from_secs(5),
             backoff: BackoffConfig::default(),
             clock_tolerance: None,
@@ -76,6 +87,14 @@ struct UnderWay {
     wanted: BTreeMap<String, f64>,
 }
 
+/// Nothing is sent for a while.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    until: Time,
+    /// An overloaded server said so. Else it is our own patience after a failure.
+    is_told: bool,
+}
+
 /// Everything a client knows. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct ClientState {
@@ -85,8 +104,7 @@ pub struct ClientState {
     under_way: Option<UnderWay>,
     last_sent: Option<Time>,
     backoff: Backoff,
-    /// Nothing is sent before then.
-    blocked_until: Option<Time>,
+    pause: Option<Pause>,
 }
 
 impl ClientState {
@@ -100,7 +118,7 @@ impl ClientState {
             under_way: None,
             last_sent: None,
             backoff: Backoff::default(),
-            blocked_until: None,
+            pause: None,
         }
     }
 
@@ -118,6 +136,11 @@ impl ClientState {
         }
         let state = ResourceState::new(priority, mode, wants, now);
         self.resources.insert(resource.to_owned(), state);
+        // Whoever had leases of all else was patient; this one has none yet.
+        if let Some(pause) = self.pause.as_mut().filter(|pause| !pause.is_told) {
+            let patience = self.config.backoff.cap_without_lease;
+            pause.until = pause.until.min(now + patience);
+        }
         true
     }
 
@@ -178,35 +201,41 @@ impl ClientState {
         self.backoff.failures()
     }
 
+    /// When the next answer about a resource is due, as far as that is up to us: when the client asks
+    /// next, or did. None: the resource is not used.
+    pub fn next_answer(&self, resource: &str) -> Option<Time> {
+        let state = self.resources.get(resource)?;
+        let is_asked = |asked: &&UnderWay| asked.wanted.contains_key(resource);
+        if let Some(under_way) = self.under_way.as_ref().filter(is_asked) {
+            return Some(under_way.sent_at);
+        }
+        Some(self.not_before(state.due(self.last_sent, &self.config)))
+    }
+
     /// What to do now.
     pub fn next_step(&self, now: Time) -> Step {
-        let expiry = self
+        // What may be used changes by itself then.
+        let changes = self
             .resources
             .values()
-            .filter_map(|state| state.expiry(now))
+            .filter_map(|state| state.allowance(now).until)
             .min();
         if self.under_way.is_some() {
-            return Step::Wait(expiry);
+            return Step::Wait(changes);
         }
-        let Some(due) = self.resources.values().map(|state| self.due(state)).min() else {
+        let due = |state: &ResourceState| state.due(self.last_sent, &self.config);
+        let Some(due) = self.resources.values().map(due).min() else {
             return Step::Wait(None);
         };
-        let due = self.blocked_until.map_or(due, |until| due.max(until));
+        let due = self.not_before(due);
         if due <= now {
             return Step::Send;
         }
-        Step::Wait(Some(expiry.map_or(due, |expiry| due.min(expiry))))
+        Step::Wait(Some(changes.map_or(due, |changes| due.min(changes))))
     }
 
-    /// When a resource is to be sent: at its refresh, or earlier because of news.
-    fn due(&self, state: &ResourceState) -> Time {
-        if !state.has_news() || state.is_new() {
-            return state.refresh_at;
-        }
-        let gap_over = self
-            .last_sent
-            .map_or(Time::ZERO, |sent| sent + self.config.early_gap);
-        state.refresh_at.min(gap_over)
+    fn not_before(&self, due: Time) -> Time {
+        self.pause.map_or(due, |pause| due.max(pause.until))
     }
 
     /// The request to send now. `in_flight` tells what of a resource is in use beyond any lease.
@@ -247,7 +276,7 @@ impl ClientState {
             return false;
         };
         self.backoff.succeed();
-        self.blocked_until = None;
+        self.pause = None;
         let tolerance = self.config.clock_tolerance.unwrap_or_default();
         let mut unanswered = under_way.wanted;
         for granted in &response.granted {
@@ -256,8 +285,7 @@ impl ClientState {
                 continue;
             };
             if let Some(state) = self.resources.get_mut(&granted.resource) {
-                let lasts = tolerance.at_least(granted.expires_in);
-                state.grant(granted, wanted, under_way.sent_at + lasts, now);
+                state.grant(granted, wanted, under_way.sent_at, tolerance, now);
             }
         }
         for refused in &response.refused {
@@ -275,14 +303,14 @@ impl ClientState {
                     RefusalKind::NotReady => Trouble::NotReady(message),
                     RefusalKind::Other => Trouble::Refused(message),
                 };
-                state.refuse(trouble, now);
+                state.refuse(trouble, refused.retry_in, now);
             }
         }
         for resource in unanswered.keys() {
             if let Some(state) = self.resources.get_mut(resource) {
                 // This is how an old server says that it knows no template.
                 let message = "the server did not answer for it".to_owned();
-                state.refuse(Trouble::UnknownResource(message), now);
+                state.refuse(Trouble::UnknownResource(message), None, now);
             }
         }
         true
@@ -299,11 +327,34 @@ impl ClientState {
         self.fail(sequence, FailureKind::Masterless, chance, now);
     }
 
+    /// A server is too busy to answer the request of that number, and told when to come back. That is
+    /// obeyed, also where a lease ends before: who comes back earlier is turned away again. The server
+    /// is there, so nothing has failed. `chance` is uniform in 0…1.
+    pub fn handle_overloaded(
+        &mut self,
+        sequence: u64,
+        retry_in: Duration,
+        chance: f64,
+        now: Time,
+    ) {
+        if self.take_under_way(sequence).is_none() {
+            return;
+        }
+        self.backoff.succeed();
+        self.pause = Some(Pause {
+            until: now + come_back(retry_in, chance),
+            is_told: true,
+        });
+    }
+
     fn fail(&mut self, sequence: u64, kind: FailureKind, chance: f64, now: Time) {
         if self.take_under_way(sequence).is_none() {
             return;
         }
-        let wait = self.backoff.fail(kind, self.config.backoff, chance, now);
+        let is_served = self.resources.values().all(|state| state.is_served(now));
+        let wait = self
+            .backoff
+            .fail(kind, self.config.backoff, is_served, chance, now);
         let mut until = now + wait;
         // Never so long that a valid lease could not be refreshed in time if a server was up.
         for state in self.resources.values() {
@@ -312,14 +363,17 @@ impl ClientState {
                 until = until.min(in_time);
             }
         }
-        self.blocked_until = Some(until);
+        self.pause = Some(Pause {
+            until,
+            is_told: false,
+        });
     }
 
     /// The request of that number was answered "not the master, go there": it is sent again at
     /// once.
     pub fn handle_redirect(&mut self, sequence: u64) {
         if self.take_under_way(sequence).is_some() {
-            self.blocked_until = None;
+            self.pause = None;
             self.last_sent = None;
         }
     }
@@ -336,5 +390,4 @@ impl ClientState {
 }
 
 #[cfg(test)]
-#[path = "state/tests.rs"]
 mod tests;

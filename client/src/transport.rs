@@ -3,4 +3,5 @@
 pub(crate) mod addresses;
 pub(crate) mod connection;
 pub(crate) mod convert;
+pub(crate) mod pushback;
 pub(crate) mod task;

@@ -218,6 +218,7 @@ impl Crowd {
             backoff: BackoffConfig {
                 base: Duration::from_millis(100),
                 cap: Duration::from_millis(400),
+                ..BackoffConfig::default()
             },
             early_gap: Duration::from_millis(60),
             // Longer than a server waits for its parent.

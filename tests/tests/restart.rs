@@ -30,6 +30,7 @@ async fn client(name: &str, address: &str) -> Client {
     let backoff = BackoffConfig {
         base: Duration::from_millis(100),
         cap: Duration::from_millis(200),
+        ..BackoffConfig::default()
     };
     let config = Config {
         backoff,

@@ -6,8 +6,9 @@
 //! one request, if that is larger).
 //!
 //! A change of rate never gives anything: what is in the bucket stays, cut to the new burst, and
-//! the bucket starts empty. A rate of 0 admits nothing; no limit admits everything. Rates below one
-//! a second work: the bucket fills up to the request that waits.
+//! the bucket starts empty. A rate of 0 empties it, so there is nothing to spend at 0, and nothing is
+//! left over for later; no limit admits everything. Rates below one a second work: the bucket fills
+//! up to the request that waits.
 
 use std::time::Duration;
 
@@ -90,7 +91,7 @@ impl RateLimiter {
             return Ok(());
         }
         // What rounding leaves short is not waited for.
-        if cost <= self.level * (1.0 + 1e-12) && (rate.get() > 0.0 || cost == 0.0) {
+        if cost <= self.level * (1.0 + 1e-12) {
             self.level = (self.level - cost).max(0.0);
             return Ok(());
         }
@@ -151,21 +152,19 @@ impl RateLimiter {
             let rate = self.allowance.at(from).get();
             if rate.is_finite() && to > from {
                 self.level += rate * to.since(from).as_secs_f64();
-                self.cut_to(self.burst_of(rate).max(cost));
+                self.cut(cost, from);
             }
         }
         self.cut(cost, now);
     }
 
-    fn cut(&mut self, cost: f64, now: Time) {
-        match self.allowance.at(now) {
-            Capacity::Limited(rate) => self.cut_to(self.burst_of(rate).max(cost)),
-            // What is free now is not saved up for later.
-            Capacity::Unlimited => self.level = 0.0,
-        }
-    }
-
-    fn cut_to(&mut self, most: f64) {
+    /// Keeps no more than may be spent at the rate of that time.
+    fn cut(&mut self, cost: f64, at: Time) {
+        let most = match self.allowance.at(at) {
+            Capacity::Limited(rate) if rate > 0.0 => self.burst_of(rate).max(cost),
+            // What was left over cannot be spent at 0; what is free is not saved up for later.
+            Capacity::Limited(_) | Capacity::Unlimited => 0.0,
+        };
         self.level = self.level.min(most);
     }
 

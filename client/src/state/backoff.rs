@@ -1,13 +1,17 @@
 //! When to try again after a failure.
 //!
 //! **Out of reach**: the n-th failure in a row waits a random time between nothing and base · 2ⁿ, at
-//! most the cap. Full jitter spreads clients that failed together better than any narrower range.
+//! most the cap. Full jitter spreads clients that failed together better than any narrower range. Who
+//! has leases loses nothing by coming back late, and spares the servers; who has none works blindly
+//! until it is back, so its cap is a lower one.
 //!
 //! **Masterless**: a server of the node answers, but there is no master to be had, so a successor is
 //! being elected and comes within seconds. Each wait is about the base, from a half to one and a
 //! half of it. Who fails otherwise within [`ELECTION`] of such an answer meets the same election at
 //! another server, and waits as long. Half a minute without a master is no election any more: from
 //! then on waits double too, up to eight times the base.
+//!
+//! **Overloaded**: the server says itself when to come back, and knows better than any rule of ours.
 
 use std::time::Duration;
 
@@ -29,6 +33,19 @@ pub struct BackoffConfig {
     pub base: Duration,
     /// The upper bound of all waits.
     pub cap: Duration,
+    /// The upper bound of waits, if it is less, while any open resource has no valid lease or one of
+    /// nothing.
+    pub cap_without_lease: Duration,
+}
+
+impl BackoffConfig {
+    fn cap_of(&self, is_served: bool) -> Duration {
+        if is_served {
+            self.cap
+        } else {
+            self.cap.min(self.cap_without_lease)
+        }
+    }
 }
 
 impl Default for BackoffConfig {
@@ -36,8 +53,23 @@ impl Default for BackoffConfig {
         Self {
             base: Duration::from_secs(1),
             cap: Duration::from_secs(60),
+            cap_without_lease: Duration::from_secs(5),
         }
     }
+}
+
+/// The longest wait that a server may tell; with what chance adds to it, a minute.
+const TOLD_MAX: Duration = Duration::from_secs(48);
+
+/// Those who were told the same moment come back within this span at least.
+const SPREAD_MIN: Duration = Duration::from_millis(100);
+
+/// How long to wait for an overloaded server that tells when to come back: so long, and up to a quarter
+/// more, so that not all whom it told the same come back at one moment. `chance` is uniform in 0…1.
+pub fn come_back(told: Duration, chance: f64) -> Duration {
+    let told = told.min(TOLD_MAX);
+    let spread = (told / 4).max(SPREAD_MIN);
+    told + spread.mul_f64(chance.clamp(0.0, 1.0))
 }
 
 /// What a failure says of the node.
@@ -64,15 +96,18 @@ impl Backoff {
         *self = Self::default();
     }
 
-    /// It failed; how long to wait. `chance` is uniform in 0…1.
+    /// It failed; how long to wait. `is_served`: every open resource has a valid lease of something.
+    /// `chance` is uniform in 0…1.
     pub fn fail(
         &mut self,
         kind: FailureKind,
         config: BackoffConfig,
+        is_served: bool,
         chance: f64,
         now: Time,
     ) -> Duration {
         let chance = chance.clamp(0.0, 1.0);
+        let cap = config.cap_of(is_served);
         if kind == FailureKind::Masterless {
             self.masterless_at = Some(now);
             // Somebody is there: what nobody answered before says nothing any more.
@@ -85,12 +120,13 @@ impl Backoff {
             let doublings = self.masterless.saturating_sub(PATIENCE).min(DOUBLINGS_MAX);
             self.masterless = self.masterless.saturating_add(1);
             let about = config.base.saturating_mul(1 << doublings);
-            return about.mul_f64(0.5 + chance).min(config.cap);
+            // Cut before the jitter, not after it, so that it stays one.
+            return about.min(cap * 2 / 3).mul_f64(0.5 + chance);
         }
         self.masterless = 0;
         let doubled = config.base.saturating_mul(1 << self.out_of_reach.min(20));
         self.out_of_reach = self.out_of_reach.saturating_add(1);
-        doubled.min(config.cap).mul_f64(chance)
+        doubled.min(cap).mul_f64(chance)
     }
 
     /// Failures in a row, of the kind that came last.
@@ -109,13 +145,19 @@ mod tests {
     }
 
     /// The wait of each failure, in seconds, with the largest chance.
-    fn waits(failures: &[(FailureKind, f64)]) -> Vec<f64> {
+    fn waits_of(is_served: bool, failures: &[(FailureKind, f64)]) -> Vec<f64> {
         let mut backoff = Backoff::default();
         let wait = |&(kind, now): &(FailureKind, f64)| {
-            let wait = backoff.fail(kind, BackoffConfig::default(), 1.0, at(now));
-            wait.as_secs_f64()
+            let config = BackoffConfig::default();
+            let wait = backoff.fail(kind, config, is_served, 1.0, at(now));
+            (wait.as_secs_f64() * 1e6).round() / 1e6
         };
         failures.iter().map(wait).collect()
+    }
+
+    /// As long as every resource has a lease.
+    fn waits(failures: &[(FailureKind, f64)]) -> Vec<f64> {
+        waits_of(true, failures)
     }
 
     #[test]
@@ -127,12 +169,12 @@ mod tests {
         let config = BackoffConfig::default();
         let mut backoff = Backoff::default();
         for kind in [OutOfReach, OutOfReach, Masterless, OutOfReach] {
-            backoff.fail(kind, config, 1.0, at(0.0));
+            backoff.fail(kind, config, true, 1.0, at(0.0));
         }
         assert!(backoff.failures() > 0);
         backoff.succeed();
         assert_eq!(backoff.failures(), 0);
-        let wait = backoff.fail(OutOfReach, config, 0.5, at(1.0));
+        let wait = backoff.fail(OutOfReach, config, true, 0.5, at(1.0));
         assert_eq!(wait, Duration::from_millis(500));
     }
 
@@ -145,7 +187,7 @@ mod tests {
             (Masterless, 1.0, 1.5),
         ] {
             let config = BackoffConfig::default();
-            let waited = Backoff::default().fail(kind, config, chance, at(0.0));
+            let waited = Backoff::default().fail(kind, config, true, chance, at(0.0));
             assert_eq!(waited.as_secs_f64(), wait, "{kind:?} {chance}");
         }
     }
@@ -189,8 +231,56 @@ mod tests {
         let hasty = BackoffConfig {
             base: Duration::from_secs(1),
             cap: Duration::from_secs(1),
+            ..BackoffConfig::default()
         };
-        let wait = Backoff::default().fail(Masterless, hasty, 1.0, at(0.0));
+        let wait = Backoff::default().fail(Masterless, hasty, true, 1.0, at(0.0));
+        assert!(wait <= hasty.cap, "{wait:?}");
+    }
+
+    #[test]
+    fn without_a_lease_no_wait_is_longer_than_five_seconds() {
+        assert_eq!(
+            waits_of(false, &[(OutOfReach, 0.0); 6]),
+            [1.0, 2.0, 4.0, 5.0, 5.0, 5.0]
+        );
+        let elections = waits_of(false, &[(Masterless, 0.0); 36]);
+        assert_eq!(elections[29..32], [1.5, 1.5, 3.0]);
+        assert_eq!(elections[32..], [5.0; 4]);
+        // Jitter stays full at the cap, and is not cut off there during an election.
+        let config = BackoffConfig::default();
+        for (kind, least) in [(OutOfReach, 0.0), (Masterless, 5.0 / 3.0)] {
+            let mut backoff = Backoff::default();
+            for _ in 0..40 {
+                backoff.fail(kind, config, false, 1.0, at(0.0));
+            }
+            for (chance, wait) in [(0.0, least), (0.5, f64::midpoint(least, 5.0))] {
+                let waited = backoff.clone().fail(kind, config, false, chance, at(0.0));
+                let waited = waited.as_secs_f64();
+                assert!((waited - wait).abs() < 1e-6, "{kind:?} {chance}: {waited}");
+            }
+        }
+        // Who set a lower cap for all has it here, too.
+        let hasty = BackoffConfig {
+            cap: Duration::from_millis(10),
+            ..config
+        };
+        let wait = Backoff::default().fail(OutOfReach, hasty, false, 1.0, at(0.0));
         assert_eq!(wait, hasty.cap);
+    }
+
+    #[test]
+    fn who_is_told_when_to_come_back_is_not_earlier_nor_all_at_one_moment() {
+        for (told, earliest, latest) in [
+            (0, 0, 100),
+            (100, 100, 200),
+            (2_000, 2_000, 2_500),
+            (48_000, 48_000, 60_000),
+            (3_600_000, 48_000, 60_000),
+            (u64::MAX, 48_000, 60_000),
+        ] {
+            let waits = [0.0, 1.0].map(|chance| come_back(Duration::from_millis(told), chance));
+            let expected = [earliest, latest].map(Duration::from_millis);
+            assert_eq!(waits, expected, "{told} ms");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What goes to a server and comes back, free of any wire format.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::capacity::Capacity;
@@ -84,6 +85,28 @@ pub enum LimitedBy {
     ParentLearning,
     /// The capacity was lowered below what is out, and everybody shrinks first.
     CapacityLowered,
+}
+
+impl LimitedBy {
+    /// Whether it is because the server, or one above it, does not know yet what there is to give.
+    pub const fn is_learning(self) -> bool {
+        matches!(self, Self::Learning | Self::ParentLearning)
+    }
+}
+
+/// As a person reads it who wonders why there is no more. How long learning still lasts is for the
+/// caller to add.
+impl fmt::Display for LimitedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Wants => "all that is wanted",
+            Self::Share => "its share; there is not enough for everybody",
+            Self::Others => "others still hold the rest; it comes as they shrink",
+            Self::Learning => "learning mode",
+            Self::ParentLearning => "learning mode of a parent",
+            Self::CapacityLowered => "the capacity was lowered; everybody shrinks first",
+        })
+    }
 }
 
 impl Granted {

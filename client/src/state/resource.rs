@@ -1,57 +1,19 @@
-//! What a client holds of one resource, and what it falls back to.
+//! What a client holds of one resource, and when it asks for it.
+//!
+//! **News** is that something else is wanted than was answered for. It does not wait for the refresh,
+//! but for a gap after the client's last request: a short one if the server tells whether it decided,
+//! and one above the server's usual floor if it does not. If it told that it did *not* decide about
+//! these wants, it also told when it will hear them: they are no news until then, and count as
+//! unanswered.
 
 use std::time::Duration;
 
 use crate::capacity::{Allowance, Capacity, Source};
-use crate::state::message::{Granted, Has};
-use crate::time::Time;
-
-/// What a client uses when its lease has ended unrenewed, or before the first one. While a lease is
-/// valid, every mode obeys it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// Nothing. For what must never be overrun.
-    Pessimistic,
-    /// What it wants. For what is better overrun than not used.
-    Optimistic,
-    /// The safe capacity it was last told; nothing if it was never told one.
-    #[default]
-    Safe,
-}
-
-/// Why a resource has no fresh lease.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// No template matches it: no server will ever grant it until an operator adds one.
-    UnknownResource(String),
-    /// The server waits for its own parent: it will have a lease to give soon, or when its parent
-    /// is back.
-    NotReady(String),
-    /// Another live process has the lease under the same client id. Nothing is used then.
-    AnotherProcess(String),
-    /// The server refused it for another reason.
-    Refused(String),
-    /// The server answered what makes no sense.
-    Malformed(String),
-}
-
-impl Trouble {
-    /// What is wrong, for people.
-    pub fn message(&self) -> &str {
-        match self {
-            Self::UnknownResource(message)
-            | Self::NotReady(message)
-            | Self::AnotherProcess(message)
-            | Self::Refused(message)
-            | Self::Malformed(message) => message,
-        }
-    }
-
-    /// Whether it is over by itself soon, so that waiting for a lease makes sense.
-    pub fn passes(&self) -> bool {
-        matches!(self, Self::NotReady(_))
-    }
-}
+use crate::state::Config;
+use crate::state::message::{Granted, Has, LimitedBy};
+use crate::state::mode::{Mode, SafeCapacity};
+use crate::state::trouble::Trouble;
+use crate::time::{Time, Tolerance};
 
 /// A valid lease.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,25 +32,34 @@ pub struct ResourceState {
     pub(super) priority: i64,
     pub(super) mode: Mode,
     pub(super) wants: f64,
-    /// The wants of the newest request that was answered.
+    /// The wants of the newest request that was answered, and decided about.
     wants_answered: Option<f64>,
     lease: Option<Lease>,
-    /// What the server last told; −1 in the wire's words is no limit.
-    safe_capacity: Option<Capacity>,
-    pub(super) refresh_at: Time,
+    /// Why the newest lease is no larger, if the server said so.
+    limited_by: Option<LimitedBy>,
+    /// Until when learning mode lasts at most, if the server said that there is one.
+    learning_until: Option<Time>,
+    /// With the newest lease.
+    safe_capacity: Option<SafeCapacity>,
+    refresh_at: Time,
     /// How long it was last told to wait.
     refresh_in: Duration,
+    /// Whether the server tells if it decided: then news need not keep a gap above its floor.
+    tells_decided: bool,
+    /// It did not decide about the wants of the last request, and hears them at `refresh_at`.
+    is_held: bool,
     trouble: Option<Trouble>,
 }
 
 /// Never refreshed faster, whatever a server says.
 const REFRESH_MIN: Duration = Duration::from_millis(10);
 
+/// Never refreshed slower, whatever a server says: an interval of an hour, applied by mistake, would
+/// keep from us for an hour that it was taken back. Refusals, too, may ask for no longer wait.
+const REFRESH_MAX: Duration = Duration::from_secs(60);
+
 /// How long to wait after a resource was refused, when no lease says so.
 const RETRY_REFUSED: Duration = Duration::from_secs(5);
-
-/// The longest wait that a refusal may ask for.
-const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// How long to wait for a server that waits for its parent.
 const RETRY_NOT_READY: Duration = Duration::from_secs(1);
@@ -101,9 +72,13 @@ impl ResourceState {
             wants,
             wants_answered: None,
             lease: None,
+            limited_by: None,
+            learning_until: None,
             safe_capacity: None,
             refresh_at: now,
             refresh_in: Duration::ZERO,
+            tells_decided: false,
+            is_held: false,
             trouble: None,
         }
     }
@@ -118,14 +93,27 @@ impl ResourceState {
         self.wants
     }
 
-    /// What was wanted in the newest request that was answered.
+    /// What was wanted in the newest request that was answered. One that came too early for the
+    /// server to decide about it is not answered yet.
     pub fn answered(&self) -> Option<f64> {
         self.wants_answered
     }
 
+    /// Why the lease is no larger, if it is valid and the server said so.
+    pub fn limited_by(&self, now: Time) -> Option<LimitedBy> {
+        self.lease(now).and(self.limited_by)
+    }
+
+    /// Until when the server, or one above it, is in learning mode at most, as it told with a lease
+    /// that is valid.
+    pub fn learning_until(&self, now: Time) -> Option<Time> {
+        let until = self.learning_until.filter(|until| *until > now);
+        self.lease(now).and(until)
+    }
+
     /// What the server last told about safe capacity.
     pub fn safe_capacity(&self) -> Option<Capacity> {
-        self.safe_capacity
+        self.safe_capacity.map(|safe| safe.told)
     }
 
     /// Why there is no fresh lease, if the last answer was none.
@@ -143,29 +131,70 @@ impl ResourceState {
         self.wants_answered.is_none() && self.trouble.is_none()
     }
 
+    /// When to send it: at its refresh, or earlier because of news. `last_sent` is when the client sent
+    /// anything.
+    pub(super) fn due(&self, last_sent: Option<Time>, config: &Config) -> Time {
+        if !self.has_news() || self.is_new() {
+            return self.refresh_at;
+        }
+        // A refusal tells nothing of a floor.
+        let gap = if self.tells_decided && self.trouble.is_none() {
+            config.news_gap
+        } else {
+            config.early_gap
+        };
+        let gap_over = last_sent.map_or(Time::ZERO, |sent| sent + gap);
+        if self.is_held {
+            self.refresh_at.max(gap_over)
+        } else {
+            self.refresh_at.min(gap_over)
+        }
+    }
+
+    /// Whether a valid lease gives something.
+    pub(super) fn is_served(&self, now: Time) -> bool {
+        self.lease(now).is_some_and(|lease| lease.capacity > 0.0)
+    }
+
     /// What may be used from now on.
     pub fn allowance(&self, now: Time) -> Allowance {
-        let fallback = match self.mode {
-            // The other process uses what there is for this client.
-            _ if matches!(self.trouble, Some(Trouble::AnotherProcess(_))) => Capacity::NONE,
-            Mode::Pessimistic => Capacity::NONE,
-            Mode::Optimistic => Capacity::Limited(self.wants),
-            Mode::Safe => self.safe_capacity.unwrap_or(Capacity::NONE),
+        let Some(lease) = self.lease(now) else {
+            return self.fallback(now);
         };
-        match self.lease(now) {
-            Some(lease) => Allowance {
-                capacity: Capacity::Limited(lease.capacity),
-                source: Source::Lease,
-                until: Some(lease.expires_at),
-                then: fallback,
-            },
-            None => Allowance {
-                capacity: fallback,
-                source: Source::Mode,
-                until: None,
-                then: fallback,
-            },
+        let then = self.fallback(lease.expires_at).capacity;
+        let (capacity, source) = if self.is_safe_beside(lease) && then != Capacity::NONE {
+            (then, Source::Mode)
+        } else {
+            (Capacity::Limited(lease.capacity), Source::Lease)
+        };
+        Allowance {
+            capacity,
+            source,
+            until: Some(lease.expires_at),
+            then,
         }
+    }
+
+    /// What the mode allows without a lease.
+    fn fallback(&self, now: Time) -> Allowance {
+        match self.mode {
+            // The other process uses what there is for this client.
+            _ if matches!(self.trouble, Some(Trouble::AnotherProcess(_))) => Allowance::NONE,
+            Mode::Pessimistic => Allowance::NONE,
+            Mode::Optimistic => Allowance::by_mode(Capacity::Limited(self.wants)),
+            Mode::Safe => self
+                .safe_capacity
+                .map_or(Allowance::NONE, |safe| safe.allowance(self.wants, now)),
+        }
+    }
+
+    /// Whether the lease is only that a learning server cannot tell yet what there is: it confirms
+    /// what a client says that it has, and this one had nothing. What safe capacity it tells with it
+    /// is meant to be used until it knows.
+    fn is_safe_beside(&self, lease: Lease) -> bool {
+        self.mode == Mode::Safe
+            && lease.capacity == 0.0
+            && self.limited_by.is_some_and(LimitedBy::is_learning)
     }
 
     /// What to say in a request that is sent now. An upper bound of what may be used until its
@@ -190,26 +219,50 @@ impl ResourceState {
 
     /// Whether to send it along with others that are due: it is due itself, or nearly.
     pub(super) fn goes_along(&self, now: Time) -> bool {
+        if self.is_held {
+            // A little earlier it would not be decided about again.
+            return self.refresh_at <= now;
+        }
         self.refresh_at <= now + self.refresh_in / 4 || self.has_news()
     }
 
-    /// A lease came that ends then, for a request that wanted `wanted`.
-    pub(super) fn grant(&mut self, granted: &Granted, wanted: f64, expires_at: Time, now: Time) {
+    /// A lease came for a request that wanted `wanted` and was sent at that time. By our clock the
+    /// lease lasts as long as the tolerance says.
+    pub(super) fn grant(
+        &mut self,
+        granted: &Granted,
+        wanted: f64,
+        sent_at: Time,
+        tolerance: Tolerance,
+        now: Time,
+    ) {
         if let Err(problem) = granted.check() {
-            self.refuse(Trouble::Malformed(problem), now);
+            self.refuse(Trouble::Malformed(problem), None, now);
             return;
         }
+        let lasts = tolerance.at_least(granted.expires_in);
+        let expires_at = sent_at + lasts;
         self.lease = Some(Lease {
             capacity: granted.capacity,
             expires_at,
             granted_by: granted.granted_by,
         });
-        self.safe_capacity = granted.safe_capacity;
-        self.wants_answered = Some(wanted);
+        self.limited_by = granted.limited_by;
+        self.learning_until = granted.learning_for.map(|span| now + span);
+        self.safe_capacity = granted.safe_capacity.map(|told| SafeCapacity {
+            told,
+            length: lasts,
+            since: expires_at,
+        });
+        self.tells_decided = granted.decided.is_some();
+        self.is_held = granted.decided == Some(false) && self.wants_answered != Some(wanted);
+        if !self.is_held {
+            self.wants_answered = Some(wanted);
+        }
         self.trouble = None;
         // Always in time, whatever the server says.
         let remaining = expires_at.since(now);
-        let refresh_in = granted.refresh_in.max(REFRESH_MIN);
+        let refresh_in = granted.refresh_in.clamp(REFRESH_MIN, REFRESH_MAX);
         self.refresh_in = refresh_in.min(remaining - remaining / 8);
         self.refresh_at = now + self.refresh_in;
     }
@@ -217,21 +270,20 @@ impl ResourceState {
     /// Another live process has the lease under this client id: what this one has is not its own.
     pub(super) fn give_way(&mut self, message: String, retry_in: Option<Duration>, now: Time) {
         self.lease = None;
-        self.refuse(Trouble::AnotherProcess(message), now);
-        let retry_in = retry_in.map(|wait| wait.clamp(RETRY_NOT_READY, RETRY_MAX));
-        self.refresh_in = retry_in.unwrap_or(self.refresh_in);
-        self.refresh_at = now + self.refresh_in;
+        self.refuse(Trouble::AnotherProcess(message), retry_in, now);
     }
 
-    /// The resource got no lease. The one it has stays valid.
-    pub(super) fn refuse(&mut self, trouble: Trouble, now: Time) {
-        self.refresh_in = if trouble.passes() {
-            RETRY_NOT_READY
-        } else {
-            self.refresh_in.max(RETRY_REFUSED)
+    /// The resource got no lease, and perhaps was told when to ask again. The one it has stays valid.
+    pub(super) fn refuse(&mut self, trouble: Trouble, retry_in: Option<Duration>, now: Time) {
+        self.refresh_in = match retry_in {
+            Some(retry_in) => retry_in.clamp(RETRY_NOT_READY, REFRESH_MAX),
+            None if trouble.passes() => RETRY_NOT_READY,
+            None if self.lease(now).is_some() => self.refresh_in.max(RETRY_REFUSED),
+            None => RETRY_REFUSED,
         };
         self.trouble = Some(trouble);
         self.wants_answered = Some(self.wants);
+        self.is_held = false;
         self.refresh_at = now + self.refresh_in;
     }
 

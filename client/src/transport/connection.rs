@@ -20,6 +20,7 @@ use crate::hooks::Hooks;
 use crate::state::EpochFilter;
 use crate::time::Time;
 use crate::transport::addresses::{Address, Addresses};
+use crate::transport::pushback::pushback;
 
 /// Redirects that are followed without an answer of a master between them.
 const REDIRECTS_MAX: u32 = 5;
@@ -40,9 +41,19 @@ pub(crate) enum Outcome<T> {
 pub(crate) struct Failure {
     /// For people.
     pub(crate) problem: String,
+    pub(crate) reason: Reason,
+}
+
+/// What a failure says of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// Nothing: no answer of use came.
+    OutOfReach,
     /// A server of the node is there, but there is no master: none is known, or the one that was
     /// named cannot be reached.
-    pub(crate) is_masterless: bool,
+    Masterless,
+    /// A server is there, and too busy; it told when to come back.
+    Overloaded(Duration),
 }
 
 /// A server that was asked.
@@ -111,7 +122,11 @@ impl Connection {
         let response = match answer {
             Ok(Ok(response)) => response.into_inner(),
             Ok(Err(status)) => {
-                return Outcome::Failed(self.failed(&asked, "GetCapacity", &described(&status)));
+                return Outcome::Failed(match pushback(&status) {
+                    // The channel is as good as before.
+                    Some(retry_in) => overloaded(&asked, "GetCapacity", &status, retry_in),
+                    None => self.failed(&asked, "GetCapacity", &described(&status)),
+                });
             }
             Err(_) => {
                 let problem = format!("no answer within {:?}", self.timeout);
@@ -157,11 +172,11 @@ impl Connection {
                 Some(address) => address,
                 None => self.addresses.next().await.map_err(|problem| Failure {
                     problem,
-                    is_masterless: false,
+                    reason: Reason::OutOfReach,
                 })?,
             };
             let asked = Asked {
-                name: address.name,
+                name: address.name.clone(),
                 was_named,
             };
             let mut client = CapacityClient::new(address.endpoint.connect_lazy());
@@ -179,7 +194,12 @@ impl Connection {
                     doorman::Mastership::default()
                 }
                 Ok(Err(status)) => {
-                    return Err(self.failed(&asked, "Discovery", &described(&status)));
+                    let Some(retry_in) = pushback(&status) else {
+                        return Err(self.failed(&asked, "Discovery", &described(&status)));
+                    };
+                    // It is there: it is asked again, where it was named or when its turn was.
+                    self.redirect = was_named.then_some(address);
+                    return Err(overloaded(&asked, "Discovery", &status, retry_in));
                 }
                 Err(_) => return Err(self.failed(&asked, "Discovery", &"no answer in time")),
             };
@@ -273,10 +293,26 @@ impl Connection {
         self.addresses.leave(is_masterless);
         let problem = format!("{what} at {}: {problem}", asked.name);
         debug!(problem, "call failed");
-        Failure {
-            problem,
-            is_masterless,
-        }
+        let reason = if is_masterless {
+            Reason::Masterless
+        } else {
+            Reason::OutOfReach
+        };
+        Failure { problem, reason }
+    }
+}
+
+/// A server is too busy. It is not left for that: the next one is no master.
+fn overloaded(asked: &Asked, what: &str, status: &tonic::Status, retry_in: Duration) -> Failure {
+    let said = described(status);
+    let problem = format!(
+        "{what} at {}: overloaded, to be asked again in {retry_in:?}: {said}",
+        asked.name
+    );
+    debug!(problem, "call turned away");
+    Failure {
+        problem,
+        reason: Reason::Overloaded(retry_in),
     }
 }
 

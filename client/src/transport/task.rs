@@ -16,7 +16,7 @@ use crate::hooks::Hooks;
 use crate::slot::Slot;
 use crate::state::{ClientState, Step, Trouble};
 use crate::time::Time;
-use crate::transport::connection::{Connection, Failure, Outcome};
+use crate::transport::connection::{Connection, Failure, Outcome, Reason};
 use crate::transport::convert;
 
 /// How long the last release may take when a client is closed.
@@ -63,7 +63,8 @@ impl Shared {
         let now = self.clock.now();
         let book = self.book();
         let news = book.slots.iter().filter_map(|(id, slot)| {
-            let allowance = slot.publish(book.state.resource(id)?, now)?;
+            let next_answer = book.state.next_answer(id);
+            let allowance = slot.publish(book.state.resource(id)?, next_answer, now)?;
             Some((Arc::clone(slot), allowance))
         });
         let news: Vec<_> = news.collect();
@@ -260,14 +261,15 @@ fn handle(shared: &Shared, done: Done) {
             shared.hooks.refreshed(true, took);
         }
         Outcome::Redirected => book.state.handle_redirect(sequence),
-        Outcome::Failed(Failure {
-            problem,
-            is_masterless,
-        }) => {
-            if is_masterless {
-                book.state.handle_masterless(sequence, clock::chance(), now);
-            } else {
-                book.state.handle_failure(sequence, clock::chance(), now);
+        Outcome::Failed(Failure { problem, reason }) => {
+            let chance = clock::chance();
+            match reason {
+                Reason::OutOfReach => book.state.handle_failure(sequence, chance, now),
+                Reason::Masterless => book.state.handle_masterless(sequence, chance, now),
+                Reason::Overloaded(retry_in) => {
+                    book.state
+                        .handle_overloaded(sequence, retry_in, chance, now);
+                }
             }
             if book.failure.is_none() {
                 warn!(problem, "cannot refresh; trying again");

@@ -19,6 +19,7 @@ fn patient(addresses: &[&str]) -> ClientBuilder {
         backoff: BackoffConfig {
             base: Duration::from_millis(20),
             cap: Duration::from_secs(3600),
+            cap_without_lease: Duration::from_secs(3600),
         },
         ..Config::default()
     };

@@ -46,6 +46,7 @@ fn client(address: &str) -> ClientBuilder {
             backoff: BackoffConfig {
                 base: wait,
                 cap: wait,
+                ..BackoffConfig::default()
             },
             ..ClientConfig::default()
         })

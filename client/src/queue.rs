@@ -1,0 +1,61 @@
+//! Who waits for a limiter: first come, first served.
+
+use std::sync::Mutex;
+
+use tokio::sync::MutexGuard;
+
+use crate::slot::lock;
+
+/// Those who wait for one limiter.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    turn: tokio::sync::Mutex<()>,
+    waiting: Mutex<Waiting>,
+}
+
+/// How many wait, and how much for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Waiting {
+    pub(crate) count: u64,
+    pub(crate) cost: f64,
+}
+
+/// Somebody who waits, for as long as it lives.
+pub(crate) struct Waiter<'a> {
+    queue: &'a Queue,
+    cost: f64,
+}
+
+impl Queue {
+    /// Somebody waits for so much from now on.
+    pub(crate) fn join(&self, cost: f64) -> Waiter<'_> {
+        let mut waiting = lock(&self.waiting);
+        waiting.count += 1;
+        waiting.cost += cost;
+        Waiter { queue: self, cost }
+    }
+
+    pub(crate) fn waiting(&self) -> Waiting {
+        *lock(&self.waiting)
+    }
+}
+
+impl Waiter<'_> {
+    /// When all who came before it have been served, or have gone.
+    pub(crate) async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.queue.turn.lock().await
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        let mut waiting = lock(&self.queue.waiting);
+        waiting.count -= 1;
+        // Nobody waits for anything: rounding must not pretend otherwise.
+        waiting.cost = if waiting.count == 0 {
+            0.0
+        } else {
+            waiting.cost - self.cost
+        };
+    }
+}

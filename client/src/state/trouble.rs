@@ -1,0 +1,35 @@
+//! Why a resource has no fresh lease.
+
+/// Why a resource has no fresh lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// No template matches it: no server will ever grant it until an operator adds one.
+    UnknownResource(String),
+    /// The server waits for its own parent: it will have a lease to give soon, or when its parent
+    /// is back.
+    NotReady(String),
+    /// Another live process has the lease under the same client id. Nothing is used then.
+    AnotherProcess(String),
+    /// The server refused it for another reason.
+    Refused(String),
+    /// The server answered what makes no sense.
+    Malformed(String),
+}
+
+impl Trouble {
+    /// What is wrong, for people.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::UnknownResource(message)
+            | Self::NotReady(message)
+            | Self::AnotherProcess(message)
+            | Self::Refused(message)
+            | Self::Malformed(message) => message,
+        }
+    }
+
+    /// Whether it is over by itself soon, so that waiting for a lease makes sense.
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::NotReady(_))
+    }
+}

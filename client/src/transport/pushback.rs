@@ -1,0 +1,53 @@
+//! What an overloaded server says of when to come back: gRPC's own convention (gRFC A6).
+
+use std::time::Duration;
+
+use tonic::{Code, Status};
+
+/// A trailer with a number of milliseconds.
+const KEY: &str = "grpc-retry-pushback-ms";
+
+/// When to come back, if the server is overloaded and says so. What is no number of milliseconds from 0
+/// up says nothing; there, gRPC means "do not come back", which is not for a server of leases to say.
+pub(crate) fn pushback(status: &Status) -> Option<Duration> {
+    if !matches!(status.code(), Code::ResourceExhausted | Code::Unavailable) {
+        return None;
+    }
+    let digits = status.metadata().get(KEY)?.to_str().ok()?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    // More than fits is as long as there is.
+    is_number.then(|| Duration::from_millis(digits.parse().unwrap_or(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic::metadata::MetadataMap;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(code: Code, value: Option<&str>, expected: Option<u64>) {
+        let mut metadata = MetadataMap::new();
+        if let Some(value) = value {
+            metadata.insert(KEY, value.parse().unwrap());
+        }
+        let status = Status::with_metadata(code, "busy", metadata);
+        let expected = expected.map(Duration::from_millis);
+        assert_eq!(pushback(&status), expected, "{code:?} {value:?}");
+    }
+
+    #[test]
+    fn a_number_of_milliseconds_counts_and_all_else_does_not() {
+        for code in [Code::ResourceExhausted, Code::Unavailable] {
+            check(code, Some("1500"), Some(1500));
+            check(code, Some("0"), Some(0));
+            check(code, Some("99999999999999999999999"), Some(u64::MAX));
+            for garbage in ["-1", "+1", "", "1.5", "soon", "1 s", "0x10"] {
+                check(code, Some(garbage), None);
+            }
+            check(code, None, None);
+        }
+        check(Code::Internal, Some("1500"), None);
+        check(Code::InvalidArgument, Some("1500"), None);
+    }
+}
