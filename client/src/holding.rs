@@ -37,9 +37,7 @@ impl Holding {
             },
             remaining: lease.map(|lease| lease.expires_at.since(now)),
             limited_by: lease.and(view.limited_by),
-            learning_for: lease
-                .and(learning_until)
-                .map(|until| until.since(now)),
+            learning_for: lease.and(learning_until).map(|until| until.since(now)),
         }
     }
 
