@@ -28,12 +28,19 @@ fn all_who_lost_their_server_are_back_within_seconds_and_not_all_in_one() {
     let figures = &recording.resources[0].figures;
     assert_eq!((figures.comebacks, figures.not_back), (2_000, 0));
     assert!(figures.comeback_median_s < 2.5 && figures.comeback_max_s <= 5.1);
-    let root = &recording.nodes[0];
-    // The second after it is back is the busiest, and most come later.
-    assert_eq!(root.requests_most_at_s, 180.0);
-    assert!((200..=1_000).contains(&root.requests_most), "{root:?}");
     let judged = |checker: &str| recording.verdicts.iter().any(|it| it.checker == checker);
     assert!(judged("comeback") && judged("not back"));
+    // Learning mode is over for all of them at one time, and most of them come then.
+    let busiest = |recording: &Recording| {
+        let root = &recording.nodes[0];
+        (root.requests_most_at_s, root.requests_most)
+    };
+    let (at, requests) = busiest(&recording);
+    assert!(at == 240.0 && requests < 1_500, "{requests} at {at}");
+    // Before that, the first second after it is back is the busiest.
+    scenario.duration = Duration::from_secs(230);
+    let (at, requests) = busiest(&played(&scenario));
+    assert!(at == 180.0 && requests < 1_000, "{requests} at {at}");
 }
 
 /// A hundred clients of a leaf, and something that goes wrong there.
@@ -130,7 +137,6 @@ limits: {overshoot: 0, safe_use: 1}
         assert_eq!(granted, 0.0);
         assert!((safe - 100.0 * part).abs() < 1e-9, "{safe} at {seconds}");
     }
-    assert_eq!(Duration::from_secs(5), scenario.sample_every);
 }
 
 /// Three of them were told half of the capacity by their operator.

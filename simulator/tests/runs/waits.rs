@@ -83,13 +83,17 @@ fn what_a_client_waits_for_is_what_it_costs() {
     check(
         "floor",
         "servers: {refresh_floor: 20s}
+network: {latency: 0s}
+client_gaps: {news: 10ms}
 clients: [{count: 4, wants: {on_off: {peak: 20, base: 1, on_for: 2s, off_for: 2s}}}]",
     );
-    // One of two that share all does not want it any more, and cannot say so: its lease runs down.
+    // What one of them does not want any more is the other's when it has acknowledged that.
     check(
         "others",
-        "clients: [{name: gone, wants: 50}, {name: other, wants: {step: {from: 50, to: 100, at: 100s}}}]
-faults: [{at: 99s, crash: {clients: 1, of: gone}}]",
+        "network: {latency: 0s}
+clients:
+- {name: less, wants: {step: {from: 100, to: 10, at: 100s}}}
+- {name: more, wants: {step: {from: 0, to: 90, at: 100s}}}",
     );
     check(
         "learning",
@@ -98,7 +102,7 @@ faults: [{at: 99s, crash: {clients: 1, of: gone}}]",
     check(
         "refused",
         "tree: {root: {children: [leaf]}}\nclients: [{count: 2, wants: 40}]
-faults: [{at: 0s, kill: root, for: 4m}]",
+faults: [{at: 0s, kill: root, for: 6m}]",
     );
     // The other one wants nothing any more, and says so at once: what is free is seen at a refresh.
     check(
@@ -107,7 +111,7 @@ faults: [{at: 0s, kill: root, for: 4m}]",
     );
     check(
         "no server",
-        "clients: [{count: 2, wants: 40}]\nfaults: [{at: 100s, kill: root, for: 60s}]",
+        "clients: [{count: 2, wants: 40}]\nfaults: [{at: 100s, kill: root, for: 4m}]",
     );
 }
 
