@@ -266,7 +266,7 @@ pub struct Limits {
     /// How many clients that lost their server may be without a lease at the end.
     pub not_back_max: Option<f64>,
     /// The most that clients may use in safe mode all at once, as a part of the capacity, when each of
-    /// them has been told its safe capacity since the last one joined.
+    /// them has been told its safe capacity since the last one joined, whatever it wants.
     pub safe_use_max: Option<f64>,
     /// How often per minute a client's grant may turn (up after down, or down after up) by more than
     /// 1 % while nobody's demand changes.

@@ -2,12 +2,12 @@
 //!
 //! It is no overshoot: nobody promised that it fits beside leases, or beside what others use in other
 //! modes. What is promised is less. With every client told since the last one joined, what all of them may
-//! use in safe mode, together, is no more than the capacity (unless templates say otherwise, by a static
-//! safe capacity). That is looked at whenever it is so, whether anybody is in safe mode then or not: nobody
-//! knows when all leases end at once.
+//! use in safe mode, together and whatever they will want, is no more than the capacity (unless templates
+//! say otherwise, by a static safe capacity). That is looked at whenever it is so, whether anybody is in safe
+//! mode then or not: nobody knows when all leases end at once.
 //!
-//! It is so when everybody was answered to a request that was sent a refresh interval after somebody joined,
-//! or the templates were edited, the last time: for so long it may take to get through the tree. And not
+//! It is so when everybody was answered to a request that was sent a second after somebody joined, or the
+//! templates were edited, the last time: for so long it may take to get through the tree. And not
 //! while a client's lease has ended unrenewed and others are told more since: it left, as far as its server
 //! knows.
 
@@ -19,6 +19,10 @@ use doorward_engine::time::Time;
 
 use crate::checker::{Watched, amount};
 
+/// For so long it may take until all servers know that a client has joined: a few rounds, and what
+/// messages between them take.
+const HEARD_WITHIN: Duration = Duration::from_secs(1);
+
 /// The books of one client.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Told {
@@ -27,7 +31,7 @@ pub(super) struct Told {
     /// Since which round.
     round: u32,
     has_lapsed: bool,
-    /// What it may use in safe mode if its lease ends now.
+    /// What it may use in safe mode if its lease ends now; without a limit, what it wants.
     may: Amount,
     /// What it uses in safe mode.
     uses: Amount,
@@ -67,21 +71,14 @@ impl SafeUse {
     }
 
     /// A client was told its safe capacity in the answer to a request that was sent then.
-    pub(super) fn note_told(
-        &mut self,
-        client: &mut Told,
-        safe: f64,
-        asked_at: Time,
-        refresh_interval: Duration,
-        now: Time,
-    ) {
+    pub(super) fn note_told(&mut self, client: &mut Told, safe: f64, asked_at: Time, now: Time) {
         let joins = client.safe.is_none() || client.has_lapsed;
         self.told += usize::from(client.safe.is_none());
         self.lapsed -= usize::from(std::mem::take(&mut client.has_lapsed));
         client.safe = Some(safe);
         if joins {
             self.begin_round(now);
-        } else if client.round != self.round && asked_at >= self.since + refresh_interval {
+        } else if client.round != self.round && asked_at >= self.since + HEARD_WITHIN {
             client.round = self.round;
             self.told_in_round += 1;
         }
@@ -109,8 +106,12 @@ impl SafeUse {
 
     /// What it wants, and uses in safe mode; or what it was told may be something else now.
     pub(super) fn note_use(&mut self, client: &mut Told, wants: f64, uses: Amount) {
-        let may = client.safe.map_or(0.0, |safe| safe.min(wants));
-        let may = Amount::new(may).unwrap_or(Amount::ZERO);
+        let may = match client.safe {
+            Some(safe) if safe.is_finite() => safe,
+            Some(_) => wants,
+            None => 0.0,
+        };
+        let may = amount(may);
         self.may.replace(client.may, may);
         self.used.replace(client.uses, uses);
         (client.may, client.uses) = (may, uses);
@@ -134,11 +135,9 @@ impl Watched {
     /// A client in safe mode was told its safe capacity in the answer to a request that was sent then;
     /// infinite if there is no limit.
     pub(crate) fn note_safe_told(&mut self, client: usize, safe: f64, asked_at: Time, now: Time) {
-        let refresh_interval = self.algorithm.refresh_interval;
         if let Some(account) = self.accounts.get_mut(client) {
             let told = &mut account.told;
-            self.safe_use
-                .note_told(told, safe, asked_at, refresh_interval, now);
+            self.safe_use.note_told(told, safe, asked_at, now);
         }
     }
 
@@ -175,8 +174,6 @@ impl Watched {
 mod tests {
     use super::*;
 
-    const REFRESH: Duration = Duration::from_secs(5);
-
     /// Clients of a capacity of 100, and what they are told.
     struct Clients {
         sums: SafeUse,
@@ -194,7 +191,7 @@ mod tests {
         /// It is answered at once.
         fn tell(&mut self, client: usize, safe: f64, at: u64) {
             let (told, at) = (&mut self.clients[client], Time::from_secs(at));
-            self.sums.note_told(told, safe, at, REFRESH, at);
+            self.sums.note_told(told, safe, at, at);
             self.sums.note_use(told, 1_000.0, Amount::ZERO);
             self.sums.look(100.0, at);
         }
@@ -214,7 +211,7 @@ mod tests {
         // Until everybody is told, they add up to more.
         all.tell(1, 50.0, 10);
         all.tell(1, 50.0, 15);
-        all.tell(0, 100.0, 14);
+        all.tell(0, 100.0, 10);
         all.check(1.0);
         all.tell(0, 50.0, 20);
         all.check(1.0);
@@ -250,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_may_use_more_than_it_wants() {
+    fn without_a_limit_what_is_wanted_counts() {
         let mut all = Clients::new(1);
         all.tell(0, f64::INFINITY, 0);
         all.sums

@@ -107,7 +107,7 @@ templates:
     algorithm: {kind: FAIR_SHARE, lease_length: 20s, refresh_interval: 5s}
 duration: 5m
 tree: {root: {children: [a, b]}}
-clients: [{count: 12, wants: 30, start_within: 60s}]
+clients: [{count: 12, wants: 30, start_within: 120s}]
 faults:
 - {at: 150s, kill: root, for: 80s}
 - {at: 150s, kill: a, for: 80s}
@@ -137,6 +137,31 @@ limits: {overshoot: 0, safe_use: 1}
         assert_eq!(granted, 0.0);
         assert!((safe - 100.0 * part).abs() < 1e-9, "{safe} at {seconds}");
     }
+}
+
+/// There is enough for all, so nothing but their number changes for those at the other leaf when one joins.
+#[test]
+fn who_joins_at_one_leaf_lowers_what_others_are_told_at_the_other() {
+    let text = "
+templates:
+  resources:
+  - identifier_glob: shared
+    capacity: 100
+    algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 10s}
+duration: 5m
+tree: {root: {children: [a, b]}}
+clients: [{count: 12, wants: 5, start_within: 217s}]
+limits: {safe_use: 1}
+";
+    let scenario = Scenario::parse(text, "s.yaml", &Files::BuiltIn(&[])).unwrap();
+    let recording = played(&scenario);
+    check_limits(&recording);
+    let mut all = recording.verdicts.iter();
+    let found = all.find(|it| it.checker == "safe use").unwrap();
+    assert_eq!(
+        found.value, 1.0,
+        "they were looked at when there was nobody else"
+    );
 }
 
 /// Three of them were told half of the capacity by their operator.
