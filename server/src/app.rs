@@ -9,6 +9,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,10 +31,12 @@ use crate::election::gate::Gate;
 use crate::election::{Candidate, CandidateTemplates, Election, Running, Standing, TreePlace};
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
+use crate::rpc;
+use crate::rpc::health::{self, Health};
 use crate::rpc::meter::MeterLayer;
+use crate::rpc::overload::{self, Calls, OverloadLayer};
 use crate::rpc::stream::Pushes;
-use crate::rpc::{self, Health};
-use crate::status::{Board, Readiness};
+use crate::status::Board;
 use crate::templates;
 use crate::upstream::{self, Upstream};
 use crate::web;
@@ -67,6 +70,8 @@ pub struct Config {
     pub election: Election,
     /// Whether this server could decide if it was the master. Absent: it could.
     pub able: Option<watch::Receiver<bool>>,
+    /// How many `GetCapacity` calls may be in progress at once.
+    pub calls_max: NonZeroUsize,
     /// How long a shutdown waits for what is in flight.
     pub shutdown_grace: Duration,
 }
@@ -93,6 +98,7 @@ impl Default for Config {
             push_round: Duration::from_millis(50),
             election: Election::default(),
             able: None,
+            calls_max: overload::CALLS_MAX,
             shutdown_grace: Duration::from_secs(10),
         }
     }
@@ -218,12 +224,13 @@ impl Server {
             history: config.templates_history,
         });
         let node = Arc::new(NodeHandle::new(node_config, config.templates, clock));
-        let board = Arc::new(Board::new(
+        let board = Board::new(
             config.node_name,
             config.advertise.unwrap_or_else(|| grpc_address.to_string()),
             config.templates_source,
             Arc::clone(&node),
-        ));
+        );
+        let board = Arc::new(board.riding_out(config.election.rides_out()));
         let metrics = Arc::new(Metrics::new(&board));
         metrics.count_template_load(true, clock::wall());
         let upstream = config
@@ -245,31 +252,35 @@ impl Server {
             templates,
         });
         let mut standings = election.standings();
-        obey(&node, &standings.borrow_and_update());
-        announce(&board, &health, &masterships.borrow_and_update().1).await;
+        obey(&board, &standings.borrow_and_update());
+        announce(&board, &masterships.borrow_and_update().1);
+        // Before anybody can ask.
+        health.set(board.readiness().is_ready()).await;
 
         let mut background = JoinSet::new();
         background.spawn(Arc::clone(&node).run_timer());
         let mut obeying = JoinSet::new();
         obeying.spawn({
-            let node = Arc::clone(&node);
+            let board = Arc::clone(&board);
             async move {
                 while standings.changed().await.is_ok() {
-                    obey(&node, &standings.borrow_and_update());
+                    obey(&board, &standings.borrow_and_update());
                 }
                 debug!("mastership is settled for good");
             }
         });
         background.spawn({
-            let (board, health, pushes) = (Arc::clone(&board), health.clone(), pushes.clone());
+            let (board, pushes) = (Arc::clone(&board), pushes.clone());
             async move {
                 while masterships.changed().await.is_ok() {
                     let (begun, mastership) = masterships.borrow_and_update().clone();
-                    announce(&board, &health, &mastership).await;
+                    announce(&board, &mastership);
                     pushes.end_older(begun, &mastership, board.node());
                 }
             }
         });
+        background.spawn(health::tell(Arc::clone(&board), health.clone()));
+        background.spawn(Arc::clone(&pushes).end_cycles(Arc::clone(&board)));
         if let Some(mut contact) = election.contact() {
             board.post_etcd(contact.borrow_and_update().clone());
             let board = Arc::clone(&board);
@@ -293,6 +304,10 @@ impl Server {
             .http2_keepalive_interval(Some(rpc::KEEPALIVE_INTERVAL))
             .http2_keepalive_timeout(Some(rpc::KEEPALIVE_TIMEOUT))
             .layer(MeterLayer::new(Arc::clone(&metrics), clock))
+            .layer(OverloadLayer(Calls::new(
+                config.calls_max,
+                Arc::clone(&metrics),
+            )))
             .add_routes(routes)
             .serve_with_incoming_shutdown(
                 accept::connections(grpc),
@@ -397,7 +412,7 @@ impl Server {
             // Nothing is granted any more before anybody else can be master. It may be about to bring
             // a standing into force: that must be over.
             self.obeying.shutdown().await;
-            obey(self.board.node(), &Standing::UNKNOWN);
+            obey(&self.board, &Standing::UNKNOWN);
             self.election.resign().await;
         }
         self.stop_grpc.cancel();
@@ -434,8 +449,14 @@ async fn listen(port: Port, address: SocketAddr) -> Result<(TcpListener, SocketA
 }
 
 /// Brings a standing into force.
-fn obey(node: &NodeHandle, standing: &Standing) {
-    let Standing { mastership, held } = standing;
+fn obey(board: &Board, standing: &Standing) {
+    let Standing {
+        mastership,
+        held,
+        master_pages,
+    } = standing;
+    board.post_master_pages(master_pages.clone());
+    let node = board.node();
     let clock = node.clock();
     node.change(|node, now| match (mastership, held) {
         (Mastership::Master { epoch: Some(epoch) }, Some(held)) => {
@@ -452,7 +473,7 @@ fn obey(node: &NodeHandle, standing: &Standing) {
 }
 
 /// Tells everyone who looks that there is another master.
-async fn announce(board: &Board, health: &Health, mastership: &Mastership) {
+fn announce(board: &Board, mastership: &Mastership) {
     match mastership {
         Mastership::Master { epoch } => info!(epoch, "this server is the master"),
         Mastership::Follower {
@@ -467,7 +488,6 @@ async fn announce(board: &Board, health: &Health, mastership: &Mastership) {
         }
         Mastership::Unknown => warn!("no master is known"),
     }
-    health.set(board.readiness() == Readiness::Ready).await;
 }
 
 /// Where in the tree the server is, whenever somebody asks.

@@ -42,6 +42,8 @@ pub struct Standing {
     pub mastership: Mastership,
     /// If it is this server: from when to when. None: for ever.
     pub held: Option<Held>,
+    /// If it is another one: where its pages are, as it says itself. None: it does not.
+    pub master_pages: Option<String>,
 }
 
 /// A mastership that was won, as far as time goes.
@@ -60,6 +62,7 @@ impl Standing {
     pub const UNKNOWN: Self = Self {
         mastership: Mastership::Unknown,
         held: None,
+        master_pages: None,
     };
 }
 
@@ -119,6 +122,15 @@ pub enum Running {
 }
 
 impl Election {
+    /// Through how long an election servers stay ready: two TTLs, which is longer than one takes as a
+    /// rule. Zero: there is none.
+    pub fn rides_out(&self) -> Duration {
+        match self {
+            Self::Fixed => Duration::ZERO,
+            Self::Etcd(config) => 2 * config.ttl,
+        }
+    }
+
     /// Takes part.
     pub fn start(self, candidate: Candidate) -> Running {
         match self {

@@ -1,6 +1,8 @@
 //! The command line: flags, each with an environment variable, and what `--help` teaches.
 
 mod clock;
+mod limits;
+pub mod starts;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,11 +14,12 @@ use clap_complete::Shell;
 use doorward_engine::id::{HolderName, IdError};
 use doorward_etcd::TemplatesPlace;
 use doorward_etcd::address::{self, AddressError, Etcd, NodeAddress};
-use doorward_etcd::flags::{ElectionFlags, EtcdFlags};
+use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags};
 use thiserror::Error;
 
 use crate::demo::DemoFlags;
 use crate::flags::clock::ClockFlags;
+use crate::flags::limits::LimitFlags;
 use crate::logs::LogFormat;
 use crate::upstream;
 
@@ -41,9 +44,14 @@ Examples:
       The same, below whichever servers of the node root are registered in etcd.
 
 Every flag can be given as an environment variable, named beside it; a flag wins over its variable.
+DOORWARD_ETCD_ENDPOINTS is for the command line, doorward. A server that finds it does not start,
+unless it has endpoints of its own: DOORWARD_SERVER_ETCD_ENDPOINTS, which makes it a candidate.
 
 Exit codes: 0 done, or stopped by SIGTERM or SIGINT; 1 failed while running; 2 wrong usage, or
-templates that are not in order.";
+templates that are not in order, or a start that was meant otherwise.";
+
+/// The name of a node that was given none.
+pub const DEFAULT_NODE: &str = "root";
 
 /// What the process was started with.
 #[derive(Clone, Debug, Parser)]
@@ -83,6 +91,7 @@ pub enum Command {
 
 /// How to serve.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("endpoints", |endpoints| endpoints.env(etcd_flags::SERVER_ENDPOINTS)))]
 pub struct ServeFlags {
     /// Where to serve gRPC.
     #[arg(
@@ -143,7 +152,7 @@ pub struct ServeFlags {
         long, help_heading = "Tree",
         value_name = "NAME",
         env = "DOORWARD_NODE", hide_env_values = true,
-        default_value = "root",
+        default_value = DEFAULT_NODE,
         value_parser = node_name
     )]
     pub node: String,
@@ -206,27 +215,9 @@ pub struct ServeFlags {
     #[command(flatten)]
     pub clock: ClockFlags,
 
-    /// How many resources may have leases out; requests for more are refused.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_RESOURCES_MAX",
-        hide_env_values = true,
-        default_value_t = 100_000
-    )]
-    pub resources_max: usize,
-
-    /// How many holders one resource may have; requests of more are refused.
-    #[arg(
-        long,
-        help_heading = "Limits",
-        value_name = "COUNT",
-        env = "DOORWARD_LEASES_PER_RESOURCE_MAX",
-        hide_env_values = true,
-        default_value_t = 2_000_000
-    )]
-    pub leases_per_resource_max: usize,
+    /// How much is taken on at most.
+    #[command(flatten)]
+    pub limits: LimitFlags,
 
     /// How long a shutdown waits for calls in flight.
     #[arg(
@@ -409,6 +400,22 @@ mod tests {
     }
 
     #[test]
+    fn the_variable_that_makes_a_server_a_candidate_is_its_own_and_the_others_are_shared() {
+        let command = Flags::command();
+        let variable = |name: &str| {
+            let argument = command.get_arguments().find(|it| it.get_id() == name);
+            let variable = argument.and_then(clap::Arg::get_env);
+            variable.map(|variable| variable.to_string_lossy().into_owned())
+        };
+        assert_eq!(
+            variable("endpoints").as_deref(),
+            Some("DOORWARD_SERVER_ETCD_ENDPOINTS")
+        );
+        assert_eq!(variable("ca").as_deref(), Some("DOORWARD_ETCD_CA"));
+        assert_eq!(variable("user").as_deref(), Some("DOORWARD_ETCD_USER"));
+    }
+
+    #[test]
     fn without_flags_it_serves_on_loopback() {
         let flags = Flags::try_parse_from(["doorward-server"]).expect("no flag is needed");
         assert!(flags.serve.listen.ip().is_loopback());
@@ -444,6 +451,7 @@ mod tests {
             ["--election-ttl", "1s"],
             ["--election-ttl", "2500ms"],
             ["--etcd-endpoints", "ftp://here"],
+            ["--calls-max", "0"],
             ["--templates", "etcd:"],
             // A parent, but no name to be known by.
             ["--parent", "127.0.0.1:6970"],

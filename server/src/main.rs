@@ -1,5 +1,6 @@
 //! The binary: reads flags, starts a server, and waits for signals.
 
+use std::env;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,11 +13,12 @@ use doorward_engine::node;
 use doorward_engine::template::Templates;
 use doorward_etcd::Etcd;
 use doorward_etcd::TemplatesPlace;
-use doorward_etcd::flags::FlagsError;
+use doorward_etcd::flags::{ENDPOINTS, FlagsError};
 use doorward_server::app::{Config, Server};
 use doorward_server::demo::{self, DemoFlags};
 use doorward_server::election::{self, Election};
-use doorward_server::flags::{self, Command, Flags, ParentError, ServeFlags};
+use doorward_server::flags::starts::{self, WrongStart};
+use doorward_server::flags::{self, Command, DEFAULT_NODE, Flags, ParentError, ServeFlags};
 use doorward_server::logs::LogFormat;
 use doorward_server::templates;
 use doorward_server::templates::etcd::EtcdTemplates;
@@ -24,7 +26,7 @@ use doorward_server::templates::file::{self, TemplateFile, TemplateFileError};
 use doorward_server::{clock, logs, upstream};
 use thiserror::Error;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::info;
+use tracing::{info, warn};
 
 /// Failed while running.
 const FAILED: u8 = 1;
@@ -112,6 +114,12 @@ impl From<FlagsError> for Misused {
     }
 }
 
+impl From<WrongStart> for Misused {
+    fn from(error: WrongStart) -> Self {
+        Self(error.to_string())
+    }
+}
+
 /// The last words, on standard error.
 fn complain(error: &anyhow::Error, code: u8) -> ExitCode {
     // Nothing is left to do if even this fails.
@@ -124,7 +132,13 @@ async fn run(flags: ServeFlags) -> anyhow::Result<()> {
     // From here on no signal kills the process half-way.
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;
+    let of_command_line = env::var_os(ENDPOINTS);
+    starts::check_endpoints(&flags.etcd, of_command_line.as_deref()).map_err(Misused::from)?;
     let etcd = flags.etcd.config().map_err(Misused::from)?;
+    if etcd.is_some() {
+        let (advertise, endpoints) = (flags.advertise.as_deref(), &flags.etcd.endpoints);
+        starts::check_address(advertise, flags.listen, endpoints).map_err(Misused::from)?;
+    }
     let Opened {
         templates,
         source,
@@ -135,9 +149,20 @@ async fn run(flags: ServeFlags) -> anyhow::Result<()> {
         prefix: flags.election.prefix.clone(),
     });
     let parent = flags::parent_source(&flags.parent, elsewhere.as_ref()).map_err(Misused::from)?;
+    if parent.is_none() && flags.node != DEFAULT_NODE {
+        info!(
+            node = flags.node,
+            "a root of its own: without --parent it leases from nobody, and shares out what its own \
+             templates say"
+        );
+    }
     let mut config = config(&flags, parent, templates, source);
     if let Some(etcd) = etcd {
-        config.election = election(&flags, etcd)?;
+        config.election = Election::Etcd(election::etcd::Config {
+            etcd,
+            prefix: flags.election.prefix.clone(),
+            ttl: flags.election_ttl,
+        });
     }
     if let Some(Follows::Etcd(templates)) = &follows {
         config.able = Some(templates.able());
@@ -232,28 +257,20 @@ async fn open_templates(
             source: "the parent".to_owned(),
             follows: None,
         },
-        (None, _) => Opened {
-            templates: doorward_documents::built_in()?,
-            source: "built-in examples".to_owned(),
-            follows: None,
-        },
+        (None, _) => {
+            let templates = doorward_documents::built_in()?;
+            let globs: Vec<&str> = templates.iter().map(|it| &*it.identifier_glob).collect();
+            warn!(
+                templates = globs.join(", "),
+                "built-in example templates are in force; give your own with --templates FILE"
+            );
+            Opened {
+                templates,
+                source: "built-in examples".to_owned(),
+                follows: None,
+            }
+        }
     })
-}
-
-/// Candidates have to be told apart, and found.
-fn election(flags: &ServeFlags, etcd: doorward_etcd::Config) -> Result<Election, Misused> {
-    if flags.advertise.is_none() && flags.listen.ip().is_unspecified() {
-        return Err(Misused(format!(
-            "candidates tell each other and their clients where they are, and {} is anywhere: give \
-             --advertise",
-            flags.listen
-        )));
-    }
-    Ok(Election::Etcd(election::etcd::Config {
-        etcd,
-        prefix: flags.election.prefix.clone(),
-        ttl: flags.election_ttl,
-    }))
 }
 
 /// Brings every new version of the file into force, if it is in order.
@@ -324,12 +341,13 @@ fn config(
             refresh_floor: flags.refresh_floor,
             clock_tolerance: flags.clock.tolerance,
             limits: node::Limits {
-                resources_max: flags.resources_max,
-                leases_per_resource_max: flags.leases_per_resource_max,
+                resources_max: flags.limits.resources_max,
+                leases_per_resource_max: flags.limits.leases_per_resource_max,
                 ..node::Limits::default()
             },
             ..node::Config::default()
         },
+        calls_max: flags.limits.calls_max,
         shutdown_grace: flags.shutdown_grace,
         ..Config::default()
     }

@@ -71,6 +71,7 @@ pub struct Metrics {
     calls: Family<CallLabels, Counter>,
     call_seconds: Family<MethodLabels, Histogram>,
     asks_malformed: Counter,
+    calls_refused: Counter,
     template_loads: Family<LoadLabels, Counter>,
     templates_loaded: Gauge<f64, AtomicU64>,
 }
@@ -85,6 +86,7 @@ impl Metrics {
             Histogram::new(exponential_buckets(0.000_032, 2.0, 16))
         });
         let asks_malformed = Counter::default();
+        let calls_refused = Counter::default();
         let template_loads = Family::<LoadLabels, Counter>::default();
         let templates_loaded = Gauge::<f64, AtomicU64>::default();
         registry.register(
@@ -104,6 +106,11 @@ impl Metrics {
             asks_malformed.clone(),
         );
         registry.register(
+            "calls_refused",
+            "GetCapacity calls refused and told when to come back, since too many were in progress",
+            calls_refused.clone(),
+        );
+        registry.register(
             "template_loads",
             "Versions of the templates read, by whether they came into force",
             template_loads.clone(),
@@ -119,6 +126,7 @@ impl Metrics {
             calls,
             call_seconds,
             asks_malformed,
+            calls_refused,
             template_loads,
             templates_loaded,
         };
@@ -151,6 +159,11 @@ impl Metrics {
     pub fn count_malformed(&self, asks: usize) {
         self.asks_malformed
             .inc_by(u64::try_from(asks).unwrap_or(u64::MAX));
+    }
+
+    /// A call was refused since too many were in progress. Returns how many were before.
+    pub fn count_call_refused(&self) -> u64 {
+        self.calls_refused.inc()
     }
 
     /// A version of the templates was read, at that time since the Unix epoch.

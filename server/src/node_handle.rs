@@ -21,6 +21,7 @@ use tokio::sync::{Notify, watch};
 use tracing::{debug, error, info, warn};
 
 use crate::clock::{self, Clock};
+use crate::status::learning;
 use crate::status::tree::refusal;
 
 /// A node on the real clock, shared by everyone in the process.
@@ -74,6 +75,7 @@ impl NodeHandle {
     /// Changes the node, and drains what it has to tell.
     pub fn change<T>(&self, change: impl FnOnce(&mut Node, Time) -> T) -> T {
         let mut events = Vec::new();
+        let mut learning = Vec::new();
         let (answer, moved, upstream_moved, unsettled, mastership) = {
             let mut node = self.lock();
             let before = node.poll_timeout().map(|timeout| timeout.at);
@@ -83,6 +85,11 @@ impl NodeHandle {
             let answer = change(&mut node, now);
             let after = node.poll_timeout().map(|timeout| timeout.at);
             while let Some(event) = node.poll_event() {
+                if let Event::ResourceAdded { resource, .. } = &event
+                    && let Some(left) = learning::left(&node, resource, now)
+                {
+                    learning.push((resource.clone(), left));
+                }
                 events.push(event);
             }
             let moved = is_earlier(after, before);
@@ -106,6 +113,9 @@ impl NodeHandle {
         }
         for event in events {
             log(&event);
+        }
+        for (resource, left) in learning {
+            learning::log_beginning(&resource, left);
         }
         answer
     }
@@ -227,7 +237,7 @@ fn is_earlier(after: Option<Time>, before: Option<Time>) -> bool {
 }
 
 /// One line for what happened. What every new client can cause is for debugging only.
-fn log(event: &Event) {
+pub(crate) fn log(event: &Event) {
     match event {
         Event::TermEnded { epoch } => error!(
             epoch,

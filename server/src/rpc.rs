@@ -2,11 +2,15 @@
 //!
 //! A call is decoded by tonic, parsed by [`convert`], decided by the node, and answered. Nothing
 //! is awaited in between but, for a moment, the parent's first answer about a resource, so a call
-//! that was accepted is always finished. [`stream`] serves child servers; [`meter`] counts and
-//! times every call.
+//! that was accepted is always finished. [`stream`] serves child servers, [`cycle`] is what an ancestor is
+//! told that asks as one; [`meter`] counts and
+//! times every call; [`overload`] refuses what is too much.
 
 pub mod convert;
+pub mod cycle;
+pub mod health;
 pub mod meter;
+pub mod overload;
 pub mod stream;
 
 use std::collections::BTreeSet;
@@ -25,11 +29,10 @@ use doorward_proto::doorward::v1::capacity_stream_server::CapacityStreamServer;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status as RpcStatus};
-use tonic_health::ServingStatus;
-use tonic_health::server::HealthReporter;
 
 use crate::clock;
 use crate::metrics::Metrics;
+use crate::rpc::health::Health;
 use crate::rpc::stream::{CapacityStreamService, Pushes};
 use crate::status::Board;
 
@@ -177,41 +180,6 @@ impl Admin for AdminService {
     }
 }
 
-/// Tells the health service how things stand.
-#[derive(Clone, Debug)]
-pub struct Health(HealthReporter);
-
-/// The services whose health is told apart from that of the process as a whole.
-const CAPACITY_SERVICE: &str = "doorman.Capacity";
-const ADMIN_SERVICE: &str = "doorward.admin.v1.Admin";
-
-impl Health {
-    /// Whether capacity is served, here or by a master that is known. The process as a whole and
-    /// the admin service are up in any case.
-    pub async fn set(&self, capacity_served: bool) {
-        let capacity = if capacity_served {
-            ServingStatus::Serving
-        } else {
-            ServingStatus::NotServing
-        };
-        self.0.set_service_status(CAPACITY_SERVICE, capacity).await;
-        self.0
-            .set_service_status(ADMIN_SERVICE, ServingStatus::Serving)
-            .await;
-    }
-
-    /// Tells all who watch that the server stops, and ends their watching: a shutdown waits for
-    /// calls in flight, and a watch never ends by itself.
-    pub async fn stop(&mut self) {
-        for service in ["", CAPACITY_SERVICE, ADMIN_SERVICE] {
-            self.0
-                .set_service_status(service, ServingStatus::NotServing)
-                .await;
-            self.0.clear_service_status(service).await;
-        }
-    }
-}
-
 /// Every gRPC service of a server.
 ///
 /// # Errors
@@ -251,5 +219,5 @@ pub fn routes(
         .add_service(health_server)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?);
-    Ok((routes, Health(reporter)))
+    Ok((routes, Health::new(reporter)))
 }

@@ -5,12 +5,13 @@
 //! leases of each resource that are asked for or belong to child servers, so that requests get in
 //! between. The JSON of `/status` is this structure: its field names are an interface.
 
+mod board;
 pub mod conflicts;
 pub mod election;
+pub mod learning;
+pub mod readiness;
 pub mod tree;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
@@ -20,11 +21,10 @@ use doorward_engine::template::SafeCapacity;
 use doorward_engine::time::Time;
 use serde::Serialize;
 
-use crate::clock;
-use crate::election::etcd::Contact;
-use crate::node_handle::NodeHandle;
+pub use crate::status::board::{Board, ParentLink, ParentNews, TemplatesNews};
 use crate::status::conflicts::ConflictStatus;
 use crate::status::election::EtcdStatus;
+use crate::status::readiness::Readiness;
 use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
 
 /// Leases listed in one status at most, over all resources; those of child servers count once as
@@ -32,249 +32,37 @@ use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
 /// what a gRPC client takes by default (4 MiB).
 pub const LEASES_LISTED_MAX: usize = 10_000;
 
-/// What is known in the process, for whoever asks.
-#[derive(Debug)]
-pub struct Board {
-    node_name: String,
-    /// Where this server is reached by others.
-    address: String,
-    node: Arc<NodeHandle>,
-    templates: Mutex<TemplatesNews>,
-    /// Absent at the root.
-    parent: Mutex<Option<ParentNews>>,
-    /// How often the epoch of the parent's master was forgotten for a lower one.
-    parent_masterships_forgotten: AtomicU64,
-    /// Absent: it is not asked.
-    etcd: Mutex<Option<Contact>>,
-    stopping: Mutex<bool>,
-}
-
-/// What is known of the templates.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TemplatesNews {
-    /// Where those in force come from.
-    pub source: String,
-    /// When they came into force, since the Unix epoch.
-    pub since: Duration,
-    /// Why the newest version was refused. Absent: it is in force.
-    pub problem: Option<String>,
-}
-
-/// What is known of the parent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParentNews {
-    /// Where its servers are, as configured.
-    pub addresses: Vec<String>,
-    /// The one that is asked now.
-    pub address: String,
-    /// How it is reached.
-    pub link: ParentLink,
-    /// Since when, since the Unix epoch.
-    pub since: Duration,
-    /// Why it cannot be reached, or not as it should.
-    pub problem: Option<String>,
-}
-
-/// How a parent is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParentLink {
-    /// Not by this server: only the master of the node asks.
-    Idle,
-    /// Not at all, or not yet.
-    Down,
-    /// By calls: it is of the old kind, or its stream is broken.
-    Poll,
-    /// By a stream, on which both sides tell what changes.
-    Stream,
-}
-
-impl ParentLink {
-    /// `idle`, `down`, `poll` or `stream`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Down => "down",
-            Self::Poll => "poll",
-            Self::Stream => "stream",
-        }
-    }
-}
-
-/// Whether requests can be served, by this server or by one that it knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Readiness {
-    /// They can.
-    Ready,
-    /// They cannot, and why.
-    Unready(String),
-}
-
 impl Board {
-    /// A board for a node.
-    pub fn new(
-        node_name: String,
-        address: String,
-        templates_source: String,
-        node: Arc<NodeHandle>,
-    ) -> Self {
-        Self {
-            node_name,
-            address,
-            node,
-            templates: Mutex::new(TemplatesNews {
-                source: templates_source,
-                since: clock::wall(),
-                problem: None,
-            }),
-            parent: Mutex::new(None),
-            parent_masterships_forgotten: AtomicU64::new(0),
-            etcd: Mutex::new(None),
-            stopping: Mutex::new(false),
-        }
-    }
-
-    /// The node's name.
-    pub fn node_name(&self) -> &str {
-        &self.node_name
-    }
-
-    /// Where this server is reached by others.
-    pub fn address(&self) -> &str {
-        &self.address
-    }
-
-    /// The node.
-    pub fn node(&self) -> &Arc<NodeHandle> {
-        &self.node
-    }
-
-    /// What is known of the templates.
-    pub fn templates_news(&self) -> TemplatesNews {
-        let news = self
-            .templates
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        news.clone()
-    }
-
-    /// The newest templates came into force (`None`), or were refused and why.
-    pub fn post_templates(&self, problem: Option<String>) {
-        let mut news = self
-            .templates
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if problem.is_none() {
-            news.since = clock::wall();
-        }
-        news.problem = problem;
-    }
-
-    /// What is known of the parent. None: this is the root.
-    pub fn parent_news(&self) -> Option<ParentNews> {
-        let news = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
-        news.clone()
-    }
-
-    /// How often the epoch of the parent's master was forgotten for a lower one.
-    pub fn parent_masterships_forgotten(&self) -> u64 {
-        self.parent_masterships_forgotten.load(Ordering::Relaxed)
-    }
-
-    /// The epoch of the parent's master was forgotten for a lower one.
-    pub fn count_parent_mastership_forgotten(&self) {
-        self.parent_masterships_forgotten
-            .fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Something else is known of the parent now. A link that is what it was keeps its age.
-    pub fn post_parent(&self, mut news: ParentNews) {
-        let mut parent = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = parent.as_ref().filter(|before| before.link == news.link) {
-            news.since = before.since;
-        }
-        *parent = Some(news);
-    }
-
-    /// How etcd is doing. None: it is not asked.
-    pub fn etcd_contact(&self) -> Option<Contact> {
-        let contact = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
-        contact.clone()
-    }
-
-    /// How etcd is doing now.
-    pub fn post_etcd(&self, contact: Contact) {
-        *self.etcd.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact);
-    }
-
-    /// The server is shutting down.
-    pub fn post_stopping(&self) {
-        *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
-    }
-
-    /// Whether the server is shutting down.
-    pub fn is_stopping(&self) -> bool {
-        *self.stopping.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether requests can be served.
-    pub fn readiness(&self) -> Readiness {
-        if self.is_stopping() {
-            return Readiness::Unready("the server is shutting down".to_owned());
-        }
-        let (mastership, templates) = self
-            .node
-            .read(|node, now| (node.mastership(now).clone(), node.templates().len()));
-        if mastership != Mastership::Unknown {
-            return Readiness::Ready;
-        }
-        let mut why = "no master of this node is known".to_owned();
-        let etcd = self.etcd_contact().and_then(|contact| contact.problem);
-        // Without any it does not stand for election.
-        let templates = self.templates_news().problem.filter(|_| templates == 0);
-        for problem in [etcd, templates].into_iter().flatten() {
-            why.push_str("; ");
-            why.push_str(&problem);
-        }
-        Readiness::Unready(why)
-    }
-
     /// The state of everything now.
     pub fn status(&self, only: Option<&ResourceId>, leases_max: usize) -> Status {
         let news = self.templates_news();
         let parent = self.parent_news().map(ParentStatus::of);
-        let (
-            mastership,
-            master_for,
-            templates,
-            resources,
-            uptime,
-            (ancestors, is_in_cycle),
-            conflicts,
-        ) = self.node.read(|node, now| {
-            let resources = match only {
-                Some(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
-                None => node.snapshot(now).resources,
-            };
-            let uptime = now.since(Time::ZERO);
-            (
-                node.mastership(now).clone(),
-                node.valid_until().map(|until| millis(until.since(now))),
-                node.templates().len(),
-                resources,
-                uptime,
-                (node.ancestors().to_vec(), node.is_in_cycle()),
-                node.conflicts(now)
-                    .map(|conflict| ConflictStatus::of(conflict, now))
-                    .collect(),
-            )
-        });
+        let (mastership, master_for, templates, resources, uptime, ancestors, conflicts) =
+            self.node().read(|node, now| {
+                let resources = match only {
+                    Some(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
+                    None => node.snapshot(now).resources,
+                };
+                let uptime = now.since(Time::ZERO);
+                (
+                    node.mastership(now).clone(),
+                    node.valid_until().map(|until| millis(until.since(now))),
+                    node.templates().len(),
+                    resources,
+                    uptime,
+                    node.ancestors().to_vec(),
+                    node.conflicts(now)
+                        .map(|conflict| ConflictStatus::of(conflict, now))
+                        .collect(),
+                )
+            });
         let mut listable = LEASES_LISTED_MAX;
         let resources = resources
             .into_iter()
             .map(|resource| self.resource(resource, leases_max, &mut listable))
             .collect();
         let (master_address, epoch) = match &mastership {
-            Mastership::Master { epoch } => (Some(self.address.clone()), *epoch),
+            Mastership::Master { epoch } => (Some(self.address().to_owned()), *epoch),
             Mastership::Follower {
                 master_address,
                 epoch,
@@ -282,9 +70,17 @@ impl Board {
             Mastership::Unknown => (None, None),
         };
         Status {
-            node: self.node_name.clone(),
+            node: self.node_name().to_owned(),
             version: env!("CARGO_PKG_VERSION"),
             is_master: mastership.is_master(),
+            master_pages: match &mastership {
+                Mastership::Follower { .. } => self.master_pages(),
+                Mastership::Master { .. } | Mastership::Unknown => None,
+            },
+            unready: match self.readiness() {
+                Readiness::Ready => None,
+                Readiness::Unready(why) => Some(why),
+            },
             master_address,
             epoch,
             uptime_ms: millis(uptime),
@@ -296,7 +92,7 @@ impl Board {
                 .map(|contact| EtcdStatus::of(contact, master_for)),
             parent,
             ancestors,
-            is_in_cycle,
+            is_in_cycle: self.is_in_cycle(),
             conflicts,
             resources,
         }
@@ -340,6 +136,9 @@ impl Board {
             clients_count: snapshot.clients,
             waiting_count: snapshot.waiting,
             learning_remaining_ms: snapshot.learning_remaining.map_or(0, millis),
+            learning: snapshot
+                .learning_remaining
+                .map(|left| learning::sentence(left, snapshot.upstream.is_none())),
             lease_length_ms: millis(snapshot.algorithm.lease_length),
             refresh_interval_ms: millis(snapshot.algorithm.refresh_interval),
             children_count: snapshot.children,
@@ -361,7 +160,7 @@ impl Board {
             return Vec::new();
         }
         let (leases, now) = self
-            .node
+            .node()
             .read(|node, now| (node.lease_snapshots(resource, max, now), now));
         let rendered: Vec<T> = leases
             .iter()
@@ -395,6 +194,11 @@ pub struct Status {
     pub is_master: bool,
     /// Where the master is. Absent: none is known.
     pub master_address: Option<String>,
+    /// Where the pages of the master are, as it says itself, if it is another server. Absent: it does
+    /// not say.
+    pub master_pages: Option<String>,
+    /// Why the server is not [ready](readiness). Absent: it is.
+    pub unready: Option<String>,
     /// The epoch of the mastership. Absent: not known.
     pub epoch: Option<u64>,
     /// Since the process started.
@@ -450,6 +254,8 @@ pub struct ResourceStatus {
     pub waiting_count: usize,
     /// 0: not in learning mode.
     pub learning_remaining_ms: u64,
+    /// The same in words, with what to do about it. Absent: not in learning mode.
+    pub learning: Option<String>,
     /// How long a lease lasts.
     pub lease_length_ms: u64,
     /// How long a client waits between two requests.

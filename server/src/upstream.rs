@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::node::Node;
+use doorward_engine::node::event::Event;
 use doorward_etcd::error::innermost;
 use doorward_proto::doorman as wire;
 use tokio::time::Instant;
@@ -32,7 +33,7 @@ use tonic::transport::{Channel, Endpoint};
 use tracing::{debug, error, info, warn};
 
 use crate::clock;
-use crate::node_handle::NodeHandle;
+use crate::node_handle::{NodeHandle, log};
 use crate::status::{Board, ParentLink, ParentNews};
 use crate::upstream::addresses::Addresses;
 use crate::upstream::mastership::Masterships;
@@ -93,6 +94,8 @@ enum End {
     Taken(String),
     /// A newer stream of this node took the place of ours; what the parent said.
     Replaced(String),
+    /// This node is an ancestor of its parent; what the parent said. A stream is no worse than calls.
+    Cycle(String),
     /// There is no connection, or it broke; why.
     Broken(String),
     /// It is time to try a stream again.
@@ -186,7 +189,7 @@ impl Upstream {
                 End::TryStream => self.poll_until = None,
                 End::Replaced(problem) => self.stand_back(&problem).await,
                 End::NotMaster(mastership) => self.redirect(mastership).await,
-                End::Broken(problem) => self.fail(&problem).await,
+                End::Cycle(problem) | End::Broken(problem) => self.fail(&problem).await,
             }
         }
     }
@@ -267,6 +270,16 @@ impl Upstream {
             self.taken = None;
         }
         self.post(link, self.taken.clone());
+    }
+
+    /// The parent answered a request, or is there while there is nothing to ask. That does not count if
+    /// all that it would answer is no: another process of this node was there first, or this node is its
+    /// own ancestor.
+    fn note_answered(&self) {
+        let is_in_cycle = self.node.read(|node, _| node.is_in_cycle());
+        if self.taken.is_none() && !is_in_cycle && self.board.post_parent_answered() {
+            log(&Event::CycleEnded);
+        }
     }
 
     /// From now on the parent is polled, for a while.

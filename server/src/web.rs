@@ -7,7 +7,7 @@
 //! | `/status?leases=N&id=ID` | [`crate::status::Status`] as JSON, with up to N leases a resource |
 //! | `/metrics` | Prometheus |
 //! | `/healthz` | 200 as long as the process lives |
-//! | `/readyz` | 200 if capacity is served here or by a known master, else 503 and why |
+//! | `/readyz` | 200 if the server is [ready](crate::status::readiness), else 503 and why |
 //!
 //! Everything is read-only, and nothing is loaded from elsewhere.
 
@@ -27,7 +27,8 @@ use serde::Deserialize;
 use tracing::error;
 
 use crate::metrics::{self, Metrics};
-use crate::status::{Board, Readiness};
+use crate::status::Board;
+use crate::status::readiness::Readiness;
 
 /// Leases shown on the page of a resource.
 pub const LEASES_SHOWN: usize = 1_000;

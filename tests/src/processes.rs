@@ -70,7 +70,14 @@ fn command(name: &str) -> Command {
 
 /// Runs `doorward` to its end.
 pub fn doorward(arguments: &[&str]) -> Output {
-    command("doorward").args(arguments).output().unwrap()
+    doorward_with(&[], arguments)
+}
+
+/// The same, with variables of the environment.
+pub fn doorward_with(variables: &[(&str, &str)], arguments: &[&str]) -> Output {
+    let mut command = command("doorward");
+    command.args(arguments).envs(variables.iter().copied());
+    command.output().unwrap()
 }
 
 /// Runs `doorward` with some standard input to its end.
@@ -91,9 +98,28 @@ pub fn doorward_with_input(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Runs `doorward-server` to its end.
+/// Runs `doorward-server` to its end, which comes soon.
 pub fn doorward_server(arguments: &[&str]) -> Output {
-    command("doorward-server").args(arguments).output().unwrap()
+    doorward_server_with(&[], arguments)
+}
+
+/// The same, with variables of the environment.
+pub fn doorward_server_with(variables: &[(&str, &str)], arguments: &[&str]) -> Output {
+    let mut command = command("doorward-server");
+    command.args(arguments).envs(variables.iter().copied());
+    command.stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let process = child.id();
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || sender.send(child.wait_with_output().unwrap()));
+    match ended.recv_timeout(PATIENCE) {
+        Ok(output) => output,
+        Err(_) => {
+            signal(process, "KILL");
+            panic!("it runs on: {arguments:?}");
+        }
+    }
 }
 
 /// What it printed.
@@ -167,10 +193,20 @@ impl Server {
         Self::start_at("127.0.0.1:0", arguments)
     }
 
+    /// Starts one on a free port, with variables of the environment.
+    pub fn start_with(variables: &[(&str, &str)], arguments: &[&str]) -> Self {
+        Self::spawn("127.0.0.1:0", variables, arguments)
+    }
+
     /// Starts one at an address. It serves pages only if the arguments say where.
     pub fn start_at(address: &str, arguments: &[&str]) -> Self {
+        Self::spawn(address, &[], arguments)
+    }
+
+    fn spawn(address: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
         let no_pages = !arguments.contains(&"--http-listen");
         let mut child = command("doorward-server")
+            .envs(variables.iter().copied())
             .args(["--listen", address, "--log-format", "json"])
             .args(no_pages.then_some("--http-listen=none"))
             .args(arguments)
@@ -235,15 +271,20 @@ impl Server {
 
     /// What it answers to GET on its HTTP port, head and body.
     pub fn get(&mut self, path: &str) -> String {
-        let pages = "status page at http://";
-        let told = self.logged(pages).pop();
-        let entry = told.unwrap_or_else(|| self.wait_for_log(pages));
-        let address = &entry["message"].as_str().unwrap()[pages.len()..];
-        let mut connection = TcpStream::connect(address.trim_end_matches('/')).unwrap();
+        let mut connection = TcpStream::connect(self.pages()).unwrap();
         write!(connection, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
         let mut answer = String::new();
         connection.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// Where its pages are.
+    pub fn pages(&mut self) -> String {
+        let pages = "status page at http://";
+        let told = self.logged(pages).pop();
+        let entry = told.unwrap_or_else(|| self.wait_for_log(pages));
+        let address = &entry["message"].as_str().unwrap()[pages.len()..];
+        address.trim_end_matches('/').to_owned()
     }
 
     /// Its process.

@@ -12,7 +12,7 @@ use std::fs;
 use std::time::Duration;
 
 use doorward_client::state::{BackoffConfig, Config};
-use doorward_client::{Capacity, Client, Mode, Resource, Source};
+use doorward_client::{Capacity, Client, LimitedBy, Mode, Resource, Source};
 
 use doorward_tests::processes::Server;
 
@@ -86,8 +86,10 @@ async fn a_killed_server_costs_no_lease_before_its_end_and_learns_when_it_is_bac
         .mode(Mode::Safe)
         .open()
         .unwrap();
-    // A fresh master learns for a lease length; who has nothing gets nothing until then.
-    until(&shared, 0.0, Source::Lease).await;
+    // A fresh master learns for a lease length; who has nothing gets nothing until then, but may use
+    // what the operator says is safe.
+    until(&shared, 7.0, Source::Mode).await;
+    assert_eq!(shared.holding().limited_by, Some(LimitedBy::Learning));
     until(&shared, 80.0, Source::Lease).await;
 
     // The lease outlives the server, and then the mode decides.

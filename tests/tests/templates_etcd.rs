@@ -10,6 +10,7 @@
 #![allow(missing_docs, reason = "a test")]
 
 use std::fmt::Write;
+use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use doorward_tests::candidates::{Candidates, Setup, TTL, WATCHED, until};
 use doorward_tests::etcd::{Etcd, Setup as EtcdSetup};
 use doorward_tests::probe::Answer;
+use doorward_tests::processes::{doorward, stderr, stdout};
 
 const KEY: &str = "/doorward/templates";
 const GOOD: &str = "/doorward/templates/good";
@@ -217,4 +219,41 @@ async fn an_etcd_with_its_own_limits_takes_all_templates_that_there_can_be() {
     assert!(refused.contains("too large"), "{refused}");
     assert_eq!(gets(&candidates).await, Some(7.0));
     until_in_order(&mut candidates).await;
+}
+
+/// An interval of an hour instead of a second, and nothing at all: what nobody means is not written by
+/// mistake, and `--yes` alone does not mean it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_that_is_hardly_meant_needs_force() {
+    let etcd = Etcd::start().await;
+    etcd.put(KEY, &document(1.0)).await;
+    let candidates = candidates(&etcd);
+    until_gets(&candidates, 1.0).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("templates.yaml");
+    let apply = |text: &str, force: bool| {
+        fs::write(&file, text).unwrap();
+        let endpoint = etcd.endpoint(0);
+        let mut arguments = vec!["templates", "apply", file.to_str().unwrap(), "--yes"];
+        arguments.extend(["--etcd-endpoints", &endpoint]);
+        arguments.extend(force.then_some("--force"));
+        let output = doorward(&arguments);
+        (output.status.code(), stdout(&output) + &stderr(&output))
+    };
+    let hour = document(1.0).replace("10s, refresh_interval: 1s", "2h, refresh_interval: 1h");
+    for (text, why) in [
+        (hour.as_str(), "refresh_interval"),
+        ("resources: []\n", "template"),
+        (&document(0.0), "capacity"),
+    ] {
+        let (code, said) = apply(text, false);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(why) && said.contains("--force"), "{said}");
+        assert_eq!(etcd.get(KEY).await, Some(document(1.0)), "{said}");
+    }
+    assert_eq!(apply(&hour, true).0, Some(0));
+    assert_eq!(etcd.get(KEY).await, Some(hour));
+    // Back again is no mistake.
+    let (code, said) = apply(&document(1.0), false);
+    assert_eq!(code, Some(0), "{said}");
 }

@@ -285,6 +285,65 @@ mod tests {
     }
 
     #[test]
+    fn tokens_that_are_left_at_rate_zero_cannot_be_spent_and_do_not_come_back() {
+        let full = || {
+            let mut limiter = limiter(rate(10.0));
+            limiter.handle_allowance(rate(10.0), at(1.0));
+            limiter
+        };
+        full().try_acquire(1.0, at(1.0)).unwrap();
+        let mut limiter = full();
+        limiter.handle_allowance(rate(0.0), at(1.0));
+        for cost in [1.0, 1e-9] {
+            assert_eq!(limiter.try_acquire(cost, at(1.0)), Err(NotNow::Blocked));
+            assert_eq!(limiter.try_acquire(cost, at(2.0)), Err(NotNow::Blocked));
+        }
+        limiter.try_acquire(0.0, at(2.0)).unwrap();
+        limiter.handle_allowance(rate(10.0), at(3.0));
+        comes_in(&mut limiter, 1.0, 3.0, 0.1);
+        // The same if a lease ends, though nobody says so, and the next one comes at once or later.
+        for next in [5.0, 7.0] {
+            let mut limiter = self::limiter(Allowance {
+                until: Some(at(5.0)),
+                ..rate(10.0)
+            });
+            limiter.handle_allowance(rate(10.0), at(next));
+            comes_in(&mut limiter, 1.0, next, 0.1);
+        }
+    }
+
+    /// So much is admitted after that long, and no earlier.
+    #[track_caller]
+    fn comes_in(limiter: &mut RateLimiter, cost: f64, now: f64, seconds: f64) {
+        match limiter.try_acquire(cost, at(now)) {
+            Err(NotNow::RetryAfter { retry_after }) => {
+                let waits = retry_after.as_secs_f64();
+                assert!((waits - seconds).abs() < 1e-6, "{waits} s, not {seconds}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn past_the_end_of_a_lease_what_follows_it_is_the_rate() {
+        let ends = Allowance {
+            until: Some(at(5.0)),
+            then: Capacity::Limited(1.0),
+            ..rate(10.0)
+        };
+        let mut limiter = limiter(ends);
+        // A burst at that rate was left.
+        limiter.try_acquire(1.02, at(5.0)).unwrap();
+        // After a second, one has come in, not ten.
+        comes_in(&mut limiter, 5.0, 6.0, 4.0);
+        limiter.try_acquire(5.0, at(10.0)).unwrap();
+        // The part before the end counts by the old rate, the part after it by the new one.
+        let mut limiter = self::limiter(ends);
+        limiter.try_acquire(1.2, at(4.8)).unwrap();
+        comes_in(&mut limiter, 6.0, 6.0, 3.0);
+    }
+
+    #[test]
     fn a_wait_counts_what_comes_after_the_end_of_the_lease() {
         let allowance = Allowance {
             until: Some(at(1.0)),
@@ -312,7 +371,11 @@ mod tests {
         #[test]
         fn what_is_admitted_is_within_what_came_in_plus_a_burst(
             steps in prop::collection::vec(
-                (0.0..0.5f64, prop::option::of(0.0..200.0f64), 0.0..3.0f64),
+                (
+                    0.0..0.5f64,
+                    prop::option::of(prop_oneof![3 => 0.0..200.0f64, 1 => Just(0.0)]),
+                    0.0..3.0f64,
+                ),
                 1..200,
             ),
         ) {
@@ -330,6 +393,7 @@ mod tests {
                     largest_burst = largest_burst.max(1.0 + new_rate * 0.02);
                 }
                 while limiter.try_acquire(cost.max(0.01), at(now)).is_ok() {
+                    prop_assert!(current > 0.0, "spent at rate 0");
                     balance += cost.max(0.01);
                     worst = worst.max(balance);
                 }

@@ -28,7 +28,7 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SafeCapacity {
     pub(super) told: Capacity,
-    /// How long that lease was.
+    /// How long leases were then.
     pub(super) length: Duration,
     /// When it ends.
     pub(super) since: Time,

@@ -35,6 +35,8 @@ pub struct ResourceState {
     /// The wants of the newest request that was answered, and decided about.
     wants_answered: Option<f64>,
     lease: Option<Lease>,
+    /// How long leases last, as far as the newest ones tell.
+    lease_length: Duration,
     /// Why the newest lease is no larger, if the server said so.
     limited_by: Option<LimitedBy>,
     /// Until when learning mode lasts at most, if the server said that there is one.
@@ -72,6 +74,7 @@ impl ResourceState {
             wants,
             wants_answered: None,
             lease: None,
+            lease_length: Duration::ZERO,
             limited_by: None,
             learning_until: None,
             safe_capacity: None,
@@ -248,6 +251,12 @@ impl ResourceState {
         }
         let lasts = tolerance.at_least(granted.expires_in);
         let expires_at = sent_at + lasts;
+        // What a server is cut off from itself it leases for less and less, up to the same end. Such
+        // leases are as long as the one that moved the end there.
+        let moved = self
+            .lease
+            .map_or(Duration::MAX, |before| expires_at.since(before.expires_at));
+        self.lease_length = lasts.max(self.lease_length.saturating_sub(moved));
         self.lease = Some(Lease {
             capacity: granted.capacity,
             expires_at,
@@ -257,7 +266,7 @@ impl ResourceState {
         self.learning_until = granted.learning_for.map(|span| now + span);
         self.safe_capacity = granted.safe_capacity.map(|told| SafeCapacity {
             told,
-            length: lasts,
+            length: self.lease_length,
             since: expires_at,
         });
         self.tells_decided = granted.decided.is_some();

@@ -1,5 +1,9 @@
 //! What a client holds and when it asks, told as short stories on a virtual clock.
 
+mod failures;
+mod modes;
+mod news;
+
 use super::*;
 use crate::capacity::{Capacity, Source};
 
@@ -120,32 +124,6 @@ fn what_is_in_flight_beyond_the_lease_counts_as_had() {
 }
 
 #[test]
-fn each_mode_has_its_own_fallback_once_the_lease_is_over() {
-    for (mode, before, after) in [
-        (Mode::Pessimistic, 0.0, 0.0),
-        (Mode::Optimistic, 10.0, 10.0),
-        (Mode::Safe, 0.0, 3.0),
-    ] {
-        let mut client = client(mode);
-        check(&client, 0.0, before, Source::Mode);
-        exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
-        check(&client, 59.0, 8.0, Source::Lease);
-        check(&client, 60.0, after, Source::Mode);
-    }
-}
-
-#[test]
-fn a_safe_capacity_without_limit_is_no_limit() {
-    let mut client = client(Mode::Safe);
-    let unlimited = Granted {
-        safe_capacity: Some(Capacity::Unlimited),
-        ..granted(8.0, 60, 5)
-    };
-    exchange(&mut client, 0.0, 0.0, &answer(unlimited));
-    check(&client, 60.0, f64::INFINITY, Source::Mode);
-}
-
-#[test]
 fn an_answer_to_an_older_request_changes_nothing() {
     let mut client = client(Mode::Pessimistic);
     let first = client.request(|_| 0.0, at(0.0));
@@ -157,21 +135,6 @@ fn an_answer_to_an_older_request_changes_nothing() {
     // And not after the newest either.
     assert!(!client.handle_response(first.sequence, &answer(granted(99.0, 60, 5)), at(7.0)));
     check(&client, 7.0, 4.0, Source::Lease);
-}
-
-#[test]
-fn other_wants_are_sent_early_but_not_faster_than_the_gap() {
-    let mut client = client(Mode::Safe);
-    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
-    client.ask(R, 20.0);
-    waits_until(&client, 0.2, 1.1);
-    client.ask(R, 30.0);
-    let request = exchange(&mut client, 1.1, 1.1, &answer(granted(8.0, 60, 5)));
-    assert_eq!(request.asks[0].wants, 30.0);
-    waits_until(&client, 1.1, 6.1);
-    // Much later there is no gap to wait for.
-    client.ask(R, 5.0);
-    assert_eq!(client.next_step(at(3.0)), Step::Send);
 }
 
 #[test]
@@ -226,6 +189,77 @@ fn an_unknown_resource_is_told_from_a_refused_one() {
 }
 
 #[test]
+fn no_wait_is_longer_than_a_minute_whatever_a_server_says() {
+    let mut client = client(Mode::Safe);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 7_200, 3_600)));
+    waits_until(&client, 0.0, 60.0);
+    for kind in [
+        RefusalKind::Unknown,
+        RefusalKind::NotReady,
+        RefusalKind::Other,
+        RefusalKind::AnotherProcess,
+    ] {
+        let mut told = refusal(kind);
+        told.refused[0].retry_in = Some(Duration::from_secs(3_600));
+        exchange(&mut client, 60.0, 60.0, &told);
+        waits_until(&client, 60.0, 120.0);
+        client = self::client(Mode::Safe);
+        exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 7_200, 3_600)));
+    }
+}
+
+#[test]
+fn a_refusal_that_says_when_to_come_back_is_obeyed() {
+    let mut client = client(Mode::Safe);
+    let mut told = refusal(RefusalKind::Other);
+    told.refused[0].retry_in = Some(Duration::from_secs(20));
+    exchange(&mut client, 0.0, 0.0, &told);
+    waits_until(&client, 0.0, 20.0);
+}
+
+#[test]
+fn it_is_told_why_a_lease_is_no_larger_and_how_long_a_server_learns() {
+    let mut client = client(Mode::Pessimistic);
+    let learning = Granted {
+        limited_by: Some(LimitedBy::Learning),
+        learning_for: Some(Duration::from_secs(41)),
+        ..granted(0.0, 60, 5)
+    };
+    exchange(&mut client, 1.0, 2.0, &answer(learning));
+    let seen = |client: &ClientState, seconds: f64| {
+        let state = client.resource(R).unwrap();
+        (
+            state.limited_by(at(seconds)),
+            state.learning_until(at(seconds)),
+        )
+    };
+    let learns = Some(LimitedBy::Learning);
+    assert_eq!(seen(&client, 2.0), (learns, Some(at(43.0))));
+    assert_eq!(seen(&client, 43.0), (learns, None));
+    // The lease is over: nobody knows any more.
+    assert_eq!(seen(&client, 61.0), (None, None));
+    // A refusal leaves the lease as it was, and what is known of it.
+    exchange(&mut client, 7.0, 7.0, &refusal(RefusalKind::Other));
+    assert_eq!(seen(&client, 8.0), (learns, Some(at(43.0))));
+    exchange(&mut client, 12.0, 12.0, &answer(granted(5.0, 60, 5)));
+    assert_eq!(seen(&client, 12.0), (None, None));
+}
+
+#[test]
+fn the_next_answer_is_due_when_the_client_asks_next() {
+    let mut client = client(Mode::Safe);
+    assert_eq!(client.next_answer(R), Some(at(0.0)));
+    assert_eq!(client.next_answer("other"), None);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(0.0, 60, 1)));
+    assert_eq!(client.next_answer(R), Some(at(1.0)));
+    let request = client.request(|_| 0.0, at(1.0));
+    // It is on its way.
+    assert_eq!(client.next_answer(R), Some(at(1.0)));
+    client.handle_failure(request.sequence, 1.0, at(2.0));
+    assert_eq!(client.next_answer(R), Some(at(3.0)));
+}
+
+#[test]
 fn an_answer_for_what_was_not_asked_is_passed_over() {
     let mut client = client(Mode::Safe);
     let mut response = answer(granted(8.0, 60, 5));
@@ -244,51 +278,6 @@ fn a_refresh_interval_as_long_as_the_lease_is_cut_short() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 8, 60)));
     waits_until(&client, 0.0, 7.0 * 0.999);
-}
-
-#[test]
-fn failures_back_off_but_never_past_the_end_of_a_lease() {
-    let mut client = client(Mode::Safe);
-    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
-    let mut now = 5.0;
-    let mut waits = Vec::new();
-    for _ in 0..8 {
-        let request = client.request(|_| 0.0, at(now));
-        client.handle_failure(request.sequence, 1.0, at(now));
-        let Step::Wait(Some(until)) = client.next_step(at(now)) else {
-            panic!("sends at once")
-        };
-        waits.push((until.since(at(now)).as_secs_f64() * 10.0).round() / 10.0);
-        now = until.since_origin().as_secs_f64();
-    }
-    // Doubling, until half of what is left of the lease is less.
-    assert_eq!(waits, [1.0, 2.0, 4.0, 8.0, 16.0, 12.0, 6.0, 3.0]);
-}
-
-#[test]
-fn without_a_master_it_asks_about_every_second_and_keeps_its_lease() {
-    let mut client = client(Mode::Safe);
-    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
-    let mut now = 5.0;
-    for _ in 0..5 {
-        let request = client.request(|_| 0.0, at(now));
-        client.handle_masterless(request.sequence, 0.5, at(now));
-        check(&client, now, 8.0, Source::Lease);
-        waits_until(&client, now, now + 1.0);
-        now += 1.0;
-    }
-    // And again once there is one.
-    exchange(&mut client, now, now, &answer(granted(9.0, 60, 5)));
-    check(&client, now, 9.0, Source::Lease);
-}
-
-#[test]
-fn a_redirect_is_followed_at_once() {
-    let mut client = client(Mode::Safe);
-    let request = client.request(|_| 0.0, at(0.0));
-    assert_eq!(client.next_step(at(0.0)), Step::Wait(None));
-    client.handle_redirect(request.sequence);
-    assert_eq!(client.next_step(at(0.0)), Step::Send);
 }
 
 #[test]

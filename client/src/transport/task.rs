@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use doorward_proto::doorman;
 use tokio::sync::{Notify, watch};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use crate::clock::{self, Clock};
 use crate::hooks::Hooks;
 use crate::slot::Slot;
-use crate::state::{ClientState, Step, Trouble};
+use crate::state::{ClientState, ResourceState, Step, Trouble};
 use crate::time::Time;
 use crate::transport::connection::{Connection, Failure, Outcome, Reason};
 use crate::transport::convert;
@@ -239,7 +239,7 @@ fn handle(shared: &Shared, done: Done) {
         Outcome::Answered(response) => {
             let response = convert::response(response, sent_since_epoch);
             let troubled = |book: &Book| -> BTreeMap<String, Trouble> {
-                let of = |(id, state): (&str, &crate::state::ResourceState)| {
+                let of = |(id, state): (&str, &ResourceState)| {
                     state
                         .trouble()
                         .map(|trouble| (id.to_owned(), trouble.clone()))
@@ -247,10 +247,21 @@ fn handle(shared: &Shared, done: Done) {
                 book.state.resources().filter_map(of).collect()
             };
             let before = troubled(&book);
+            let idle_before = idle_while_learning(&book, now);
             book.state.handle_response(sequence, &response, now);
             book.failure = None;
             let after = troubled(&book);
+            let idle_after = idle_while_learning(&book, now);
             drop(book);
+            for (resource, left) in idle_after {
+                if !idle_before.contains_key(&resource) {
+                    info!(
+                        resource,
+                        ?left,
+                        "a lease of 0: the server is in learning mode"
+                    );
+                }
+            }
             for (resource, trouble) in after {
                 // Once, not at every refresh.
                 if before.get(&resource) != Some(&trouble) {
@@ -281,6 +292,17 @@ fn handle(shared: &Shared, done: Done) {
             shared.hooks.refreshed(false, took);
         }
     }
+}
+
+/// The resources of which nothing is leased because the server learns, and for how long that is at most.
+fn idle_while_learning(book: &Book, now: Time) -> BTreeMap<String, Option<Duration>> {
+    let of = |(id, state): (&str, &ResourceState)| {
+        let is_idle = state.lease(now)?.capacity <= 0.0;
+        let is_learning = state.limited_by(now)?.is_learning();
+        let left = state.learning_until(now).map(|until| until.since(now));
+        (is_idle && is_learning).then(|| (id.to_owned(), left))
+    };
+    book.state.resources().filter_map(of).collect()
 }
 
 /// The client is closed: lets a request under way end, then releases all that it has.

@@ -64,7 +64,7 @@ fn a_file_in_order_is_listed() {
         "identifier_glob": "db/*", "capacity": 5.0, "safe_capacity": null, "description": "",
         "kind": "FAIR_SHARE", "lease_length_s": 60.0, "refresh_interval_s": 5.0,
         "learning_mode_duration_s": 60.0,
-    }]});
+    }], "warnings": []});
     assert_eq!(json(&output), expected);
 }
 
@@ -121,8 +121,8 @@ fn who_makes_leases_shorter_in_a_file_is_warned() {
         command.args(["--server", &crate::nowhere()]);
         command.args(arguments).output().unwrap()
     };
-    let warning = "warning: leases become shorter";
-    let advice = "set learning_mode_duration: 1m for \"db/*\" until";
+    let warning = "warning: template 1 (\"db/*\"): algorithm.lease_length: leases become shorter";
+    let advice = "set learning_mode_duration: 1m until";
     for (document, warns) in [(GOOD, false), (&careful, false), (&shorter, true)] {
         fs::write(file, GOOD).unwrap();
         fs::write(path, document).unwrap();

@@ -36,8 +36,14 @@ pub(crate) struct Play {
     /// What becomes of the resources of a release, one by one; the rest is released. An old server does
     /// not say.
     pub(crate) outcomes: Vec<Outcome>,
-    /// Refuses every request for capacity.
+    /// During so many requests for capacity after those it is in learning mode: nobody gets anything.
+    pub(crate) learning: usize,
+    /// Grants so many requests for capacity before it refuses any.
+    pub(crate) granted: usize,
+    /// Refuses every request for capacity after that.
     pub(crate) refused: Option<(doorman::refusal::Reason, &'static str)>,
+    /// Why leases are no larger, as it says when it is not in learning mode.
+    pub(crate) limited_by: Option<doorman::LimitedBy>,
     /// Fails every call.
     pub(crate) failing: Option<tonic::Code>,
     /// Never answers.
@@ -63,6 +69,9 @@ impl Default for Play {
             capacity: 20.0,
             refresh_in_ms: 5_000,
             not_ready: 0,
+            learning: 0,
+            granted: 0,
+            limited_by: None,
             outcomes: Vec::new(),
             refused: None,
             failing: None,
@@ -256,13 +265,16 @@ impl Capacity for Actor {
         }
         let gets = self.asked.lock().unwrap().clone();
         let gets = gets.iter().filter(|asked| matches!(asked, Asked::Get(_)));
-        let waits = gets.count() <= self.play.not_ready;
+        let count = gets.count();
+        let waits = count <= self.play.not_ready;
+        let learns = !waits && count <= self.play.not_ready + self.play.learning;
+        let refused = self.play.refused.filter(|_| count > self.play.granted);
         let not_ready = (
             doorman::refusal::Reason::NotReady,
             "it waits for its parent",
         );
         for resource in request.resource {
-            if let Some((reason, message)) = waits.then_some(not_ready).or(self.play.refused) {
+            if let Some((reason, message)) = waits.then_some(not_ready).or(refused) {
                 answer.refused.push(doorman::Refusal {
                     retry_in_ms: None,
                     resource_id: Some(resource.resource_id),
@@ -271,11 +283,14 @@ impl Capacity for Actor {
                 });
             } else if !(self.play.old && resource.resource_id.starts_with("no")) {
                 answer.response.push(doorman::ResourceResponse {
-                    limited_by: None,
-                    learning_for_ms: None,
+                    limited_by: match learns {
+                        true => Some(doorman::LimitedBy::Learning.into()),
+                        false => self.play.limited_by.map(Into::into),
+                    },
+                    learning_for_ms: learns.then_some(40_500),
                     decided: None,
                     resource_id: resource.resource_id,
-                    gets: self.lease(resource.wants),
+                    gets: self.lease(if learns { 0.0 } else { resource.wants }),
                     safe_capacity: (!self.play.old).then_some(2.0),
                 });
             }

@@ -3,11 +3,13 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
+use doorward_proto::doorman::LimitedBy;
+use doorward_proto::doorman::refusal::Reason;
 use doorward_proto::doorman::release_result::Outcome;
 use serde_json::Value;
 
 use crate::fake_server::{Asked, FakeServer, Play};
-use crate::{check_exit, doorward, json, run, stdout};
+use crate::{check_exit, check_failure, doorward, json, run, stdout};
 
 #[test]
 fn get_asks_once_and_releases_at_once() {
@@ -46,6 +48,8 @@ fn get_prints_a_lease_for_programs() {
         "expires_in_ms": 60_000,
         "refresh_in_ms": 5_000,
         "safe_capacity": 2.0,
+        "limited_by": null,
+        "learning_for_ms": null,
         "released": true,
     });
     assert_eq!(json(&run(&server.address, &arguments)), expected);
@@ -149,6 +153,169 @@ fn watch_tells_that_the_server_is_gone_while_the_lease_lasts() {
     assert_eq!(
         (&troubled["capacity"], &troubled["source"]),
         (&20.0.into(), &"lease".into())
+    );
+    assert_eq!(troubled["capacity_then"], 2.0);
+    assert!(troubled["problem_since_ms"].as_u64() <= troubled["time_ms"].as_u64());
+    assert!(troubled["problem_since_ms"].is_u64(), "{troubled}");
+}
+
+/// Runs a watch on a server until it printed so many lines.
+fn watched(address: &str, more: &[&str], count: usize) -> Vec<String> {
+    let mut child = std::process::Command::new(doorward().get_program())
+        .args(["--server", address, "watch", "r", "30", "--for", "1h"])
+        .args(more)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap()).lines();
+    let lines = output.take(count).map(Result::unwrap).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    lines
+}
+
+#[test]
+fn get_tells_why_a_lease_is_no_larger_and_what_to_do_about_learning_mode() {
+    let learning = Play {
+        learning: 2,
+        limited_by: Some(LimitedBy::Share),
+        ..Play::default()
+    };
+    let server = FakeServer::start(learning);
+    let output = run(&server.address, &["get", "r", "30", "--client", "a"]);
+    check_exit(&output, 0);
+    let said = stdout(&output);
+    assert!(
+        said.starts_with("0 of 30 that a wants of r\n  why            learning mode, 41 s left\n"),
+        "{said}"
+    );
+    assert!(said.contains("learning_mode_duration"), "{said}");
+    let arguments = ["get", "r", "30", "--output", "json"];
+    let told = json(&run(&server.address, &arguments));
+    assert_eq!(
+        (&told["limited_by"], &told["learning_for_ms"]),
+        (&"learning".into(), &40_500.into())
+    );
+    let said = stdout(&run(&server.address, &["get", "r", "30"]));
+    let why = "  why            its share; there is not enough for everybody\n";
+    assert!(said.contains(why) && !said.contains("learning"), "{said}");
+    let told = json(&run(&server.address, &arguments));
+    assert_eq!(
+        (&told["limited_by"], &told["learning_for_ms"]),
+        (&"share".into(), &Value::Null)
+    );
+    let said = stdout(&run(&server.address, &["get", "r", "30", "--hold", "1ms"]));
+    assert!(said.contains("held for 1ms (its share; "), "{said}");
+}
+
+#[test]
+fn watch_tells_of_learning_mode_and_once_what_to_do_about_it() {
+    let learning = || Play {
+        refresh_in_ms: 50,
+        learning: 1,
+        ..Play::default()
+    };
+    let server = FakeServer::start(learning());
+    let said = watched(&server.address, &["--mode", "pessimistic"], 5);
+    assert!(
+        said[0].contains("  0 of 30  (lease, expires in "),
+        "{said:?}"
+    );
+    assert!(said[0].ends_with("; learning mode, 41 s left)"), "{said:?}");
+    assert!(
+        said[1].starts_with("learning mode: a server that was just started"),
+        "{said:?}"
+    );
+    assert!(
+        said[4].contains("  20 of 30  (lease, expires in "),
+        "{said:?}"
+    );
+    assert!(!said[4].contains("learning"), "{said:?}");
+
+    let server = FakeServer::start(learning());
+    let said = watched(
+        &server.address,
+        &["--mode", "pessimistic", "--output", "json"],
+        2,
+    );
+    let said = lines(&said.join("\n"));
+    assert_eq!(
+        (&said[0]["limited_by"], &said[1]["limited_by"]),
+        (&"learning".into(), &Value::Null)
+    );
+    assert!(said[0]["learning_for_ms"].as_u64().unwrap() <= 40_500);
+    assert_eq!(said[1]["learning_for_ms"], Value::Null);
+}
+
+#[test]
+fn watch_tells_of_a_refusal_since_when_and_what_is_used_when_the_lease_ends() {
+    let server = FakeServer::start(Play {
+        refresh_in_ms: 50,
+        granted: 1,
+        refused: Some((Reason::UnknownResource, "no template matches it")),
+        ..Play::default()
+    });
+    let said = watched(&server.address, &[], 2);
+    let (_, refused) = said[1]
+        .split_once("Z  20 of 30  (lease, expires in ")
+        .unwrap();
+    assert!(
+        refused.contains(", then 2 by the safe capacity; since 20"),
+        "{said:?}"
+    );
+    assert!(
+        refused.ends_with("Z: r is unknown: no template matches it)"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn watch_tells_that_it_waits_for_the_first_answer() {
+    let server = FakeServer::start(Play {
+        not_ready: 1,
+        ..Play::default()
+    });
+    let said = watched(&server.address, &["--output", "json"], 2);
+    let said = lines(&said.join("\n"));
+    assert_eq!(
+        (
+            &said[0]["capacity"],
+            &said[0]["source"],
+            &said[0]["expires_in_ms"]
+        ),
+        (&0.0.into(), &"mode".into(), &Value::Null)
+    );
+    let problem = said[0]["problem"].as_str().unwrap();
+    assert!(problem.contains("it waits for its parent"), "{problem}");
+    assert_eq!(
+        (&said[1]["capacity"], &said[1]["problem"]),
+        (&20.0.into(), &Value::Null)
+    );
+
+    let silent = FakeServer::start(Play {
+        silent: true,
+        ..Play::default()
+    });
+    let watch = [
+        "watch",
+        "r",
+        "30",
+        "--timeout",
+        "1s",
+        "--mode",
+        "optimistic",
+    ];
+    let output = run(&silent.address, &watch);
+    check_failure(&output, 3, "not connected");
+    let said = stdout(&output);
+    assert!(
+        said.contains("30 of 30  (no lease: 30, all that is wanted, by mode; since "),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!("no answer yet of {}", silent.address)),
+        "{said}"
     );
 }
 

@@ -15,6 +15,7 @@ mod nodes;
 mod shell;
 mod status;
 mod template_edit;
+mod template_warnings;
 mod templates;
 mod tree;
 

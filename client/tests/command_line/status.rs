@@ -148,6 +148,21 @@ fn a_resource_nobody_holds_is_one() {
 }
 
 #[test]
+fn a_name_that_nobody_holds_suggests_near_ones_and_the_template_that_matches() {
+    let server = FakeServer::start(busy());
+    let output = run(&server.address, &["status", "db/raeds"]);
+    check_failure(
+        &output,
+        1,
+        "nobody holds anything of db/raeds. Held are names like it: db/reads",
+    );
+    check_failure(&output, 1, "the template \"db/*\" matches it");
+    assert!(stdout(&output).ends_with("no leases are out on db/raeds\n"));
+    let output = run(&server.address, &["status", "web"]);
+    check_failure(&output, 1, "nobody holds anything of web\n");
+}
+
+#[test]
 fn status_is_the_masters_unless_it_is_asked_for_here() {
     let master = FakeServer::start(busy());
     let standby = FakeServer::start(Play {

@@ -15,14 +15,14 @@ use crate::templates::document;
 use crate::{check_exit, check_failure, doorward, json, nowhere, stderr, stdout};
 
 /// A folder with editors and what they leave behind.
-struct Desk {
+pub(crate) struct Desk {
     folder: TempDir,
     /// Where templates are, as flags.
     at: Vec<String>,
 }
 
 impl Desk {
-    fn at_etcd(etcd: &Etcd) -> Self {
+    pub(crate) fn at_etcd(etcd: &Etcd) -> Self {
         let at = ["--etcd-endpoints", &etcd.endpoint(0)];
         Self {
             folder: tempfile::tempdir().unwrap(),
@@ -31,7 +31,7 @@ impl Desk {
     }
 
     /// Templates in a file.
-    fn at_file() -> Self {
+    pub(crate) fn at_file() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("t.yaml");
         Self {
@@ -40,15 +40,15 @@ impl Desk {
         }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    fn run(&self, arguments: &[&str], stdin: &str) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str], stdin: &str) -> Output {
         let mut command = self.command(arguments);
         command.write_stdin(stdin).output().unwrap()
     }
@@ -68,18 +68,18 @@ impl Desk {
     }
 
     #[track_caller]
-    fn apply(&self, document: &str) {
+    pub(crate) fn apply(&self, document: &str) {
         check_exit(&self.run(&["apply", "-", "--yes"], document), 0);
     }
 
     /// Edits with a script whose $1 is the copy.
-    fn edit(&self, script: &str) -> Output {
+    pub(crate) fn edit(&self, script: &str) -> Output {
         self.set_editor(script);
         self.run(&["edit", "--yes", "--why", "by hand"], "")
     }
 
     /// The same at a terminal, where these lines are typed.
-    fn edit_at_terminal(&self, script: &str, typed: &str) -> Output {
+    pub(crate) fn edit_at_terminal(&self, script: &str, typed: &str) -> Output {
         use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
         self.set_editor(script);
@@ -110,7 +110,7 @@ impl Desk {
         fs::write(self.path("editor"), format!("set -e\n{script}\n")).unwrap();
     }
 
-    fn show(&self) -> String {
+    pub(crate) fn show(&self) -> String {
         stdout(&self.run(&["show"], ""))
     }
 
@@ -122,7 +122,7 @@ impl Desk {
     }
 
     /// The copies that are left.
-    fn left(&self) -> Vec<String> {
+    pub(crate) fn left(&self) -> Vec<String> {
         let copies = fs::read_dir(self.copies()).unwrap();
         copies
             .map(|copy| fs::read_to_string(copy.unwrap().path()).unwrap())

@@ -24,6 +24,8 @@ pub enum Seen {
 type Script = Arc<Mutex<VecDeque<Answer>>>;
 
 struct Service {
+    /// What Discovery is answered first, by turns.
+    busy: Mutex<VecDeque<Status>>,
     discovery: Option<doorman::DiscoveryResponse>,
     script: Script,
     seen: mpsc::UnboundedSender<Seen>,
@@ -50,7 +52,7 @@ impl Reserved {
         discovery: Option<doorman::DiscoveryResponse>,
         answers: impl IntoIterator<Item = Answer>,
     ) -> FakeServer {
-        FakeServer::serve(self.0, discovery, answers)
+        FakeServer::serve(self.0, [], discovery, answers)
     }
 }
 
@@ -77,8 +79,18 @@ impl FakeServer {
         Reserved(TcpListener::bind("127.0.0.1:0").await.unwrap())
     }
 
+    /// A master that answers Discovery by a status so many times.
+    pub async fn busy_at_first(
+        busy: impl IntoIterator<Item = Status>,
+        answers: impl IntoIterator<Item = Answer>,
+    ) -> Self {
+        let listener = Self::reserve().await.0;
+        Self::serve(listener, busy, Some(discovery(true, None, 0)), answers)
+    }
+
     fn serve(
         listener: TcpListener,
+        busy: impl IntoIterator<Item = Status>,
         discovery: Option<doorman::DiscoveryResponse>,
         answers: impl IntoIterator<Item = Answer>,
     ) -> Self {
@@ -86,6 +98,7 @@ impl FakeServer {
         let (sender, seen) = mpsc::unbounded_channel();
         let script: Script = Arc::new(Mutex::new(answers.into_iter().collect()));
         let service = Service {
+            busy: Mutex::new(busy.into_iter().collect()),
             discovery,
             script,
             seen: sender,
@@ -112,6 +125,11 @@ impl FakeServer {
                 seen += 1;
             }
         }
+    }
+
+    /// How often it was asked for anything since this was looked at last.
+    pub fn asked(&mut self) -> usize {
+        std::iter::from_fn(|| self.seen.try_recv().ok()).count()
     }
 
     /// The next request for capacity that comes.
@@ -151,6 +169,9 @@ impl Capacity for Service {
         _: Request<doorman::DiscoveryRequest>,
     ) -> Result<Response<doorman::DiscoveryResponse>, Status> {
         let _ = self.seen.send(Seen::Discovery);
+        if let Some(status) = self.busy.lock().unwrap().pop_front() {
+            return Err(status);
+        }
         let answer = self.discovery.clone().map(Response::new);
         answer.ok_or_else(|| Status::unimplemented("too old"))
     }
@@ -223,6 +244,34 @@ pub fn granted(gets: doorman::Lease) -> Answer {
         }],
         ..doorman::GetCapacityResponse::default()
     })
+}
+
+/// Too busy, with what the trailer says of when to come back.
+pub fn busy(code: tonic::Code, pushback: &str) -> Status {
+    let mut trailers = tonic::metadata::MetadataMap::new();
+    trailers.insert("grpc-retry-pushback-ms", pushback.parse().unwrap());
+    Status::with_metadata(code, "too busy", trailers)
+}
+
+/// `r` got no lease, for that reason.
+pub fn refused(reason: doorman::refusal::Reason) -> Answer {
+    Ok(doorman::GetCapacityResponse {
+        refused: vec![doorman::Refusal {
+            retry_in_ms: None,
+            resource_id: Some("r".to_owned()),
+            reason: Some(reason.into()),
+            message: Some("because".to_owned()),
+        }],
+        ..doorman::GetCapacityResponse::default()
+    })
+}
+
+/// The same answer, with more about the lease on `r`.
+pub fn with(mut answer: Answer, more: impl Fn(&mut doorman::ResourceResponse)) -> Answer {
+    if let Ok(response) = &mut answer {
+        response.response.iter_mut().for_each(more);
+    }
+    answer
 }
 
 /// "Not the master", and perhaps who is.

@@ -9,7 +9,10 @@
 #![allow(missing_docs, unreachable_pub, reason = "a test")]
 
 mod fake_server;
+mod learning;
+mod limiters;
 mod mastership;
+mod overload;
 
 use std::time::Duration;
 
@@ -24,7 +27,7 @@ use doorward_proto::doorman;
 use tokio_stream::StreamExt;
 use tonic::Status;
 
-use crate::fake_server::{FakeServer, granted, lease, redirect};
+use crate::fake_server::{FakeServer, granted, lease, redirect, refused};
 
 /// Long enough for anything that happens at all.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -256,17 +259,6 @@ async fn a_process_that_has_no_lease_releases_nothing_of_another_one_of_its_id()
 
 #[tokio::test]
 async fn an_unknown_resource_a_refused_one_and_silence_are_told_apart() {
-    let refused = |reason: doorman::refusal::Reason| {
-        Ok(doorman::GetCapacityResponse {
-            refused: vec![doorman::Refusal {
-                retry_in_ms: None,
-                resource_id: Some("r".to_owned()),
-                reason: Some(reason.into()),
-                message: Some("because".to_owned()),
-            }],
-            ..doorman::GetCapacityResponse::default()
-        })
-    };
     let unknown = refused(doorman::refusal::Reason::UnknownResource);
     let too_many = refused(doorman::refusal::Reason::TooMany);
     // An old server leaves out what it does not know.

@@ -37,7 +37,7 @@ pub fn near<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 /// How many characters must be put in, taken out or replaced to make one word of the other.
-fn distance(a: &str, b: &str) -> usize {
+pub fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {

@@ -23,11 +23,13 @@
 //! ```
 
 pub mod keys;
+mod places;
 mod problem;
 mod reader;
 pub mod tree;
 
 use doorward_engine::template::Templates;
+pub use places::{Located, Places};
 pub use problem::{DocumentError, PROBLEMS_SHOWN_MAX, Problem, shortened};
 pub use tree::DOCUMENT_BYTES_MAX;
 
@@ -40,6 +42,10 @@ use crate::tree::Node;
 ///
 /// Every problem in it.
 pub fn parse_yaml(text: &str, file: &str) -> Result<Templates, DocumentError> {
+    locate_yaml(text, file).map(|located| located.templates)
+}
+
+fn locate_yaml(text: &str, file: &str) -> Result<Located, DocumentError> {
     parse(text).map_err(|mut problems| {
         problems.sort_by_key(|problem| (problem.line, problem.column));
         DocumentError {
@@ -55,8 +61,17 @@ pub fn parse_yaml(text: &str, file: &str) -> Result<Templates, DocumentError> {
 ///
 /// Every problem in it.
 pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Templates, DocumentError> {
+    locate_bytes(bytes, file).map(|located| located.templates)
+}
+
+/// The same, with where the templates stand.
+///
+/// # Errors
+///
+/// Every problem in it.
+pub fn locate_bytes(bytes: &[u8], file: &str) -> Result<Located, DocumentError> {
     match tree::text_of(bytes) {
-        Ok(text) => parse_yaml(text, file),
+        Ok(text) => locate_yaml(text, file),
         Err(problem) => Err(DocumentError {
             file: file.to_owned(),
             problems: vec![problem],
@@ -71,7 +86,8 @@ pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Templates, DocumentError>
 ///
 /// Every problem in them.
 pub fn parse_node(node: &Node) -> Result<Templates, Vec<Problem>> {
-    Reader::default().read(Some(node))
+    let located = Reader::default().read(Some(node))?;
+    Ok(located.templates)
 }
 
 /// The example templates that a server without a template file starts with, as YAML.
@@ -86,7 +102,7 @@ pub fn built_in() -> Result<Templates, DocumentError> {
     parse_yaml(BUILT_IN, "built-in examples")
 }
 
-fn parse(text: &str) -> Result<Templates, Vec<Problem>> {
+fn parse(text: &str) -> Result<Located, Vec<Problem>> {
     let document = tree::read(text).map_err(|problem| vec![problem])?;
     Reader::default().read(document.as_ref())
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use doorward_engine::template::{AlgorithmKind, Field, TemplateSpec, Templates};
 
 use crate::keys::{key_problems, near};
+use crate::places::{Located, Places};
 use crate::problem::Problem;
 use crate::tree::{Key, Node, Place, Value};
 
@@ -39,8 +40,7 @@ pub(crate) struct Reader {
     problems: Vec<Problem>,
     /// Which template is being read.
     template: Option<(usize, Option<String>)>,
-    /// Where the fields of each template stand, and the template itself.
-    places: Vec<(Place, BTreeMap<String, Place>)>,
+    places: Places,
     /// The fields that were there and could not be read: that they are missing is no news.
     unreadable: BTreeSet<(usize, String)>,
 }
@@ -49,10 +49,15 @@ type Map = [(Key, Node)];
 
 impl Reader {
     /// Reads a whole document.
-    pub(crate) fn read(mut self, document: Option<&Node>) -> Result<Templates, Vec<Problem>> {
+    pub(crate) fn read(mut self, document: Option<&Node>) -> Result<Located, Vec<Problem>> {
         let specs = self.document(document);
         match Templates::parse(&specs) {
-            Ok(templates) if self.problems.is_empty() => return Ok(templates),
+            Ok(templates) if self.problems.is_empty() => {
+                return Ok(Located {
+                    templates,
+                    places: self.places,
+                });
+            }
             Ok(_) => {}
             Err(problems) => {
                 for problem in problems {
@@ -60,7 +65,7 @@ impl Reader {
                     if self.unreadable.contains(&(problem.index, field.clone())) {
                         continue;
                     }
-                    let place = self.place(problem.index, &field);
+                    let place = self.places.of(problem.index, &field);
                     let glob = specs
                         .get(problem.index)
                         .and_then(|s| s.identifier_glob.clone());
@@ -78,16 +83,6 @@ impl Reader {
             }
         }
         Err(self.problems)
-    }
-
-    /// Where a field stands. What is missing has no place; the nearest thing around it has.
-    fn place(&self, index: usize, field: &str) -> Place {
-        let Some((start, places)) = self.places.get(index) else {
-            return Place::START;
-        };
-        let around = field.split('.').next().unwrap_or_default();
-        let place = places.get(field).or_else(|| places.get(around));
-        place.copied().unwrap_or(*start)
     }
 
     fn document(&mut self, document: Option<&Node>) -> Vec<TemplateSpec> {
@@ -116,6 +111,7 @@ impl Reader {
             self.problem(*place, None, format!("has no \"resources\"; {expected}"));
             return Vec::new();
         };
+        self.places.list = resources.place;
         match &resources.value {
             Value::List(templates) => templates
                 .iter()
@@ -132,7 +128,7 @@ impl Reader {
 
     fn spec(&mut self, index: usize, node: &Node) -> TemplateSpec {
         self.template = Some((index + 1, None));
-        self.places.push((node.place, BTreeMap::new()));
+        self.places.fields.push((node.place, BTreeMap::new()));
         let Value::Map(map) = &node.value else {
             let message = format!("is {}; give a map of fields", node.value.described());
             self.problem(node.place, None, message);
@@ -319,7 +315,7 @@ impl Reader {
     }
 
     fn found(&mut self, field: &str, place: Place) {
-        if let Some((_, places)) = self.places.last_mut() {
+        if let Some((_, places)) = self.places.fields.last_mut() {
             places.insert(field.to_owned(), place);
         }
     }

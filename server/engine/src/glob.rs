@@ -17,6 +17,8 @@
 //! As in Go, a `*` takes as little as lets the part up to the next `*` match, and is not reconsidered
 //! once that part has matched; so matching costs at most text × pattern, whoever wrote them.
 
+mod covers;
+
 use thiserror::Error;
 
 /// A parsed glob.

@@ -437,7 +437,7 @@ impl Node {
             granted_by: Some(self.mastership_id),
             limited_by: answer.limited_by,
             learning_for: answer.learning_for,
-            decided: answer.kind == AnswerKind::Decided,
+            decided: answer.decided,
         }))
     }
 

@@ -113,7 +113,8 @@ pub struct Lease {
     pub limited_by: LimitedBy,
     /// How long learning mode still lasts at most, here or above. Absent: nobody learns.
     pub learning_for: Option<Duration>,
-    /// Whether the wants of this request were decided about. If not, it came too early, or too late.
+    /// Whether the wants of this request were decided about, now or before. If not, it came too early, or too
+    /// late.
     pub decided: bool,
 }
 

@@ -1,6 +1,7 @@
 //! How etcd is reached: endpoints, TLS, credentials.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -68,6 +69,12 @@ impl Endpoint {
         &self.0
     }
 
+    /// Whether it is on this machine, as far as its name tells: nothing is looked up.
+    pub fn is_loopback(&self) -> bool {
+        let authority = self.0.split_once("://").map_or("", |(_, rest)| rest);
+        is_loopback(authority)
+    }
+
     /// Whether it is reached by TLS.
     pub fn is_tls(&self) -> bool {
         self.0.starts_with("https:")
@@ -77,6 +84,19 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// Whether `host:port` is on the machine that says it, as far as the name tells.
+pub fn is_loopback(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    match host.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => {
+            let host = host.trim_end_matches('.').to_ascii_lowercase();
+            host == "localhost" || host.ends_with(".localhost")
+        }
     }
 }
 
@@ -211,6 +231,31 @@ mod tests {
             let error = Endpoint::parse(bad).unwrap_err().to_string();
             assert!(error.contains("give host:port"), "{bad}: {error}");
         }
+    }
+
+    #[test]
+    fn loopback_is_known_by_its_name_and_by_its_addresses() {
+        for here in [
+            "127.0.0.1:1",
+            "127.9.9.9:1",
+            "[::1]:1",
+            "[::ffff:127.0.0.1]:1",
+            "localhost:1",
+            "LOCALHOST.:1",
+            "etcd.localhost:1",
+        ] {
+            assert!(is_loopback(here), "{here}");
+        }
+        for elsewhere in [
+            "10.0.0.1:1",
+            "[fe80::1]:1",
+            "etcd-0:1",
+            "localhost.example:1",
+        ] {
+            assert!(!is_loopback(elsewhere), "{elsewhere}");
+        }
+        assert!(Endpoint::parse("https://[::1]:2379").unwrap().is_loopback());
+        assert!(!Endpoint::parse("10.0.0.1:2379").unwrap().is_loopback());
     }
 
     #[test]

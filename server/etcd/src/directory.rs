@@ -174,6 +174,13 @@ impl Servers {
         addresses
     }
 
+    /// Where the pages of the server at that address are, if it says so.
+    pub fn pages_of(&self, address: &str) -> Option<String> {
+        let mut servers = self.servers.iter();
+        let server = servers.find(|server| server.address == address)?;
+        server.http_address.clone()
+    }
+
     /// Where the master is, and its epoch. Another one than before: a mastership that is new.
     pub fn named(&self) -> Option<(String, u64)> {
         let master = self.master.as_ref();
@@ -345,7 +352,7 @@ mod tests {
         let registered = |address: &str| Registration {
             node: "eu".to_owned(),
             address: address.to_owned(),
-            http_address: None,
+            http_address: Some(address.replace(":1", ":2")),
             server: "s".to_owned(),
             role: Role::Root,
             level: None,
@@ -365,6 +372,8 @@ mod tests {
         let given = ["z:1", "a:1", "z:1"];
         assert_eq!(servers.addresses_and(given), ["b:1", "a:1", "z:1"]);
         assert_eq!(servers.named(), Some(("b:1".to_owned(), 5)));
+        assert_eq!(servers.pages_of("b:1").as_deref(), Some("b:2"));
+        assert_eq!(servers.pages_of("z:1"), None);
         assert_eq!(Servers::default().named(), None);
     }
 

@@ -1,4 +1,9 @@
 //! The flags of every program that reaches etcd.
+//!
+//! Each has a variable, which is the same for every program, but for the endpoints: they are what makes
+//! a server a candidate, so a server has a variable of its own for them ([`SERVER_ENDPOINTS`]). An
+//! operator who exports [`ENDPOINTS`] for the command line would else start a candidate of production by
+//! starting any server. TLS, credentials and prefixes do nothing without endpoints, and are shared.
 
 use std::path::PathBuf;
 
@@ -8,7 +13,14 @@ use thiserror::Error;
 use crate::config::{Config, Endpoint, EndpointError, Tls, TlsFileError, User};
 use crate::layout;
 
-/// How etcd is reached.
+/// The variable for the endpoints, unless a program has another one.
+pub const ENDPOINTS: &str = "DOORWARD_ETCD_ENDPOINTS";
+
+/// The variable for the endpoints of a server.
+pub const SERVER_ENDPOINTS: &str = "DOORWARD_SERVER_ETCD_ENDPOINTS";
+
+/// How etcd is reached. A program with another variable for the endpoints says so where it takes these
+/// flags in: `#[command(mut_arg("endpoints", |endpoints| endpoints.env(SERVER_ENDPOINTS)))]`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct EtcdFlags {
     /// Members of an etcd cluster, separated by commas: http://HOST:PORT or https://HOST:PORT. A
@@ -16,7 +28,7 @@ pub struct EtcdFlags {
     #[arg(
         long = "etcd-endpoints", help_heading = "etcd",
         value_name = "URL",
-        env = "DOORWARD_ETCD_ENDPOINTS", hide_env_values = true,
+        env = ENDPOINTS, hide_env_values = true,
         value_delimiter = ',',
         value_parser = Endpoint::parse
     )]
@@ -122,8 +134,8 @@ impl EtcdFlags {
         if self.endpoints.is_empty() {
             return if has_tls || self.user.is_some() || self.password_file.is_some() {
                 Err(FlagsError::Useless(
-                    "TLS and credentials for etcd are given, but not where it is: see \
-                     --etcd-endpoints",
+                    "TLS or credentials for etcd are given, by flags or by DOORWARD_ETCD_… variables, but \
+                     not where it is: see --etcd-endpoints",
                 ))
             } else {
                 Ok(None)

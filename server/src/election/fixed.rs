@@ -13,7 +13,7 @@ pub fn start() -> watch::Receiver<Standing> {
     let mastership = Mastership::Master { epoch: None };
     watch::channel(Standing {
         mastership,
-        held: None,
+        ..Standing::UNKNOWN
     })
     .1
 }

@@ -46,7 +46,6 @@ fn encode_parent(
         let gauge = ConstGauge::new(flag(parent.link == link));
         gauge.encode(family.encode_family(&[("link", link.as_str())])?)?;
     }
-    let in_cycle = board.node().read(|node, _| node.is_in_cycle());
     let refused = |resource: &&ResourceSnapshot| {
         resource
             .upstream
@@ -57,7 +56,7 @@ fn encode_parent(
         (
             "is_in_cycle",
             "1 if this node is its own ancestor, by which nothing can be leased",
-            flag(in_cycle),
+            flag(board.is_in_cycle()),
         ),
         (
             "parent_resources_refused",

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node::Node;
+use doorward_engine::node::children::Cycle;
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::server::{GetServerCapacity, Via};
 use doorward_proto::doorman as wire;
@@ -27,7 +28,7 @@ use tracing::{info, warn};
 use crate::clock;
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
-use crate::rpc::{convert, meter};
+use crate::rpc::{convert, cycle, meter};
 use crate::status::Board;
 
 /// Messages to a child that it has not taken yet. More, and its stream is closed.
@@ -184,6 +185,45 @@ impl Pushes {
             let _full_or_gone = stream.answers.try_send(Ok(response));
             stream.over.cancel();
             node.change(|node, _| node.handle_subscription(&child, false));
+        }
+    }
+
+    /// Ends the streams of child servers that turn out to be ancestors, and says so: one that has
+    /// nothing to ask would not hear of it. Runs for ever: spawn it.
+    pub async fn end_cycles(self: Arc<Self>, board: Arc<Board>) {
+        let mut answers = board.node().answers();
+        let mut known = Vec::new();
+        while answers.changed().await.is_ok() {
+            let ancestors = board.node().read(|node, _| node.ancestors().to_vec());
+            if ancestors != known {
+                self.end_ancestors(&ancestors, &board);
+                known = ancestors;
+            }
+        }
+    }
+
+    fn end_ancestors(&self, ancestors: &[String], board: &Board) {
+        let mut streams = self.streams();
+        for (position, ancestor) in ancestors.iter().enumerate() {
+            let Some(stream) = HolderName::new(ancestor)
+                .ok()
+                .and_then(|child| streams.by_child.remove_entry(&child))
+            else {
+                continue;
+            };
+            let (child, stream) = stream;
+            let above = ancestors.iter().take(position + 1).cloned();
+            let node = board.node_name().to_owned();
+            let cycle = Cycle {
+                child: child.to_string(),
+                path: std::iter::once(node.clone()).chain(above).collect(),
+                node,
+            };
+            let _full_or_gone = stream.answers.try_send(Err(cycle::refusal(&cycle)));
+            stream.over.cancel();
+            board
+                .node()
+                .change(|node, _| node.handle_subscription(&child, false));
         }
     }
 
@@ -394,7 +434,7 @@ fn decide(
             mastership: Some(convert::redirection(&mastership)),
             ..wire::GetServerCapacityResponse::default()
         }),
-        Err(cycle) => Err(RpcStatus::failed_precondition(cycle.to_string())),
+        Err(cycle) => Err(cycle::refusal(&cycle)),
     }
 }
 

@@ -4,7 +4,11 @@
 //! than write into them, so it is the directory that is watched, and what counts is whether the
 //! content is another than before. Where the operating system tells of no changes (some network
 //! file systems), the file is looked at every `LOOK_INTERVAL` all the same.
+//!
+//! Only a regular file is read, at the start and later. Reading a pipe waits for whoever writes into it,
+//! maybe for ever, and takes away what was written; and reading a device may do anything.
 
+use std::fs::{FileType, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -149,12 +153,53 @@ pub async fn check(path: &Path) -> Result<Templates, TemplateFileError> {
 
 /// Not more than a document may have, and one byte to tell.
 async fn read(path: &Path) -> io::Result<Vec<u8>> {
+    // Before it is opened, which alone may do something to a device.
+    check_kind(&tokio::fs::metadata(path).await?)?;
+    let mut options = tokio::fs::OpenOptions::new();
+    options.read(true);
+    // It may be a pipe by now: opening that must not wait for whoever writes into it.
+    #[cfg(unix)]
+    options.custom_flags(NONBLOCKING);
+    let file = options.open(path).await?;
+    check_kind(&file.metadata().await?)?;
     let mut content = Vec::new();
-    let file = tokio::fs::File::open(path).await?;
     file.take(DOCUMENT_BYTES_MAX as u64 + 1)
         .read_to_end(&mut content)
         .await?;
     Ok(content)
+}
+
+/// For regular files it changes nothing.
+#[cfg(unix)]
+const NONBLOCKING: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+
+/// Whether it can be read without waiting for anybody.
+fn check_kind(metadata: &Metadata) -> io::Result<()> {
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        return Ok(());
+    }
+    let what = match () {
+        () if kind.is_dir() => "a directory",
+        () if is_pipe(&kind) => "a pipe (FIFO)",
+        () => "a device or a socket",
+    };
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!(
+            "it is {what}, and templates are read again whenever they change: give a regular file"
+        ),
+    ))
+}
+
+#[cfg(unix)]
+fn is_pipe(kind: &FileType) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(kind)
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &FileType) -> bool {
+    false
 }
 
 fn watch_directory(path: &Path, sender: watch::Sender<u64>) -> notify::Result<RecommendedWatcher> {
@@ -279,6 +324,55 @@ mod tests {
         file.touched.changed().await.unwrap();
         assert!(file.look().await.is_none());
         fs::write(&path, document(2)).unwrap();
+        assert_eq!(capacity(&file.changed().await.unwrap()), 2.0);
+    }
+
+    /// A pipe into which nobody writes: reading it waits for ever.
+    #[cfg(unix)]
+    fn make_pipe(path: &Path) {
+        let made = std::process::Command::new("mkfifo").arg(path).status();
+        assert!(made.unwrap().success());
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn what_is_no_regular_file_is_refused_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        make_pipe(&pipe);
+        for (path, what) in [
+            (&*pipe, "it is a pipe"),
+            (directory.path(), "it is a directory"),
+            (Path::new("/dev/zero"), "it is a device"),
+        ] {
+            let checked = tokio::time::timeout(4 * LOOK_INTERVAL, check(path)).await;
+            let Ok(checked) = checked else {
+                // Whoever waits there must come back, or this would never end.
+                let _writer = fs::OpenOptions::new().write(true).open(path);
+                panic!("{} is read", path.display());
+            };
+            let error = checked.unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+            assert!(error.contains("give a regular file"), "{error}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_file_that_becomes_a_pipe_is_refused_and_one_that_follows_is_read() {
+        let (directory, path, mut file) = open().await;
+        let new = directory.path().join("new");
+        make_pipe(&new);
+        fs::rename(&new, &path).unwrap();
+        let changed = tokio::time::timeout(4 * LOOK_INTERVAL, file.changed()).await;
+        let Ok(changed) = changed else {
+            let _writer = fs::OpenOptions::new().write(true).open(&path);
+            panic!("it is read");
+        };
+        let error = changed.unwrap_err().to_string();
+        assert!(error.contains("it is a pipe"), "{error}");
+        fs::write(&new, document(2)).unwrap();
+        fs::rename(&new, &path).unwrap();
         assert_eq!(capacity(&file.changed().await.unwrap()), 2.0);
     }
 

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use doorward_engine::id::ResourceId;
 use doorward_engine::node::Node;
-use doorward_engine::request::server::GetServerCapacity;
+use doorward_engine::node::event::Event;
+use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
 use doorward_engine::resource::upstream::Pace;
 use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_client::CapacityClient;
@@ -18,11 +20,12 @@ use super::problem::told_by;
 use super::unanswered::Unanswered;
 use super::{ANSWER_TIMEOUT, End, MASTERSHIP_CHECK, Upstream};
 use crate::clock;
-use crate::node_handle::NodeHandle;
+use crate::node_handle::{NodeHandle, log};
 use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::rpc::convert::tree::{self, Answer};
+use crate::rpc::cycle;
 use crate::rpc::stream::REPLACED;
-use crate::status::ParentLink;
+use crate::status::{ParentLink, learning};
 
 /// Requests on a stream of which something is not answered, at most. What is due beyond waits.
 const UNANSWERED_MAX: usize = 8;
@@ -45,7 +48,7 @@ impl Upstream {
             Ok(Err(status)) if status.code() == Code::AlreadyExists => {
                 return End::Taken(told_by(&status));
             }
-            Ok(Err(status)) => return End::Broken(told_by(&status)),
+            Ok(Err(status)) => return self.refused(&status),
             Err(_) => return End::Broken(format!("no stream within {ANSWER_TIMEOUT:?}")),
         };
         self.set_pace(self.config.round);
@@ -89,7 +92,7 @@ impl Upstream {
                         Err(status) if is_replacement(&status) => {
                             return End::Replaced(status.message().to_owned());
                         }
-                        Err(status) => return End::Broken(told_by(&status)),
+                        Err(status) => return self.refused(&status),
                     };
                     if let Some(mastership) = response.mastership {
                         return End::NotMaster(mastership);
@@ -131,7 +134,7 @@ impl Upstream {
                     let call = client.get_server_capacity(message);
                     let response = match tokio::time::timeout(ANSWER_TIMEOUT, call).await {
                         Ok(Ok(response)) => response.into_inner(),
-                        Ok(Err(status)) => return End::Broken(told_by(&status)),
+                        Ok(Err(status)) => return self.refused(&status),
                         Err(_) => {
                             return End::Broken(format!("no answer within {ANSWER_TIMEOUT:?}"));
                         }
@@ -156,6 +159,7 @@ impl Upstream {
             if is_idle && !std::mem::replace(&mut well, true) {
                 // There is nothing to ask: what is known of the parent is that it is there.
                 self.succeed(ParentLink::Poll);
+                self.note_answered();
             }
             tokio::select! {
                 () = next_request(&self.node) => {}
@@ -168,6 +172,37 @@ impl Upstream {
                 return End::Resigned;
             }
         }
+    }
+
+    /// The parent answers a whole request, or a stream, with an error.
+    fn refused(&self, status: &RpcStatus) -> End {
+        let Some(way) = cycle::heard(status) else {
+            return End::Broken(told_by(status));
+        };
+        let ancestors = tree::parents_answer(way, clock::wall()).reply.ancestors;
+        self.hear_of_cycle(ancestors);
+        End::Cycle(told_by(status))
+    }
+
+    /// The parent says that this node is its own ancestor, by the way that it tells. What is above this
+    /// node is what child servers are told: one of them is on that way.
+    fn hear_of_cycle(&self, way: Vec<String>) {
+        let name = self.board.node_name();
+        let Some(own) = way.iter().position(|node| node == name) else {
+            return;
+        };
+        if self.board.post_refused_as_ancestor() {
+            log(&Event::Cycle {
+                ancestors: way.clone(),
+            });
+        }
+        let above = GetServerCapacityReply {
+            ancestors: way.into_iter().take(own).collect(),
+            ..GetServerCapacityReply::default()
+        };
+        self.node
+            .change(|node, now| node.handle_upstream_reply(&above, now));
+        self.node.note_answered();
     }
 
     /// What is to be asked now.
@@ -189,13 +224,26 @@ impl Upstream {
     }
 
     fn apply(&self, answer: Answer) {
-        self.node.change(|node, now| {
+        // The first answer tells for how long to learn.
+        let begun = self.node.change(|node, now| {
+            let leases = answer.reply.leases.iter();
+            let mut resources: Vec<&ResourceId> = leases.map(|lease| &lease.resource).collect();
+            resources.retain(|resource| learning::left(node, resource, now).is_none());
             node.handle_upstream_reply(&answer.reply, now);
             for (resource, problem) in answer.nonsense {
                 node.handle_upstream_nonsense(&resource, problem, now);
             }
+            let begun = resources.into_iter().filter_map(|resource| {
+                let left = learning::left(node, resource, now)?;
+                Some((resource.clone(), left))
+            });
+            begun.collect::<Vec<_>>()
         });
+        for (resource, left) in begun {
+            learning::log_beginning(&resource, left);
+        }
         self.node.note_answered();
+        self.note_answered();
     }
 
     fn set_pace(&self, round: Duration) {

@@ -2,12 +2,14 @@
 //!
 //! askama escapes every text; ids in links are percent-encoded by the template.
 
+pub mod master;
 pub mod tree;
 
 use askama::Template;
 
 use crate::status::{LeaseStatus, ResourceStatus, Status};
 use crate::web::figures::{amount, count, percent, span};
+use crate::web::pages::master::Master;
 use crate::web::pages::tree::{Children, OwnLease, Parent};
 
 /// Child servers of one resource on the front page.
@@ -20,12 +22,14 @@ pub struct Head {
     pub node: String,
     /// The server's version.
     pub version: &'static str,
-    /// `master`, `follower` or `no master known`.
+    /// `master`, `candidate` or `no master known`.
     pub role: &'static str,
     /// Whether all is well with mastership.
     pub role_ok: bool,
-    /// Where the master is, if it is another server.
-    pub master_elsewhere: Option<String>,
+    /// The master, if it is another server.
+    pub master_elsewhere: Option<Master>,
+    /// Why the server is not ready.
+    pub unready: Option<String>,
     /// The epoch, if it is known.
     pub epoch: Option<u64>,
     /// Since the process started.
@@ -50,7 +54,7 @@ impl Head {
     fn new(status: &Status) -> Self {
         let role = match (status.is_master, &status.master_address) {
             (true, _) => "master",
-            (false, Some(_)) => "follower",
+            (false, Some(_)) => "candidate",
             (false, None) => "no master known",
         };
         Self {
@@ -58,11 +62,12 @@ impl Head {
             version: status.version,
             role,
             role_ok: status.master_address.is_some(),
-            master_elsewhere: if status.is_master {
-                None
-            } else {
-                status.master_address.clone()
-            },
+            master_elsewhere: status
+                .master_address
+                .as_deref()
+                .filter(|_| !status.is_master)
+                .map(|address| Master::new(address, status.master_pages.as_deref())),
+            unready: status.unready.clone(),
             epoch: status.epoch,
             uptime: span(status.uptime_ms),
             templates: format!(
@@ -163,6 +168,8 @@ pub struct Row {
     pub waiting: String,
     /// How long learning mode lasts. Empty: it is over.
     pub learning: String,
+    /// What to do about it.
+    pub learning_advice: String,
     /// For clients in safe mode.
     pub safe_capacity: String,
     /// How long leases last.
@@ -206,6 +213,7 @@ impl Row {
             } else {
                 span(resource.learning_remaining_ms)
             },
+            learning_advice: resource.learning.clone().unwrap_or_default(),
             safe_capacity: match resource.safe_capacity {
                 None => "none known".to_owned(),
                 Some(safe) if safe < 0.0 => "no limit".to_owned(),

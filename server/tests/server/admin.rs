@@ -87,7 +87,13 @@ async fn a_status_of_no_resource_id_is_refused() {
 async fn health_is_told_of_the_process_and_of_each_service() {
     let server = start().await;
     let mut health = HealthClient::new(channel(&server).await);
-    for service in ["", "doorman.Capacity", "doorward.admin.v1.Admin"] {
+    for service in [
+        "",
+        "doorman.Capacity",
+        "doorward.v1.CapacityStream",
+        "doorward.admin.v1.Admin",
+        "liveness",
+    ] {
         let request = HealthCheckRequest {
             service: service.to_owned(),
         };

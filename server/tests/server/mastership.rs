@@ -47,7 +47,46 @@ async fn a_follower_names_the_master_in_every_answer() {
 
     assert_eq!(page(&server, "/readyz").await.0, 200, "the master is known");
     let (_, _, front) = page(&server, "/").await;
-    assert!(front.contains("follower") && front.contains("master at there:6970"));
+    assert!(front.contains(">candidate<") && front.contains("master at there:6970"));
+}
+
+#[tokio::test]
+async fn the_pages_of_a_candidate_say_what_it_is_and_link_to_the_master() {
+    let server = start().await;
+    lose(
+        &server,
+        Mastership::Follower {
+            master_address: "there:6970".to_owned(),
+            epoch: Some(9),
+        },
+    );
+    let is_candidate = "This server is a candidate of the node root, and not its master";
+    for path in ["/", "/resource?id=fair%2Fx"] {
+        let (_, _, text) = page(&server, path).await;
+        assert!(text.contains(is_candidate), "{text}");
+        assert!(text.contains("there:6970"), "{text}");
+        assert!(!text.contains("Nobody holds"), "{text}");
+        assert!(
+            !text.contains("href=\"http://"),
+            "no link is made up: {text}"
+        );
+    }
+    server
+        .board()
+        .post_master_pages(Some("0.0.0.0:6981".to_owned()));
+    for (path, link) in [
+        ("/", "href=\"http://there:6981/\""),
+        (
+            "/resource?id=fair%2Fx",
+            "href=\"http://there:6981/resource?id=fair%2Fx\"",
+        ),
+    ] {
+        let (_, _, text) = page(&server, path).await;
+        assert!(text.contains(link), "{text}");
+    }
+    let status = server.board().status(None, 0);
+    assert_eq!(status.master_pages.as_deref(), Some("0.0.0.0:6981"));
+    assert_eq!(status.unready, None);
 }
 
 #[tokio::test]
@@ -66,4 +105,9 @@ async fn without_a_known_master_nothing_is_served_and_readyz_says_why() {
     assert_eq!(page(&server, "/healthz").await.0, 200);
     let (_, _, front) = page(&server, "/").await;
     assert!(front.contains("no master known"));
+    assert!(
+        front.contains("No master of the node root is known"),
+        "{front}"
+    );
+    assert!(!front.contains("Nobody holds anything"), "{front}");
 }

@@ -1,8 +1,12 @@
 //! The HTTP port.
 
+use std::time::Duration;
+
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_server::app::{Config, Server};
 use serde_json::Value;
 
+use crate::logs::Logs;
 use crate::running::{asked, capacity, config, get, page, start};
 
 #[tokio::test]
@@ -21,6 +25,40 @@ async fn the_front_page_lists_resources_and_escapes_their_ids() {
         full.contains("/resource?id=fair%2F%3Cb%3E%26%22%27"),
         "{full}"
     );
+}
+
+#[tokio::test]
+async fn learning_mode_is_told_on_every_page_and_in_the_log() {
+    let logs = Logs::start();
+    let learning = TemplateSpec {
+        identifier_glob: Some("r".to_owned()),
+        capacity: Some(10.0),
+        kind: Some(AlgorithmKind::FairShare),
+        lease_length: Some(Duration::from_secs(60)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        ..TemplateSpec::default()
+    };
+    let config = Config {
+        templates: Templates::parse(&[learning]).expect("in order"),
+        ..config()
+    };
+    let server = Server::start(config).await.expect("free ports");
+    let mut client = capacity(&server).await;
+    get(&mut client, "a", vec![asked("r", 5.0)]).await;
+    let (_, _, front) = page(&server, "/").await;
+    assert!(front.contains("learning mode, 59 s left"), "{front}");
+    let (_, _, resource) = page(&server, "/resource?id=r").await;
+    let advice = "set learning_mode_duration: 0s in the template to end it now";
+    assert!(resource.contains(advice), "{resource}");
+    let (_, _, json) = page(&server, "/status").await;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let told = json["resources"][0]["learning"].as_str().expect("a text");
+    assert!(
+        told.starts_with("learning mode, ") && told.contains(advice),
+        "{told}"
+    );
+    assert_eq!(logs.count("learning mode began"), 1, "{}", logs.text());
+    assert_eq!(logs.count("lasts=\"59 s\""), 1, "{}", logs.text());
 }
 
 #[tokio::test]

@@ -147,6 +147,21 @@ fn a_flag_can_be_given_as_a_variable() {
 }
 
 #[test]
+fn the_endpoints_of_the_command_line_make_no_server_a_candidate() {
+    let etcd = ("DOORWARD_ETCD_ENDPOINTS", "http://127.0.0.1:1");
+    let output = command(&[]).env(etcd.0, etcd.1).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    for part in [
+        "DOORWARD_ETCD_ENDPOINTS is set, which is for the command line",
+        "set DOORWARD_SERVER_ETCD_ENDPOINTS",
+        "unset DOORWARD_ETCD_ENDPOINTS",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+#[test]
 fn sigterm_and_sigint_stop_it_with_exit_code_0() {
     for signal in ["TERM", "INT"] {
         let process = Process::start(&[]);

@@ -16,7 +16,7 @@ use tonic::Status;
 use tonic::transport::Channel;
 
 use crate::fake_parent::{
-    Ask, FakeParent, Streams, Way, answer_each, generous, lease, refuse, response,
+    FakeParent, Streams, Way, answer_each, generous, lease, refuse, response,
 };
 use crate::logs::Logs;
 use crate::running::{
@@ -499,33 +499,30 @@ async fn a_doorman_parent_is_understood() {
 }
 
 #[tokio::test]
-async fn nothing_is_taken_from_oneself() {
+async fn how_long_it_learns_the_log_tells_once_the_parent_has_told() {
     let logs = Logs::start();
     let parent = FakeParent::start(Streams::Served).await;
-    let in_cycle = |ask: &Ask| {
-        Ok(doorman::GetServerCapacityResponse {
-            ancestor: vec!["emea".to_owned(), "eu".to_owned(), "root".to_owned()],
-            ..generous(ask)?
-        })
-    };
-    parent.answer(in_cycle);
+    parent.answer(|ask| {
+        let inherits = |asked| {
+            let mut lease = lease(ask, asked, 10.0);
+            lease.inherited_for_ms = Some(40_500);
+            if let Some(algorithm) = &mut lease.algorithm {
+                algorithm.learning_mode_duration = Some(60);
+            }
+            lease
+        };
+        Ok(response(ask.resource.iter().map(inherits).collect()))
+    });
     let server = child(&[&parent.address]).await;
     let mut client = capacity(&server).await;
-    for _ in 0..3 {
-        let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
-        let message = response.refused[0].message();
-        assert!(message.contains("parent refuses it"), "{message}");
+    for client_id in ["a", "b"] {
+        get(&mut client, client_id, vec![asked("r", 1.0)]).await;
     }
     let status = server.board().status(None, 0);
-    assert!(status.is_in_cycle);
-    assert_eq!(status.resources[0].capacity, 0.0);
-    assert_eq!(logs.count("emea → eu → root"), 1, "{}", logs.text());
-    parent.answer(generous);
-    // The next answer that comes, whatever it is about, names no cycle.
-    let response = get(&mut client, "b", vec![asked("q", 30.0)]).await;
-    assert_eq!(only(&response).gets.capacity, 30.0);
-    assert!(!server.board().status(None, 0).is_in_cycle);
-    assert_eq!(logs.count("its own ancestor no more"), 1, "{}", logs.text());
+    let told = status.resources[0].learning.as_deref().expect("it learns");
+    assert!(told.contains("the templates of the root say"), "{told}");
+    assert_eq!(logs.count("learning mode began"), 1, "{}", logs.text());
+    assert_eq!(logs.count("lasts=\"40 s\""), 1, "{}", logs.text());
 }
 
 #[tokio::test]

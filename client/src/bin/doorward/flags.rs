@@ -29,6 +29,7 @@ Examples:
 
 Exit codes: 0 done; 1 the answer is no (refused, unknown resource, a file that is not in order);
 2 wrong usage; 3 no server could be asked (unreachable, no master, no answer in time).
+A change of templates that needs --force, and has none, is 2.
 `templates diff` exits like diff: 0 the same; 1 different; 2 trouble; 3 as above.";
 
 /// Whom to ask unless --server says so.
@@ -155,6 +156,7 @@ pub(crate) enum Command {
     Get(GetFlags),
     /// Hold a lease, and print a line each time what may be used changes, until Ctrl-C.
     ///
+    /// A line says how much, by what, until when and what comes then; and since when something is wrong.
     /// On a terminal, type a number and Enter to want that much instead, Enter alone to see how
     /// things stand. The lease is released at
     /// the end. With --output json each line is an object.

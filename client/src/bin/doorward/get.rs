@@ -15,6 +15,7 @@ use crate::flags::{AskFlags, Common, GetFlags, Output};
 use crate::interruption::interruption;
 use crate::numbers::{millis, number, span};
 use crate::palette::{Palette, Tone, tone_of};
+use crate::why::{LEARNING_ADVICE, Why};
 
 /// A lease, as `--output json` prints it. Its field names are an interface.
 #[derive(Serialize)]
@@ -27,6 +28,12 @@ struct Lease<'a> {
     refresh_in_ms: u64,
     /// -1: no limit. Absent: none is known.
     safe_capacity: Option<f64>,
+    /// Why it is no larger: `wants`, `share`, `others`, `learning`, `parent_learning` or
+    /// `capacity_lowered`. Absent: the server does not say.
+    limited_by: Option<&'static str>,
+    /// How long learning mode still lasts, of the server or of one above it. Absent: neither learns, or
+    /// the server does not say.
+    learning_for_ms: Option<u64>,
     /// Whether it is given back already.
     released: bool,
 }
@@ -39,6 +46,9 @@ struct Held<'a> {
     wants: f64,
     /// -1: no limit. Absent: it is released.
     capacity: Option<f64>,
+    /// As in [`Lease`].
+    limited_by: Option<&'static str>,
+    learning_for_ms: Option<u64>,
     held_for_ms: u64,
     released: bool,
 }
@@ -123,6 +133,7 @@ fn print(
     end: &End,
 ) -> Result<(), Failure> {
     let (expires_in, refresh_in) = spans(&answer.gets);
+    let why = Why::of_answer(answer);
     let mut out = io::stdout().lock();
     if common.output == Output::Json {
         let lease = Lease {
@@ -133,6 +144,8 @@ fn print(
             expires_in_ms: millis(expires_in),
             refresh_in_ms: millis(refresh_in),
             safe_capacity: answer.safe_capacity,
+            limited_by: why.word(),
+            learning_for_ms: why.learning_for_ms(),
             released: matches!(end, End::Released),
         };
         serde_json::to_writer(&mut out, &lease).map_err(io::Error::from)?;
@@ -148,6 +161,13 @@ fn print(
         number(ask.wants),
         answer.resource_id,
     )?;
+    if let Some(words) = why.words() {
+        writeln!(
+            out,
+            "  why            {}",
+            palette.paint(Tone::Partial, &words)
+        )?;
+    }
     let (expires_in, refresh_in) = (span(expires_in), span(refresh_in));
     writeln!(
         out,
@@ -162,6 +182,9 @@ fn print(
         End::NotReleased(failure) => format!("kept until it expires, not released: {failure}"),
     };
     writeln!(out, "  {}", palette.paint(Tone::Quiet, &end))?;
+    if why.is_learning() {
+        writeln!(out, "{}", palette.paint(Tone::Quiet, LEARNING_ADVICE))?;
+    }
     Ok(())
 }
 
@@ -186,7 +209,8 @@ async fn hold(
             .map_err(|error| Failure::Usage(error.to_string()))?;
         let lease = resource.wait_for_lease(common.timeout).await;
         let capacity = amount_of(lease.map_err(|error| failure_of(&error))?);
-        print_held(common, ask, client.id(), Some(capacity), duration)?;
+        let why = Why::of_holding(&resource.holding());
+        print_held(common, ask, client.id(), Some((capacity, why)), duration)?;
         tokio::time::sleep(duration).await;
         Ok(())
     };
@@ -204,7 +228,7 @@ fn print_held(
     common: &Common,
     ask: &AskFlags,
     client: &str,
-    capacity: Option<f64>,
+    held: Option<(f64, Why)>,
     duration: Duration,
 ) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
@@ -213,20 +237,24 @@ fn print_held(
             resource: &ask.resource,
             client,
             wants: ask.wants,
-            capacity,
+            capacity: held.map(|(capacity, _)| capacity),
+            limited_by: held.and_then(|(_, why)| why.word()),
+            learning_for_ms: held.and_then(|(_, why)| why.learning_for_ms()),
             held_for_ms: millis(duration),
-            released: capacity.is_none(),
+            released: held.is_none(),
         };
         serde_json::to_writer(&mut out, &held).map_err(io::Error::from)?;
         writeln!(out)?;
-    } else if let Some(capacity) = capacity {
+    } else if let Some((capacity, why)) = held {
         let palette = Palette::of_stdout(common.color);
         let (wants, duration) = (number(ask.wants), span(duration));
         let capacity = palette.paint(tone_of(capacity, ask.wants), &number(capacity));
         let resource = &ask.resource;
+        let why = why.words();
+        let why = why.map_or_else(String::new, |words| format!(" ({words})"));
         writeln!(
             out,
-            "{capacity} of {wants} that {client} wants of {resource}, held for {duration}"
+            "{capacity} of {wants} that {client} wants of {resource}, held for {duration}{why}"
         )?;
     } else {
         writeln!(out, "released")?;

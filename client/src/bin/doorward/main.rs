@@ -17,6 +17,7 @@ mod status;
 mod table;
 mod templates;
 mod watch;
+mod why;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
 //! `doorward status`: what the server holds, and why.
 
+mod near;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -7,6 +8,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use comfy_table::Cell;
+use doorward_engine::glob::Glob;
 use doorward_proto::admin::v1 as admin;
 use serde::Serialize;
 
@@ -19,6 +21,7 @@ use crate::status::tree::{
     ChildStatus, OwnLeaseStatus, ParentStatus, children_table, write_parent,
 };
 use crate::table::Table;
+use crate::templates::author::plain;
 
 /// Leases that are listed of a resource that was named.
 const LEASES_LISTED: u32 = 100;
@@ -127,25 +130,49 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
     } else {
         let in_detail = flags.resource.is_some() || leases_max > 0;
         let palette = Palette::of_stdout(common.color);
-        write_text(&mut out, &status, in_detail, palette)?;
+        write_text(
+            &mut out,
+            &status,
+            flags.resource.as_deref(),
+            in_detail,
+            palette,
+        )?;
     }
+    drop(out);
     match &flags.resource {
         Some(resource) if status.resources.is_empty() => {
-            let where_else = match &status.master_address {
-                Some(master) if !status.is_master => format!(" here; the master is at {master}"),
-                _ => String::new(),
-            };
-            Err(Failure::No(format!(
-                "nobody holds anything of {resource}{where_else}"
-            )))
+            Err(nobody(&caller, resource, &status, flags.here).await)
         }
         _ => Ok(()),
     }
 }
 
+/// That nobody holds anything of a resource, and what was meant, perhaps.
+async fn nobody(caller: &Caller, resource: &str, status: &Status, here: bool) -> Failure {
+    let where_else = match &status.master_address {
+        Some(master) if !status.is_master => format!(" here; the master is at {master}"),
+        _ => String::new(),
+    };
+    let mut told = format!("nobody holds anything of {resource}{where_else}");
+    // That nobody does is known; the rest is help.
+    let all = caller.status(admin::GetStatusRequest::default(), here);
+    let held = all.await.map_or_else(|_| Vec::new(), |all| all.resource);
+    let near = near::near(resource, held.iter().map(|it| it.resource_id.as_str()));
+    if !near.is_empty() {
+        told += &format!(". Held are names like it: {}", near.join(", "));
+    }
+    let globs: BTreeSet<&str> = held.iter().map(|it| it.template.as_str()).collect();
+    let is_match = |glob: &&&str| Glob::parse(glob).is_ok_and(|glob| glob.matches(resource));
+    if let Some(glob) = globs.iter().find(is_match) {
+        told += &format!(". Whoever asks for it may get some: the template {glob:?} matches it");
+    }
+    Failure::No(plain(&told).into_owned())
+}
+
 fn write_text(
     out: &mut impl Write,
     status: &Status,
+    asked: Option<&str>,
     in_detail: bool,
     palette: Palette,
 ) -> io::Result<()> {
@@ -199,7 +226,10 @@ fn write_text(
     }
     writeln!(out)?;
     if status.resources.is_empty() {
-        return writeln!(out, "no leases are out");
+        return match asked {
+            Some(resource) => writeln!(out, "no leases are out on {resource}"),
+            None => writeln!(out, "no leases are out"),
+        };
     }
     resources_table(&status.resources, palette).write(out)?;
     if in_detail {

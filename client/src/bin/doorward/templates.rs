@@ -3,12 +3,13 @@
 //! - `place`, `store`, `file`: where the documents are, how they are read and written;
 //! - `check`, `show`, `history`, `diff`: commands that look;
 //! - `change`, `edit`: commands that write;
-//! - `preview`, and what it is made of: what a change will do.
+//! - `preview`, and what it is made of: what a change will do;
+//! - `warnings`: what is in order, but hardly meant.
 //!
 //! Nothing is written that was not looked at: a write goes through only on top of what it was
 //! compared with.
 
-mod author;
+pub(crate) mod author;
 mod change;
 mod check;
 mod diff;
@@ -24,9 +25,10 @@ mod marks;
 mod meaning;
 pub(crate) mod place;
 mod preview;
-mod shorter;
+mod sample;
 mod show;
 mod store;
+mod warnings;
 
 use crate::failure::Failure;
 use crate::flags::Common;
@@ -39,7 +41,7 @@ pub(crate) async fn run(common: &Common, flags: &TemplatesFlags) -> Result<(), F
         TemplatesCommand::Check { files } if files.is_empty() => {
             check::in_force(common, place).await
         }
-        TemplatesCommand::Check { files } => check::files(common, place, files),
+        TemplatesCommand::Check { files } => check::files(common, place, files).await,
         TemplatesCommand::Apply(apply) => change::apply(common, place, apply).await,
         TemplatesCommand::Diff(diff) => diff::run(common, place, diff).await,
         TemplatesCommand::Edit(edit) => edit::run(common, place, edit).await,

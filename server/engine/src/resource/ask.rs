@@ -116,6 +116,8 @@ pub struct Answer {
     pub learning_for: Option<Duration>,
     /// How it came about.
     pub kind: AnswerKind,
+    /// Whether what is asked for was decided about: now, or before if it is the same.
+    pub decided: bool,
 }
 
 /// How an answer came about.

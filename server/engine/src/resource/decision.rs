@@ -261,6 +261,7 @@ impl Resource {
                 .map_or(LimitedBy::Share, |holding| self.limited_by(holding, now)),
             learning_for: self.learning_for(now),
             kind,
+            decided: kind == AnswerKind::Decided,
         }
     }
 

@@ -46,6 +46,7 @@ impl Resource {
         now: Time,
     ) -> Answer {
         let mut refresh_in = floor_left;
+        let mut is_same = false;
         self.table.note(slot, |holding| {
             let planned_in = holding.refresh_at.since(now);
             if holding.invited {
@@ -57,7 +58,8 @@ impl Resource {
                 report.asked_at = now;
                 report.epoch = ask.epoch();
             }
-            if holding.demand == ask.demand {
+            is_same = holding.demand == ask.demand;
+            if is_same {
                 refresh_in = refresh_in.max(planned_in);
             } else {
                 let paid_in = holding.news_paid_until.since(now);
@@ -65,7 +67,10 @@ impl Resource {
                     refresh_in.min(paid_in.saturating_sub(ask.floor * (EARLY_NEWS_MAX - 1)));
             }
         });
-        self.current(slot, refresh_in, AnswerKind::TooEarly, now)
+        Answer {
+            decided: is_same,
+            ..self.current(slot, refresh_in, AnswerKind::TooEarly, now)
+        }
     }
 
     /// How often a holder refreshes, if nothing is awaited.

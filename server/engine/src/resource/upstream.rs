@@ -20,7 +20,7 @@ use crate::refresh;
 use crate::request::server::{ServerAsk, ServerLease};
 use crate::request::{Has, RefusalReason};
 use crate::resource::Resource;
-use crate::resource::ask::{Answer, AnswerKind};
+use crate::resource::ask::Answer;
 use crate::snapshot::UpstreamSnapshot;
 use crate::supply::{Supply, Told};
 use crate::time::{self, Time};
@@ -498,7 +498,7 @@ impl Resource {
             },
             granted_by: Some(self.beginning.mastership),
             sequence: Some(holding.sequence).filter(|sequence| *sequence > 0),
-            decided: Some(answer.kind == AnswerKind::Decided),
+            decided: Some(answer.decided),
         })
     }
 

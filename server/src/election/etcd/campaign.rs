@@ -454,10 +454,7 @@ impl Campaign {
         let now = Instant::now();
         let standing = match self.held {
             Some(held) => held.standing(now),
-            None => Standing {
-                mastership: self.master_elsewhere(now),
-                held: None,
-            },
+            None => self.master_elsewhere(now),
         };
         self.standings.send_if_modified(|told| {
             let is_news = *told != standing;
@@ -466,7 +463,7 @@ impl Campaign {
         });
     }
 
-    fn master_elsewhere(&self, now: Instant) -> Mastership {
+    fn master_elsewhere(&self, now: Instant) -> Standing {
         let followed = self.nodes.borrow();
         // Who was master when etcd was last heard of, may not be any more.
         let is_old = followed.problem.is_some() && followed.heard_at + self.ttl < now;
@@ -474,9 +471,19 @@ impl Campaign {
             Some(view) if !is_old => {
                 let servers = Servers::of_view(&self.claim.keys, view);
                 let highest = self.past.highest_epoch();
-                term::seen_by_follower(&servers, &self.candidate.address, highest)
+                let own = &self.candidate.address;
+                let mastership = term::seen_by_follower(&servers, own, highest);
+                let master_pages = match &mastership {
+                    Mastership::Follower { master_address, .. } => servers.pages_of(master_address),
+                    Mastership::Master { .. } | Mastership::Unknown => None,
+                };
+                Standing {
+                    mastership,
+                    held: None,
+                    master_pages,
+                }
             }
-            _ => Mastership::Unknown,
+            _ => Standing::UNKNOWN,
         }
     }
 

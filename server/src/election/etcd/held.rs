@@ -52,6 +52,7 @@ impl Held {
                     longer_leases: self.longer_leases,
                     valid_until: until,
                 }),
+                master_pages: None,
             },
             _ => Standing::UNKNOWN,
         }

@@ -22,6 +22,7 @@ use crate::numbers::{millis, number, span};
 use crate::palette::{Palette, Tone, tone_of};
 use crate::status;
 use crate::table::Table;
+use crate::why::Why;
 
 /// A lease of a client here.
 struct Held {
@@ -43,6 +44,11 @@ struct Has<'a> {
     source: &'static str,
     /// Absent without a lease.
     expires_in_ms: Option<u64>,
+    /// Why the lease is no larger, as of `get`.
+    limited_by: Option<&'static str>,
+    learning_for_ms: Option<u64>,
+    #[serde(skip)]
+    why: Why,
     /// What is wrong, if something is.
     problem: Option<String>,
 }
@@ -250,6 +256,7 @@ impl Stage {
 impl<'a> Has<'a> {
     fn new((client, resource): &'a (String, String), held: &Held) -> Self {
         let holding = held.resource.holding();
+        let why = Why::of_holding(&holding);
         Self {
             client,
             resource,
@@ -261,6 +268,9 @@ impl<'a> Has<'a> {
                 Source::Mode => "mode",
             },
             expires_in_ms: holding.remaining.map(millis),
+            limited_by: why.word(),
+            learning_for_ms: why.learning_for_ms(),
+            why,
             problem: held.resource.problem().map(|problem| problem.to_string()),
         }
     }
@@ -280,6 +290,9 @@ impl<'a> Has<'a> {
         };
         if self.priority != 0 {
             rest += &format!(", priority {}", self.priority);
+        }
+        if let Some(words) = self.why.words() {
+            rest += &format!("; {words}");
         }
         if let Some(problem) = &self.problem {
             rest += &format!("; {problem}");

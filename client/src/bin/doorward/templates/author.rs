@@ -79,6 +79,7 @@ mod tests {
             why: why.map(str::to_owned),
             who: who.map(str::to_owned),
             yes: true,
+            force: false,
         }
     }
 

@@ -74,6 +74,8 @@ pub(crate) enum Changed {
     Refused,
     /// Somebody else has written; the operator was told.
     Overtaken(Box<Standing>),
+    /// It needs to be forced, and was not: what is wrong, and what to do.
+    Unforced(String),
 }
 
 /// Changes the templates of a store on behalf of somebody.
@@ -83,6 +85,7 @@ pub(crate) struct Changer<'a> {
     pub(crate) store: Store,
     author: Author,
     yes: bool,
+    force: bool,
 }
 
 impl<'a> Changer<'a> {
@@ -96,6 +99,7 @@ impl<'a> Changer<'a> {
             store: place::open(common, place)?,
             author: Author::of(flags)?,
             yes: flags.yes,
+            force: flags.force,
         })
     }
 
@@ -121,6 +125,7 @@ impl<'a> Changer<'a> {
             Changed::Overtaken(_) => Err(Failure::No(
                 "nothing was written. Look at what is there now, and repeat".to_owned(),
             )),
+            Changed::Unforced(problem) => Err(Failure::Usage(problem)),
         }
     }
 
@@ -144,6 +149,10 @@ impl<'a> Changer<'a> {
             preview.write(&mut io::stderr().lock(), Palette::of_stderr(common.color))?;
         } else {
             preview.write(&mut io::stdout().lock(), Palette::of_stdout(common.color))?;
+        }
+        let warnings = preview.warnings();
+        if warnings.needs_force() && !self.force {
+            return Ok(Changed::Unforced(warnings.refusal()));
         }
         match if self.asks() {
             ask(may_edit)?
@@ -218,7 +227,7 @@ impl<'a> Changer<'a> {
 
 /// Every problem, if there are any.
 fn check_order(new: &Document) -> Result<(), Failure> {
-    let Err(error) = &new.templates else {
+    let Err(error) = &new.read else {
         return Ok(());
     };
     writeln!(io::stderr(), "{error}")?;

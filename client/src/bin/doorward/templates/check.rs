@@ -1,10 +1,12 @@
-//! `doorward templates check`: whether documents are in order, without any server. And whether they
-//! make leases shorter than those they are to take the place of, if that is a file.
+//! `doorward templates check`: whether documents are in order, without any server; and what they
+//! hardly mean, beside what is in force where that is known.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use comfy_table::Cell;
+use doorward_documents::Located;
 use doorward_engine::template::{SafeCapacity, Templates};
 use doorward_etcd::TemplatesPlace;
 
@@ -13,12 +15,26 @@ use crate::flags::{Common, Output};
 use crate::numbers::{number, span};
 use crate::palette::{Palette, Tone};
 use crate::table::Table;
+use crate::templates::author::plain;
 use crate::templates::flags::PlaceFlags;
-use crate::templates::{document, place, shorter, show};
+use crate::templates::warnings::{Before, Warnings};
+use crate::templates::{document, place, show};
+
+/// Whether a document is in order does not depend on etcd: nobody is to wait long for it.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Validates files; every one is looked at, whatever is wrong with another.
-pub(crate) fn files(common: &Common, place: &PlaceFlags, files: &[PathBuf]) -> Result<(), Failure> {
-    let former = former(place);
+pub(crate) async fn files(
+    common: &Common,
+    place: &PlaceFlags,
+    files: &[PathBuf],
+) -> Result<(), Failure> {
+    let (former, is_forgotten) = former(common, place).await?;
+    let before = Before {
+        templates: former.as_ref(),
+        is_forgotten,
+        ..Before::default()
+    };
     let (mut bad, mut unread) = (0, 0);
     for file in files {
         let name = &document::name_of(file);
@@ -30,10 +46,12 @@ pub(crate) fn files(common: &Common, place: &PlaceFlags, files: &[PathBuf]) -> R
                 continue;
             }
         };
-        match doorward_documents::parse_bytes(&bytes, name) {
-            Ok(templates) => {
-                print(common, name, &templates)?;
-                warn(name, former.as_ref(), &templates)?;
+        match doorward_documents::locate_bytes(&bytes, name) {
+            Ok(located) => {
+                let warnings = Warnings::of(name, &located, &before);
+                print(common, name, &located, &warnings)?;
+                let palette = Palette::of_stderr(common.color);
+                warnings.write_need(&mut io::stderr().lock(), palette)?;
             }
             Err(error) => {
                 bad += 1;
@@ -57,18 +75,22 @@ pub(crate) async fn in_force(common: &Common, place: &PlaceFlags) -> Result<(), 
     let Some(document) = store.document(&standing) else {
         return Err(show::nothing(&store, &standing));
     };
-    match &document.templates {
-        Ok(templates) => {
-            print(common, &document.name, templates)?;
-            if store.is_in_etcd() {
-                return Ok(());
-            }
-            // It may have been edited since.
+    match &document.read {
+        Ok(located) => {
+            // A file may have been edited since. In etcd, servers tell each other how long leases were.
             let recorded = standing.newest.as_ref();
             let recorded = recorded.and_then(|newest| newest.version.as_ref().ok());
             let former = recorded.and_then(|version| version.document.as_deref());
+            let former = former.filter(|_| !store.is_in_etcd());
             let former = former.and_then(|it| doorward_documents::parse_yaml(it, "").ok());
-            warn(&document.name, former.as_ref(), templates)
+            let before = Before {
+                templates: former.as_ref(),
+                is_forgotten: !store.is_in_etcd(),
+                ..Before::default()
+            };
+            let name = &document.name;
+            let warnings = Warnings::of(name, located, &before);
+            print(common, name, located, &warnings)
         }
         Err(error) => {
             writeln!(io::stderr(), "{error}")?;
@@ -78,24 +100,56 @@ pub(crate) async fn in_force(common: &Common, place: &PlaceFlags) -> Result<(), 
     }
 }
 
-/// What files are to take the place of, if that is another file: in etcd, servers tell each other how
-/// long leases were.
-fn former(place: &PlaceFlags) -> Option<Templates> {
-    let Some(TemplatesPlace::File(path)) = &place.at else {
-        return None;
-    };
-    doorward_documents::parse_bytes(&document::read(path).ok()?, "").ok()
-}
-
-fn warn(name: &str, former: Option<&Templates>, templates: &Templates) -> Result<(), Failure> {
-    let warning = former.and_then(|former| shorter::warning(former, templates));
-    if let Some(warning) = warning {
-        writeln!(io::stderr(), "{name}: warning: {warning}")?;
+/// What files are to take the place of, if that is known; and whether a server that is restarted cannot
+/// know how long leases were.
+async fn former(common: &Common, place: &PlaceFlags) -> Result<(Option<Templates>, bool), Failure> {
+    if let Some(TemplatesPlace::File(path)) = &place.at {
+        let bytes = document::read(path).ok();
+        let former = bytes.and_then(|it| doorward_documents::parse_bytes(&it, "").ok());
+        return Ok((former, true));
     }
-    Ok(())
+    if place.at.is_none() && matches!(common.etcd.config(), Ok(None)) {
+        return Ok((None, false));
+    }
+    let common = Common {
+        timeout: common.timeout.min(TIMEOUT),
+        ..common.clone()
+    };
+    let read = async {
+        let store = place::open(&common, place)?;
+        let standing = store.read().await?;
+        Ok::<_, Failure>(store.document(&standing))
+    };
+    match read.await {
+        Ok(document) => {
+            let read = document.and_then(|document| document.read.ok());
+            Ok((read.map(|located| located.templates), false))
+        }
+        Err(failure) => {
+            let told = format!("not compared with what is in force: {failure}");
+            writeln!(io::stderr(), "{}", plain(&told))?;
+            Ok((None, false))
+        }
+    }
 }
 
-fn print(common: &Common, name: &str, templates: &Templates) -> Result<(), Failure> {
+/// A table of the templates, and what to take care of.
+fn print(
+    common: &Common,
+    name: &str,
+    Located { templates, .. }: &Located,
+    warnings: &Warnings,
+) -> Result<(), Failure> {
+    write(common, name, templates, warnings)?;
+    Ok(warnings.write(&mut io::stderr().lock(), Palette::of_stderr(common.color))?)
+}
+
+fn write(
+    common: &Common,
+    name: &str,
+    templates: &Templates,
+    warnings: &Warnings,
+) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let safe = |safe: Option<SafeCapacity>| match safe {
         None => None,
@@ -119,11 +173,9 @@ fn print(common: &Common, name: &str, templates: &Templates) -> Result<(), Failu
                 })
             })
             .collect();
-        writeln!(
-            out,
-            "{}",
-            serde_json::json!({"file": name, "templates": templates})
-        )?;
+        let warnings = warnings.to_json();
+        let told = serde_json::json!({"file": name, "templates": templates, "warnings": warnings});
+        writeln!(out, "{told}")?;
         return Ok(());
     }
     let count = templates.len();

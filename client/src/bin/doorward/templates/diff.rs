@@ -38,7 +38,7 @@ async fn compare(common: &Common, place: &PlaceFlags, flags: &DiffFlags) -> Resu
     } else if !preview.is_same() {
         preview.write(&mut out, Palette::of_stdout(common.color))?;
     }
-    if let Err(error) = &new.templates {
+    if let Err(error) = &new.read {
         writeln!(io::stderr(), "{error}")?;
         let problem = format!("{} is not in order", new.name);
         return Err(Failure::Usage(problem));

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-use doorward_documents::DocumentError;
+use doorward_documents::{DocumentError, Located};
 use doorward_engine::template::Templates;
 
 use crate::failure::Failure;
@@ -15,13 +15,13 @@ pub(crate) struct Document {
     /// For messages.
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) templates: Result<Templates, DocumentError>,
+    pub(crate) read: Result<Located, DocumentError>,
 }
 
 impl Document {
     pub(crate) fn new(name: &str, bytes: Vec<u8>) -> Self {
         Self {
-            templates: doorward_documents::parse_bytes(&bytes, name),
+            read: doorward_documents::locate_bytes(&bytes, name),
             name: name.to_owned(),
             bytes,
         }
@@ -34,6 +34,11 @@ impl Document {
             Ok(bytes) => Ok(Self::new(&name, bytes)),
             Err(error) => Err(Failure::Usage(format!("{name}: cannot be read: {error}"))),
         }
+    }
+
+    /// What it says, if it is in order.
+    pub(crate) fn templates(&self) -> Result<&Templates, &DocumentError> {
+        self.read.as_ref().map(|located| &located.templates)
     }
 
     /// As text. What is none is replaced: only a document that is not in order has any.

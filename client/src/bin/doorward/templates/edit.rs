@@ -67,7 +67,7 @@ struct Session<'a> {
 impl Session<'_> {
     async fn edit(&mut self, mut seen: Standing) -> Result<(), Failure> {
         let mut text = self.start.clone();
-        let mut problems = self.copy.document(&text).templates.err();
+        let mut problems = self.copy.document(&text).read.err();
         loop {
             let edited = self.round(&text, problems.as_ref())?;
             if edited.trim().is_empty() || edited == self.start {
@@ -75,7 +75,7 @@ impl Session<'_> {
                 return Ok(());
             }
             let new = self.copy.document(&edited);
-            if let Err(error) = &new.templates {
+            if let Err(error) = &new.read {
                 if problems.is_some() && edited == text {
                     writeln!(io::stderr(), "{error}")?;
                     let problem = "it is still not in order: nothing was written";
@@ -97,9 +97,16 @@ impl Session<'_> {
                     return Ok(());
                 }
                 Changed::EditAgain => {}
+                Changed::Unforced(problem) => {
+                    if !self.asks("Edit it again? [y/N] ")? {
+                        return Err(Failure::Usage(problem));
+                    }
+                }
                 Changed::Refused => return Err(Failure::No("nothing was written".to_owned())),
                 Changed::Overtaken(now) => {
-                    if !self.goes_on()? {
+                    let question =
+                        "Go on editing your text, to be compared with what is there now? [y/N] ";
+                    if !self.asks(question)? {
                         let problem = "nothing was written. To go on with your text: templates \
                                        diff, then templates apply";
                         return Err(Failure::No(problem.to_owned()));
@@ -150,13 +157,9 @@ impl Session<'_> {
         }
     }
 
-    /// Whether to edit on top of what somebody else wrote.
-    fn goes_on(&self) -> Result<bool, Failure> {
-        if !self.changer.asks() {
-            return Ok(false);
-        }
-        let question = "Go on editing your text, to be compared with what is there now? [y/N] ";
-        Ok(matches!(&*reply(question)?, "y" | "yes"))
+    /// Whether the operator, if there is one to be asked, wants to go on.
+    fn asks(&self, question: &str) -> Result<bool, Failure> {
+        Ok(self.changer.asks() && matches!(&*reply(question)?, "y" | "yes"))
     }
 }
 

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
-use doorward_engine::template::{AlgorithmKind, Template, Templates};
+use doorward_engine::template::{Algorithm, AlgorithmKind, Template, Templates};
 
 use crate::numbers::{number, span};
 use crate::palette::Tone;
@@ -251,6 +251,16 @@ impl Words {
                 "the safe capacity is {} instead of {} with the next refresh",
                 safe(after.safe_capacity),
                 safe(before.safe_capacity)
+            );
+            self.say(Tone::Partial, words);
+        }
+        let is_said = |it: &Algorithm| it.learning_mode_duration != it.lease_length;
+        let differs = was.learning_mode_duration != is.learning_mode_duration;
+        if differs && (is_said(was) || is_said(is)) {
+            let words = format!(
+                "learning mode lasts {} instead of {}, where it has begun, too",
+                span(is.learning_mode_duration),
+                span(was.learning_mode_duration)
             );
             self.say(Tone::Partial, words);
         }

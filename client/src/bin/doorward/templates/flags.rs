@@ -45,6 +45,9 @@ pub(crate) enum TemplatesCommand {
     /// Print the document in force, as it was written; what is known of it goes to standard error.
     Show(ShowFlags),
     /// Validate files, or what is in force, and report every problem with its line.
+    ///
+    /// What is in order but hardly meant is warned of, which is no failure; it is said if apply needs
+    /// --force. Files are compared with what is in force where that is known.
     Check {
         /// YAML files; - is standard input. None: what is in force.
         files: Vec<PathBuf>,
@@ -56,8 +59,8 @@ pub(crate) enum TemplatesCommand {
     Diff(DiffFlags),
     /// Put a file in force: shows what it will change, and asks.
     ///
-    /// Nothing is written if the file is not in order, changes nothing, or if somebody else has
-    /// written since what is shown was read.
+    /// Nothing is written if the file is not in order, changes nothing, needs --force, or if somebody
+    /// else has written since what is shown was read.
     Apply(ApplyFlags),
     /// Edit what is in force in $VISUAL or $EDITOR: shows what it will change, and asks.
     ///
@@ -103,6 +106,11 @@ pub(crate) struct ChangeFlags {
     /// Do not ask.
     #[arg(long, short)]
     pub(crate) yes: bool,
+    /// Write even what is hardly meant: lengths that are ten times those in force, a safe capacity by
+    /// which clients use more than there is, a capacity of 0, templates that no id can reach, no
+    /// templates at all. --yes does not imply it.
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -76,7 +76,7 @@ fn note(
         _ => {}
     }
     let there = store.document(standing);
-    if let Some(Err(_)) = there.map(|there| there.templates) {
+    if let Some(Err(_)) = there.map(|there| there.read) {
         let problem = "it is NOT IN ORDER: servers go by what they had before; check says why";
         writeln!(out, "{}", palette.paint(Tone::Bad, problem))?;
     }

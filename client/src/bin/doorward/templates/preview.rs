@@ -13,9 +13,9 @@ use crate::templates::effect::{self, Effect, Effects};
 use crate::templates::lines;
 use crate::templates::live::{self, Who};
 use crate::templates::meaning::{self, Line};
-use crate::templates::shorter;
 use crate::templates::show::counted;
 use crate::templates::store::Store;
+use crate::templates::warnings::{Before, Warnings};
 
 /// Resources that are listed at most.
 const EFFECTS_SHOWN: usize = 50;
@@ -31,7 +31,7 @@ pub(crate) struct Preview<'a> {
     /// for, since nothing changes in meaning.
     by_resource: Option<Result<(Who, Effects), String>>,
     /// What to take care of.
-    warning: Option<String>,
+    warnings: Warnings,
     /// Where what is changed is kept.
     store: &'a Store,
 }
@@ -55,41 +55,61 @@ impl<'a> Preview<'a> {
         new: &'a Document,
     ) -> Preview<'a> {
         let nothing = doorward_engine::template::Templates::default();
-        let was = match old.map(|old| &old.templates) {
+        let was = match old.map(Document::templates) {
             None => Ok(&nothing),
-            Some(templates) => templates.as_ref().map_err(|error| error.problems.len()),
+            Some(templates) => templates.map_err(|error| error.problems.len()),
         };
-        // In etcd, servers tell each other.
-        let warning = match (was, &new.templates) {
-            (Ok(was), Ok(is)) if !store.is_in_etcd() => shorter::warning(was, is),
-            _ => None,
-        };
-        let by_template = match (was, &new.templates) {
+        let by_template = match (was, new.templates()) {
             (Ok(was), Ok(is)) => ByTemplate::Lines(meaning::changes(was, is)),
             (Err(problems), Ok(_)) => ByTemplate::OldUnknown(problems),
             (_, Err(_)) => ByTemplate::NewUnknown,
         };
-        let by_resource = match (&by_template, &new.templates) {
+        // With nothing in force the server may yet go by what it had before.
+        let was = if old.is_some() { was.ok() } else { None };
+        let in_use = match (&by_template, new.templates()) {
             (ByTemplate::Lines(lines), _) if lines.is_empty() => None,
-            (_, Ok(is)) => Some(live::ask(common).await.map(|(who, live)| {
-                // With nothing in force the server may yet go by what it had before.
-                let was = if old.is_some() { was.ok() } else { None };
-                (who, effect::effects(was, is, &live))
-            })),
+            (_, Ok(_)) => Some(live::ask(common).await),
             (_, Err(_)) => None,
+        };
+        let warnings = match &new.read {
+            Ok(is) => {
+                let live = match &in_use {
+                    Some(Ok((who, live))) if who.goes_by(store) => live.as_slice(),
+                    _ => &[],
+                };
+                let before = Before {
+                    templates: was,
+                    live,
+                    // In etcd, servers tell each other.
+                    is_forgotten: !store.is_in_etcd(),
+                };
+                Warnings::of(&new.name, is, &before)
+            }
+            Err(_) => Warnings::default(),
+        };
+        let by_resource = match (in_use, new.templates()) {
+            (Some(in_use), Ok(is)) => {
+                Some(in_use.map(|(who, live)| (who, effect::effects(was, is, &live))))
+            }
+            _ => None,
         };
         Preview {
             old,
             new,
             by_template,
             by_resource,
-            warning,
+            warnings,
             store,
         }
     }
 
     pub(crate) fn is_same(&self) -> bool {
         self.old.is_some_and(|old| old.bytes == self.new.bytes)
+    }
+
+    /// What to take care of.
+    pub(crate) fn warnings(&self) -> &Warnings {
+        &self.warnings
     }
 
     pub(crate) fn write(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
@@ -99,10 +119,8 @@ impl<'a> Preview<'a> {
         lines::write(out, (old_name, &old_text), new, palette)?;
         writeln!(out)?;
         self.write_templates(out, palette)?;
-        if let Some(warning) = &self.warning {
-            let told = format!("warning: {}", plain(warning));
-            writeln!(out, "{}", palette.paint(Tone::Bad, &told))?;
-        }
+        self.warnings.write(out, palette)?;
+        self.warnings.write_need(out, palette)?;
         match &self.by_resource {
             None => Ok(()),
             Some(Err(problem)) => {
@@ -177,7 +195,9 @@ impl<'a> Preview<'a> {
         json!({
             "different": !self.is_same(),
             "templates": templates,
-            "warning": self.warning,
+            "warning": self.warnings.text(),
+            "warnings": self.warnings.to_json(),
+            "needs_force": self.warnings.needs_force(),
             "resources": resources,
             "resources_unaffected": unaffected,
             "resources_problem": problem,

@@ -11,6 +11,7 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::template::Templates;
 
 use crate::templates::meaning::Line;
+use crate::templates::sample::filled;
 
 /// Lines that are told at most.
 const LINES_MAX: usize = 20;
@@ -94,29 +95,6 @@ fn common_part(one: &str, other: &str) -> Option<String> {
     ]
     .into_iter()
     .find(|part| ones.matches(part) && others.matches(part))
-}
-
-/// Something like what the glob matches, with `star` for what its stars match.
-fn filled(glob: &str, star: &str) -> String {
-    let mut text = String::new();
-    let mut rest = glob.chars();
-    while let Some(c) = rest.next() {
-        match c {
-            '*' => text.push_str(star),
-            '?' => text.push('x'),
-            '\\' => text.extend(rest.next()),
-            '[' => {
-                let class: String = rest.by_ref().take_while(|c| *c != ']').collect();
-                match class.strip_prefix('^') {
-                    // Hardly ever in a class.
-                    Some(_) => text.push('_'),
-                    None => text.extend(class.chars().next()),
-                }
-            }
-            c => text.push(c),
-        }
-    }
-    text
 }
 
 #[cfg(test)]

@@ -8,13 +8,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use doorward_engine::template::Templates;
+use doorward_engine::template::{Field, Templates};
 
+use super::{Finding, Kind};
 use crate::numbers::span;
 
-/// What to say of a change of templates in a file. None: a restarted server learns for long enough, or
+/// What to say of a change of templates in a file. Nothing: a restarted server learns for long enough, or
 /// the operator has said that it need not.
-pub(crate) fn warning(old: &Templates, new: &Templates) -> Option<String> {
+pub(super) fn findings(old: &Templates, new: &Templates) -> Vec<Finding> {
     let outlasts = old.outlasts(new);
     let before: BTreeMap<&str, Duration> = old
         .iter()
@@ -25,34 +26,29 @@ pub(crate) fn warning(old: &Templates, new: &Templates) -> Option<String> {
         .iter()
         .map(|it| &it.identifier_glob)
         .eq(new.iter().map(|it| &it.identifier_glob));
-    let short: Vec<(&str, Duration)> = new
-        .iter()
-        .filter_map(|template| {
-            let glob = template.identifier_glob.as_str();
-            let former = if has_same_globs {
-                before.get(glob).copied()?
-            } else {
-                outlasts
-            };
-            let algorithm = &template.algorithm;
-            let is_chosen = algorithm.learning_mode_duration < algorithm.lease_length;
-            let learns = algorithm.kind.promises_total() && !is_chosen;
-            let is_short = learns && algorithm.learning_mode_duration < former;
-            is_short.then_some((glob, former))
-        })
-        .collect();
-    let (glob, former) = short.first()?;
-    let length = span(*former);
-    let others = match short.len() - 1 {
-        0 => String::new(),
-        1 => ", and 1 template more".to_owned(),
-        count => format!(", and {count} templates more"),
-    };
-    Some(format!(
-        "leases become shorter: a server without an election that is restarted within {length} does \
-         not know that longer ones are out, and may grant what they still use. To be safe, set \
-         learning_mode_duration: {length} for {glob:?}{others} until that time has passed"
-    ))
+    let short = new.iter().enumerate().filter_map(|(index, template)| {
+        let glob = template.identifier_glob.as_str();
+        let former = if has_same_globs {
+            before.get(glob).copied()?
+        } else {
+            outlasts
+        };
+        let algorithm = &template.algorithm;
+        let is_chosen = algorithm.learning_mode_duration < algorithm.lease_length;
+        let learns = algorithm.kind.promises_total() && !is_chosen;
+        let is_short = learns && algorithm.learning_mode_duration < former;
+        is_short.then_some((index, former))
+    });
+    let findings = short.map(|(index, former)| {
+        let length = span(former);
+        let message = format!(
+            "leases become shorter: a server without an election that is restarted within {length} does \
+             not know that longer ones are out, and may grant what they still use. To be safe, set \
+             learning_mode_duration: {length} until that time has passed"
+        );
+        Finding::new(Kind::ShorterLease, index, Field::LeaseLength, message)
+    });
+    findings.collect()
 }
 
 #[cfg(test)]
@@ -96,21 +92,26 @@ mod tests {
                 true,
             ),
         ] {
-            let said = warning(&templates(old), &templates(new));
-            assert_eq!(said.is_some(), warns, "{what}: {said:?}");
+            let said = findings(&templates(old), &templates(new));
+            assert_eq!(!said.is_empty(), warns, "{what}: {said:?}");
         }
     }
 
     #[test]
     fn it_is_said_for_how_long_and_for_which_templates() {
         let two = |a, b| templates(&[("a", a), ("b", b)]);
-        let said = warning(
+        let said = findings(
             &two("lease_length: 40", "lease_length: 60"),
             &two("lease_length: 5", "lease_length: 50"),
-        )
-        .unwrap();
-        assert!(said.contains("restarted within 40s"), "{said}");
-        let set = "set learning_mode_duration: 40s for \"a\", and 1 template more until";
-        assert!(said.contains(set), "{said}");
+        );
+        let globs: Vec<usize> = said.iter().filter_map(|it| Some(it.about?.0)).collect();
+        assert_eq!(globs, [0, 1], "{said:?}");
+        for (finding, length) in said.iter().zip(["40s", "1m"]) {
+            let message = &finding.message;
+            let within = format!("restarted within {length}");
+            let set = format!("set learning_mode_duration: {length} until");
+            assert!(message.contains(&within), "{message}");
+            assert!(message.contains(&set), "{message}");
+        }
     }
 }

@@ -1,0 +1,306 @@
+//! What to take care of in a document that is in order: it says what it says, but hardly what was
+//! meant. Pure.
+//!
+//! Some warnings need `--force` before a change that brings them is applied. Those that what is in force
+//! deserves as well do not: who has to force every change does not look any more.
+
+mod amounts;
+mod emptied;
+mod lengths;
+mod reach;
+mod shorter;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Write};
+
+use doorward_documents::{Located, PROBLEMS_SHOWN_MAX, Problem};
+use doorward_engine::template::{Field, Templates};
+use serde_json::{Value, json};
+
+use crate::palette::{Palette, Tone};
+use crate::templates::author::plain;
+use crate::templates::effect::Live;
+use crate::templates::show::counted;
+
+/// Warnings that people are shown at most.
+const WARNINGS_SHOWN: usize = 20;
+
+/// What a document is to take the place of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Before<'a> {
+    /// What is in force. None: nothing is, or it is not known.
+    pub(crate) templates: Option<&'a Templates>,
+    /// What is in use by it, as far as that is known.
+    pub(crate) live: &'a [Live],
+    /// Whether a server that is restarted cannot know how long leases were.
+    pub(crate) is_forgotten: bool,
+}
+
+/// What a warning is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// No template is left of those in force.
+    Emptied,
+    /// Something takes ten times as long, or lasts ten times as long.
+    Longer,
+    /// A tenth of it, or less.
+    MuchShorter,
+    /// Leases are shorter, and a restarted server does not know that longer ones are out.
+    ShorterLease,
+    /// Nobody gets anything.
+    NoCapacity,
+    /// Clients in safe mode may use more than there is.
+    SafeCapacity,
+    /// No id takes the template.
+    Unreached,
+}
+
+impl Kind {
+    /// As JSON has it.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Emptied => "emptied",
+            Self::Longer => "longer",
+            Self::MuchShorter => "much_shorter",
+            Self::ShorterLease => "shorter_lease",
+            Self::NoCapacity => "no_capacity",
+            Self::SafeCapacity => "safe_capacity",
+            Self::Unreached => "unreached",
+        }
+    }
+
+    /// Whether a change that brings it must be forced. To take back a mistake must not: what was made
+    /// ten times as long by mistake is made a tenth of it again.
+    const fn needs_force(self) -> bool {
+        !matches!(self, Self::MuchShorter | Self::ShorterLease)
+    }
+}
+
+/// What was found about a template.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Finding {
+    kind: Kind,
+    /// Which template, counted from 0, and which field of it. None: all of them.
+    about: Option<(usize, Field)>,
+    message: String,
+    /// How bad it is, beside another of its kind about the same.
+    weight: f64,
+}
+
+impl Finding {
+    fn new(kind: Kind, index: usize, field: Field, message: String) -> Self {
+        Self {
+            kind,
+            about: Some((index, field)),
+            message,
+            weight: 0.0,
+        }
+    }
+}
+
+/// One thing to take care of.
+#[derive(Clone, Debug, PartialEq)]
+struct Warning {
+    kind: Kind,
+    /// Where, and what.
+    problem: Problem,
+    /// Whether what is in force deserves it as well.
+    stands: bool,
+}
+
+impl Warning {
+    fn needs_force(&self) -> bool {
+        self.kind.needs_force() && !self.stands
+    }
+}
+
+/// Everything to take care of in a document, in the order in which it stands.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Warnings {
+    /// The document's name.
+    name: String,
+    list: Vec<Warning>,
+}
+
+impl Warnings {
+    /// Looks for them.
+    pub(crate) fn of(name: &str, new: &Located, before: &Before<'_>) -> Self {
+        let stood = before.templates.map(|old| Stood::of(old, before.live));
+        let found = of_templates(&new.templates, before.live);
+        let globs = globs(&new.templates);
+        let mut list: Vec<Warning> = found
+            .into_iter()
+            .map(|it| {
+                let stands = stood.as_ref().is_some_and(|stood| stood.has(&it, &globs));
+                warning(new, it, stands)
+            })
+            .collect();
+        let mut changes = lengths::findings(&new.templates, before);
+        changes.extend(emptied::finding(before.templates, &new.templates));
+        if let (Some(old), true) = (before.templates, before.is_forgotten) {
+            changes.extend(shorter::findings(old, &new.templates));
+        }
+        list.extend(changes.into_iter().map(|it| warning(new, it, false)));
+        list.sort_by_key(|warning| (warning.problem.line, warning.problem.column));
+        Self {
+            name: name.to_owned(),
+            list,
+        }
+    }
+
+    /// Whether the document is only applied if that is forced.
+    pub(crate) fn needs_force(&self) -> bool {
+        self.list.iter().any(Warning::needs_force)
+    }
+
+    /// What is wrong with a change that needs force and has none, and what to do.
+    pub(crate) fn refusal(&self) -> String {
+        let forced = || self.list.iter().filter(|warning| warning.needs_force());
+        let first = forced().next();
+        let first = first.map_or_else(String::new, |first| self.line(first));
+        let more = match forced().count().saturating_sub(1) {
+            0 => String::new(),
+            count => format!(" (and {} more)", counted_warnings(count)),
+        };
+        plain(&format!(
+            "nothing was written. {first}{more}. Mend it; or, if it is meant, give --force, which --yes \
+             does not imply"
+        ))
+        .into_owned()
+    }
+
+    /// A line for each.
+    pub(crate) fn write(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
+        for warning in self.list.iter().take(WARNINGS_SHOWN) {
+            let tone = if warning.needs_force() {
+                Tone::Bad
+            } else {
+                Tone::Partial
+            };
+            let line = self.line(warning);
+            writeln!(out, "{}", palette.paint(tone, &plain(&line)))?;
+        }
+        let more = self.list.len().saturating_sub(WARNINGS_SHOWN);
+        if more > 0 {
+            writeln!(out, "and {} more", counted_warnings(more))?;
+        }
+        Ok(())
+    }
+
+    /// That it needs to be forced, if it does.
+    pub(crate) fn write_need(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
+        if self.needs_force() {
+            let name = &self.name;
+            let told = format!("{name}: apply needs --force, which --yes does not imply");
+            writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&told)))?;
+        }
+        Ok(())
+    }
+
+    fn line(&self, warning: &Warning) -> String {
+        let Problem { line, column, .. } = warning.problem;
+        let stands = if warning.stands {
+            " (so it is in force already)"
+        } else {
+            ""
+        };
+        let (name, problem) = (&self.name, &warning.problem);
+        format!("{name}:{line}:{column}: warning: {problem}{stands}")
+    }
+
+    /// What they say, in one text. None: there are none.
+    pub(crate) fn text(&self) -> Option<String> {
+        let said: Vec<String> = self
+            .list
+            .iter()
+            .take(PROBLEMS_SHOWN_MAX)
+            .map(|warning| warning.problem.to_string())
+            .collect();
+        (!said.is_empty()).then(|| said.join("\n"))
+    }
+
+    /// For programs. Its field names are an interface.
+    pub(crate) fn to_json(&self) -> Value {
+        self.list
+            .iter()
+            .take(PROBLEMS_SHOWN_MAX)
+            .map(|warning| {
+                let problem = &warning.problem;
+                let (number, glob) = problem.template.clone().unzip();
+                json!({
+                    "kind": warning.kind.as_str(),
+                    "line": problem.line,
+                    "column": problem.column,
+                    "template": number,
+                    "identifier_glob": glob.flatten(),
+                    "field": problem.field,
+                    "message": problem.message,
+                    "needs_force": warning.needs_force(),
+                })
+            })
+            .collect()
+    }
+}
+
+/// What is to be said of templates, whatever was there before.
+fn of_templates(templates: &Templates, live: &[Live]) -> Vec<Finding> {
+    let mut findings = amounts::findings(templates, live);
+    findings.extend(reach::findings(templates));
+    findings
+}
+
+/// The warnings that what is in force deserves: how bad each is, by its kind, template and field.
+struct Stood<'a>(BTreeMap<(Kind, &'a str, Field), f64>);
+
+impl<'a> Stood<'a> {
+    fn of(old: &'a Templates, live: &[Live]) -> Self {
+        let globs = globs(old);
+        let found = of_templates(old, live).into_iter().filter_map(|it| {
+            let (index, field) = it.about?;
+            Some(((it.kind, *globs.get(index)?, field), it.weight))
+        });
+        Self(found.collect())
+    }
+
+    /// Whether a warning is among them, and no worse than it was.
+    fn has(&self, finding: &Finding, globs: &[&str]) -> bool {
+        let was = finding.about.and_then(|(index, field)| {
+            let glob = globs.get(index)?;
+            self.0.get(&(finding.kind, *glob, field))
+        });
+        was.is_some_and(|was| *was >= finding.weight)
+    }
+}
+
+fn globs(templates: &Templates) -> Vec<&str> {
+    let globs = templates.iter().map(|it| it.identifier_glob.as_str());
+    globs.collect()
+}
+
+fn warning(new: &Located, finding: Finding, stands: bool) -> Warning {
+    let Finding {
+        kind,
+        about,
+        message,
+        ..
+    } = finding;
+    let problem = match about {
+        Some((index, field)) => new.remark(index, field, message),
+        None => new.remark_on_all(message),
+    };
+    Warning {
+        kind,
+        problem,
+        stands,
+    }
+}
+
+fn counted_warnings(count: usize) -> impl fmt::Display {
+    let (count, s) = counted(count);
+    format!("{count} warning{s}")
+}
+
+#[cfg(test)]
+#[path = "warnings_tests.rs"]
+mod tests;

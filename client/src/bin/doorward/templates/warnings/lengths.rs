@@ -1,0 +1,186 @@
+//! Lengths that are ten times those in force, or a tenth: usually a wrong unit.
+//!
+//! Templates are compared by their glob, and by what an id takes before and after: such ids are those in
+//! use, and one for each glob. What is told is therefore true; that nothing else changes so much is not
+//! promised.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use doorward_engine::id::ResourceId;
+use doorward_engine::template::{Algorithm, Field, Templates};
+
+use super::{Before, Finding, Kind};
+use crate::numbers::{number, span};
+use crate::templates::sample;
+
+/// How much is too much.
+const FACTOR: u32 = 10;
+
+/// How many templates may be compared with an id, all in all: a fraction of a second.
+const LOOKS_MAX: usize = 5_000_000;
+
+/// Lengths, as far as they are compared.
+#[derive(Clone, Copy, Debug)]
+struct Lengths {
+    lease: Duration,
+    refresh: Duration,
+    /// Absent: it does not learn, or that is not known.
+    learning: Option<Duration>,
+}
+
+impl Lengths {
+    fn of(algorithm: &Algorithm) -> Self {
+        Self {
+            lease: algorithm.lease_length,
+            refresh: algorithm.refresh_interval,
+            learning: algorithm
+                .learns()
+                .then_some(algorithm.learning_mode_duration),
+        }
+    }
+}
+
+pub(super) fn findings(new: &Templates, before: &Before<'_>) -> Vec<Finding> {
+    let places: BTreeMap<&str, usize> = new
+        .iter()
+        .enumerate()
+        .map(|(place, template)| (template.identifier_glob.as_str(), place))
+        .collect();
+    let mut found = Found {
+        new,
+        in_order: new.iter().map(|it| Lengths::of(&it.algorithm)).collect(),
+        places: &places,
+        worst: BTreeMap::new(),
+    };
+    match before.templates {
+        Some(old) => {
+            for template in old.iter() {
+                if let Some(place) = places.get(template.identifier_glob.as_str()) {
+                    found.compare(*place, Lengths::of(&template.algorithm), "in force");
+                }
+            }
+            found.by_ids(old, before);
+        }
+        // Only the server knows.
+        None => {
+            for live in before.live {
+                let was = Lengths {
+                    lease: live.lease_length,
+                    refresh: live.refresh_interval,
+                    learning: None,
+                };
+                let whose = format!("that {} has", live.resource);
+                found.by_id(&live.resource, was, &whose);
+            }
+        }
+    }
+    let found = found.worst.into_iter();
+    let findings =
+        found.map(|((index, field), (_, kind, message))| Finding::new(kind, index, field, message));
+    findings.collect()
+}
+
+/// What was found so far.
+struct Found<'a> {
+    new: &'a Templates,
+    in_order: Vec<Lengths>,
+    /// Of the new templates, by their globs.
+    places: &'a BTreeMap<&'a str, usize>,
+    /// By template and field: how many times as long, or as short.
+    worst: BTreeMap<(usize, Field), (f64, Kind, String)>,
+}
+
+impl Found<'_> {
+    /// Ids that take another template than before.
+    fn by_ids(&mut self, old: &Templates, before: &Before<'_>) {
+        let in_use = before.live.iter().map(|live| live.resource.clone());
+        let globs = old.iter().chain(self.new.iter());
+        let made_up = globs.map(|it| sample::filled(&it.identifier_glob, "x"));
+        let mut looks: usize = 0;
+        for id in in_use.chain(made_up) {
+            looks += old.len() + self.new.len();
+            if looks > LOOKS_MAX {
+                return;
+            }
+            let Ok(resource) = ResourceId::new(&id) else {
+                continue;
+            };
+            if let Some(was) = old.find(&resource) {
+                let whose = format!("that ids such as {id} have in force");
+                self.by_id(&id, Lengths::of(&was.algorithm), &whose);
+            }
+        }
+    }
+
+    fn by_id(&mut self, id: &str, was: Lengths, whose: &str) {
+        let taken = ResourceId::new(id).ok().and_then(|id| self.new.find(&id));
+        let place = taken.and_then(|it| self.places.get(it.identifier_glob.as_str()));
+        if let Some(place) = place {
+            self.compare(*place, was, whose);
+        }
+    }
+
+    fn compare(&mut self, place: usize, was: Lengths, whose: &str) {
+        let Some(is) = self.in_order.get(place).copied() else {
+            return;
+        };
+        self.field(
+            place,
+            Field::RefreshInterval,
+            (was.refresh, is.refresh),
+            whose,
+        );
+        self.field(place, Field::LeaseLength, (was.lease, is.lease), whose);
+        if let (Some(was), Some(learning)) = (was.learning, is.learning)
+            // If it is no longer than leases, it follows from them; less of it is an operator's choice.
+            && learning > is.lease
+            && learning > was
+        {
+            let field = Field::LearningModeDuration;
+            self.field(place, field, (was, learning), whose);
+        }
+    }
+
+    fn field(&mut self, place: usize, field: Field, (was, is): (Duration, Duration), whose: &str) {
+        let ratio = is.as_secs_f64() / was.as_secs_f64();
+        let (was_said, is_said) = (span(was), span(is));
+        let (kind, times, said) = if is >= was * FACTOR {
+            let times = number((ratio * 10.0).floor() / 10.0);
+            let said = format!("{times} times the {was_said} {whose}: {}", if_longer(field));
+            (Kind::Longer, ratio, said)
+        } else if is * FACTOR <= was {
+            let said = format!(
+                "a tenth of the {was_said} {whose}, or less: {}",
+                if_shorter(field)
+            );
+            (Kind::MuchShorter, ratio.recip(), said)
+        } else {
+            return;
+        };
+        let worst = self.worst.entry((place, field));
+        let told = (times, kind, format!("is {is_said}, {said}"));
+        let worst = worst.or_insert_with(|| told.clone());
+        if worst.0 < times {
+            *worst = told;
+        }
+    }
+}
+
+const fn if_longer(field: Field) -> &'static str {
+    match field {
+        Field::RefreshInterval => "whatever changes is heard of so much later",
+        Field::LearningModeDuration => "a restarted server gives newcomers nothing for so long",
+        _ => {
+            "what a holder leaves behind that dies is lost for so long, and a restarted server learns for \
+             so long"
+        }
+    }
+}
+
+const fn if_shorter(field: Field) -> &'static str {
+    match field {
+        Field::RefreshInterval => "servers get so many more requests",
+        _ => "who reaches no server for so long has no lease any more",
+    }
+}

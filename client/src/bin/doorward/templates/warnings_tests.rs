@@ -1,0 +1,328 @@
+//! Documents that say hardly what was meant, and those that only look so.
+
+use std::time::Duration;
+
+use super::*;
+
+/// A document of `(glob, rest)`; an empty rest is 100, shared fairly, with leases of 60 s.
+fn located(list: &[(&str, &str)]) -> Located {
+    let mut text = String::from("resources:");
+    for (glob, rest) in list {
+        let rest = match *rest {
+            "" => "capacity: 100",
+            rest => rest,
+        };
+        let rest = match rest.contains("algorithm") {
+            true => rest.to_owned(),
+            false => format!("{rest}, {}", lengths("60", "5")),
+        };
+        text += &format!("\n- {{identifier_glob: {glob:?}, {rest}}}");
+    }
+    if list.is_empty() {
+        text += " []";
+    }
+    doorward_documents::locate_bytes(text.as_bytes(), "test").unwrap()
+}
+
+fn lengths(lease: &str, refresh: &str) -> String {
+    format!("algorithm: {{kind: FAIR_SHARE, lease_length: {lease}, refresh_interval: {refresh}}}")
+}
+
+fn used(resource: &str, clients: u64) -> Live {
+    Live {
+        resource: resource.to_owned(),
+        algorithm: "FAIR_SHARE".to_owned(),
+        capacity: 100.0,
+        wants: 10.0,
+        granted: 10.0,
+        reserved: 10.0,
+        clients,
+        lease_length: Duration::from_secs(60),
+        refresh_interval: Duration::from_secs(5),
+    }
+}
+
+type List<'a> = &'a [(&'a str, &'a str)];
+
+fn warnings(old: Option<List<'_>>, new: List<'_>, live: &[Live]) -> Warnings {
+    let old = old.map(|old| located(old).templates);
+    let before = Before {
+        templates: old.as_ref(),
+        live,
+        is_forgotten: false,
+    };
+    Warnings::of("t.yaml", &located(new), &before)
+}
+
+/// `!` before those that need force.
+fn said(warnings: &Warnings) -> Vec<String> {
+    let list = warnings.list.iter();
+    list.map(|warning| {
+        let force = if warning.needs_force() { "!" } else { "" };
+        format!("{force}{}", warning.problem)
+    })
+    .collect()
+}
+
+#[track_caller]
+fn check(old: Option<List<'_>>, new: List<'_>, live: &[Live], expected: &[&str]) {
+    assert_eq!(said(&warnings(old, new, live)), expected);
+}
+
+#[test]
+fn what_changes_little_is_not_warned_of() {
+    check(None, &[("a", "")], &[], &[]);
+    check(Some(&[]), &[("a", "")], &[], &[]);
+    let old: List<'_> = &[("a", ""), ("db/*", "capacity: 100, safe_capacity: 20")];
+    check(Some(old), old, &[used("db/x", 5), used("a", 900)], &[]);
+    let longer = format!("capacity: 10, {}", lengths("599", "49"));
+    check(Some(old), &[("a", &longer), old[1]], &[], &[]);
+}
+
+#[test]
+fn lengths_of_ten_times_those_in_force_need_force_and_a_tenth_does_not() {
+    let hour = format!("capacity: 100, {}", lengths("2h", "1h"));
+    check(
+        Some(&[("b", ""), ("a", "")]),
+        &[("b", ""), ("a", &hour)],
+        &[],
+        &[
+            "!template 2 (\"a\"): algorithm.lease_length: is 2h, 120 times the 1m in force: what a holder \
+             leaves behind that dies is lost for so long, and a restarted server learns for so long",
+            "!template 2 (\"a\"): algorithm.refresh_interval: is 1h, 720 times the 5s in force: whatever \
+             changes is heard of so much later",
+        ],
+    );
+    let exactly = format!("capacity: 100, {}", lengths("600", "50"));
+    let found = warnings(Some(&[("a", "")]), &[("a", &exactly)], &[]);
+    assert_eq!(found.list.len(), 2);
+    // The way back.
+    check(
+        Some(&[("a", &hour)]),
+        &[("a", "")],
+        &[],
+        &[
+            "template 1 (\"a\"): algorithm.lease_length: is 1m, a tenth of the 2h in force, or less: who \
+             reaches no server for so long has no lease any more",
+            "template 1 (\"a\"): algorithm.refresh_interval: is 5s, a tenth of the 1h in force, or less: \
+             servers get so many more requests",
+        ],
+    );
+}
+
+#[test]
+fn learning_that_lasts_longer_is_told_only_if_leases_do_not_explain_it() {
+    let learns = "capacity: 1, algorithm: {kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5, \
+                  learning_mode_duration: 600}";
+    check(
+        Some(&[("a", "")]),
+        &[("a", learns)],
+        &[],
+        &[
+            "!template 1 (\"a\"): algorithm.learning_mode_duration: is 10m, 10 times the 1m in force: a \
+             restarted server gives newcomers nothing for so long",
+        ],
+    );
+    let none = learns.replace("600", "0");
+    check(Some(&[("a", &none)]), &[("a", learns)], &[], &[]);
+}
+
+#[test]
+fn lengths_are_compared_by_what_an_id_takes_too() {
+    let slow = format!("capacity: 100, {}", lengths("599", "200"));
+    check(
+        Some(&[("db/*", ""), ("*", "")]),
+        &[("db/orders*", &slow), ("db/*", ""), ("*", "")],
+        &[],
+        &[
+            "!template 1 (\"db/orders*\"): algorithm.refresh_interval: is 3m 20s, 40 times the 5s that ids \
+             such as db/ordersx have in force: whatever changes is heard of so much later",
+        ],
+    );
+    // It goes, and what is left takes over.
+    let new: List<'_> = &[("*", &slow)];
+    let found = said(&warnings(Some(&[("ab*", ""), ("*", &slow)]), new, &[]));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("that ids such as abx have"), "{found:?}");
+    // If what stands there is not known, the server is.
+    let found = said(&warnings(None, &[("db/*", &slow)], &[used("db/x", 1)]));
+    assert!(
+        found[0].contains("40 times the 5s that db/x has: "),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_safe_capacity_by_which_clients_use_too_much_needs_force() {
+    let safe: List<'_> = &[("db/*", "capacity: 100, safe_capacity: 10")];
+    let ten = [used("db/x", 3), used("db/y", 10)];
+    let old: List<'_> = &[("db/*", "")];
+    check(Some(old), safe, &ten, &[]);
+    let eleven = [used("db/x", 3), used("db/y", 11), used("other", 100)];
+    let expected = "template 1 (\"db/*\"): safe_capacity: is 10, and the 11 clients of db/y may use 110 \
+                    of 100 together when no server answers; give less, or leave it out, for an equal part \
+                    each";
+    check(Some(old), safe, &eleven, &[&format!("!{expected}")]);
+    // It was so before, and is no worse.
+    check(Some(safe), safe, &eleven, &[expected]);
+    let worse: List<'_> = &[("db/*", "capacity: 90, safe_capacity: 10")];
+    assert!(warnings(Some(safe), worse, &eleven).needs_force());
+
+    check(
+        None,
+        &[("db/*", "capacity: 100, safe_capacity: 101")],
+        &[],
+        &[
+            "!template 1 (\"db/*\"): safe_capacity: is 101, more than the capacity of 100: a single client \
+             may use more than there is when no server answers; give less, or leave it out, for an equal \
+             part each",
+        ],
+    );
+    for fine in [
+        "capacity: 100, safe_capacity: -1",
+        "capacity: 5, safe_capacity: 9, algorithm: {kind: STATIC, lease_length: 9, refresh_interval: 1}",
+    ] {
+        check(None, &[("db/*", fine)], &eleven, &[]);
+    }
+}
+
+#[test]
+fn a_capacity_of_zero_needs_force_unless_it_is_not_looked_at_or_in_force() {
+    let zero: List<'_> = &[("db/*", "capacity: 0")];
+    let expected = "template 1 (\"db/*\"): capacity: is 0: nobody gets anything of what it matches";
+    check(Some(&[("db/*", "")]), zero, &[], &[&format!("!{expected}")]);
+    check(None, zero, &[], &[&format!("!{expected}")]);
+    check(Some(zero), zero, &[], &[expected]);
+    // Elsewhere is not here.
+    let both: List<'_> = &[zero[0], ("x", "capacity: 0")];
+    assert!(warnings(Some(zero), both, &[]).needs_force());
+    let unlimited =
+        "capacity: 0, algorithm: {kind: NO_ALGORITHM, lease_length: 60, refresh_interval: 5}";
+    check(None, &[("db/*", unlimited)], &[], &[]);
+}
+
+#[test]
+fn a_template_that_no_id_reaches_is_found_where_that_is_certain() {
+    let taken = |number: usize, glob: &str, earlier: usize, taker: &str| {
+        format!(
+            "!template {number} ({glob:?}): identifier_glob: no id reaches it, unless it is spelt like \
+             that: template {earlier} ({taker:?}) takes all that it matches; move this one before it, or \
+             remove it"
+        )
+    };
+    let all: List<'_> = &[
+        ("db/*", ""),
+        ("db/orders", ""),
+        ("db/orders*", ""),
+        ("db/*/x", ""),
+        ("?*", ""),
+        ("a*", ""),
+        ("z[y]", ""),
+        ("*", ""),
+    ];
+    let expected = [
+        taken(3, "db/orders*", 1, "db/*"),
+        taken(6, "a*", 5, "?*"),
+        taken(7, "z[y]", 5, "?*"),
+    ];
+    let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    check(None, all, &[], &expected);
+    // "*" takes the empty text, which is no id, so nothing reaches it; but that is not proved.
+    check(
+        None,
+        &[("z[y]", ""), ("zy", "")],
+        &[],
+        &[&taken(1, "z[y]", 2, "zy")],
+    );
+    check(
+        None,
+        &[("[ab]*", ""), ("a*", "")],
+        &[],
+        &[&taken(2, "a*", 1, "[ab]*")],
+    );
+    // Both together take all of it; that is not looked for.
+    check(None, &[("a*", ""), ("b*", ""), ("[ab]*", "")], &[], &[]);
+    check(
+        None,
+        &[("[z-a]", "")],
+        &[],
+        &[
+            "!template 1 (\"[z-a]\"): identifier_glob: matches nothing: it has a class that takes no \
+             character",
+        ],
+    );
+}
+
+#[test]
+fn a_document_that_leaves_nothing_needs_force() {
+    let nothing = "!resources: there are no templates: every request is refused, and leases that are out \
+                   run down";
+    check(Some(&[("a", "")]), &[], &[], &[nothing]);
+    check(None, &[], &[], &[nothing]);
+    check(Some(&[]), &[], &[], &[]);
+    let others = "!resources: none of the templates in force is among them: what only those match is \
+                  refused, and its leases run down";
+    check(Some(&[("a", ""), ("b", "")]), &[("c", "")], &[], &[others]);
+    check(Some(&[("a", ""), ("b", "")]), &[("b", "")], &[], &[]);
+    check(
+        Some(&[("db/a", ""), ("db/b*", "")]),
+        &[("db/*", "")],
+        &[],
+        &[],
+    );
+}
+
+#[test]
+fn a_warning_names_its_place_and_the_refusal_what_to_do() {
+    let found = warnings(
+        Some(&[("a", "capacity: 0"), ("b", "")]),
+        &[
+            ("a", "capacity: 0"),
+            ("b", "capacity: 0"),
+            ("c", "capacity: 0"),
+        ],
+        &[],
+    );
+    let mut out = Vec::new();
+    found.write(&mut out, Palette { on: false }).unwrap();
+    found.write_need(&mut out, Palette { on: false }).unwrap();
+    let is_zero = "capacity: is 0: nobody gets anything of what it matches";
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        format!(
+            "t.yaml:2:36: warning: template 1 (\"a\"): {is_zero} (so it is in force already)\n\
+             t.yaml:3:36: warning: template 2 (\"b\"): {is_zero}\n\
+             t.yaml:4:36: warning: template 3 (\"c\"): {is_zero}\n\
+             t.yaml: apply needs --force, which --yes does not imply\n"
+        )
+    );
+    assert_eq!(
+        found.refusal(),
+        format!(
+            "nothing was written. t.yaml:3:36: warning: template 2 (\"b\"): {is_zero} (and 1 warning \
+             more). Mend it; or, if it is meant, give --force, which --yes does not imply"
+        )
+    );
+    let told = found.to_json();
+    assert_eq!(told[1]["kind"], "no_capacity");
+    assert_eq!(told[1]["line"], 3);
+    assert_eq!(told[1]["template"], 2);
+    assert_eq!(told[1]["identifier_glob"], "b");
+    assert_eq!(told[1]["field"], "capacity");
+    assert_eq!(
+        [&told[0]["needs_force"], &told[1]["needs_force"]],
+        [false, true]
+    );
+}
+
+#[test]
+fn many_warnings_are_counted() {
+    let globs: Vec<String> = (0..50).map(|number| format!("r{number}")).collect();
+    let list: Vec<(&str, &str)> = globs.iter().map(|glob| (&**glob, "capacity: 0")).collect();
+    let found = warnings(None, &list, &[]);
+    let mut out = Vec::new();
+    found.write(&mut out, Palette { on: false }).unwrap();
+    let said = String::from_utf8(out).unwrap();
+    assert_eq!(said.lines().count(), 21);
+    assert!(said.ends_with("and 30 warnings more\n"), "{said}");
+}

@@ -1,0 +1,155 @@
+//! Why a lease is no larger, in words for people and for programs. An older server does not say: then
+//! nothing is shown.
+
+use std::time::Duration;
+
+use doorward_client::{Holding, LimitedBy};
+use doorward_proto::doorman;
+
+use crate::numbers::span;
+
+/// What is told once to people whom learning mode keeps waiting.
+pub(crate) const LEARNING_ADVICE: &str = "\
+learning mode: a server that was just started knows of no leases, so for a lease length it only confirms what
+clients say that they have. It ends by itself: wait. If nobody held anything before, or more than the capacity
+may be in use for a lease length, learning_mode_duration: 0s in the root's template ends it now";
+
+/// Why a lease is no larger.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Why {
+    /// Absent: the server does not say, or there is no lease.
+    limited_by: Option<LimitedBy>,
+    /// How long learning mode still lasts, of the server or of one above it.
+    learning_for: Option<Duration>,
+}
+
+impl Why {
+    pub(crate) fn of_answer(answer: &doorman::ResourceResponse) -> Self {
+        let number = answer.limited_by;
+        let limit = number.and_then(|number| doorman::LimitedBy::try_from(number).ok());
+        Self {
+            limited_by: limit.and_then(limited_by),
+            learning_for: answer.learning_for_ms.map(Duration::from_millis),
+        }
+    }
+
+    pub(crate) fn of_holding(holding: &Holding) -> Self {
+        Self {
+            limited_by: holding.limited_by,
+            learning_for: holding.learning_for,
+        }
+    }
+
+    /// For people. None: it is all that is wanted, or that is not known.
+    pub(crate) fn words(self) -> Option<String> {
+        let limit = self.limited_by.filter(|limit| *limit != LimitedBy::Wants)?;
+        let left = self.learning_for.filter(|_| limit.is_learning());
+        let left = left.map_or_else(String::new, |left| format!(", {} left", seconds(left)));
+        Some(format!("{limit}{left}"))
+    }
+
+    /// Whether it is because a server does not know yet what there is to give.
+    pub(crate) fn is_learning(self) -> bool {
+        self.limited_by.is_some_and(LimitedBy::is_learning)
+    }
+
+    /// As JSON has it.
+    pub(crate) fn word(self) -> Option<&'static str> {
+        self.limited_by.map(|limit| match limit {
+            LimitedBy::Wants => "wants",
+            LimitedBy::Share => "share",
+            LimitedBy::Others => "others",
+            LimitedBy::Learning => "learning",
+            LimitedBy::ParentLearning => "parent_learning",
+            LimitedBy::CapacityLowered => "capacity_lowered",
+        })
+    }
+
+    /// How long learning mode still lasts, in milliseconds.
+    pub(crate) fn learning_for_ms(self) -> Option<u64> {
+        self.learning_for.map(crate::numbers::millis)
+    }
+
+    /// What matters of it to who was told before: not that time goes by.
+    pub(crate) fn limit(self) -> Option<LimitedBy> {
+        self.limited_by
+    }
+}
+
+/// Whole seconds, as somebody counts who waits for the end.
+fn seconds(left: Duration) -> String {
+    let whole = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+    if whole < 120 {
+        format!("{whole} s")
+    } else {
+        span(Duration::from_secs(whole))
+    }
+}
+
+const fn limited_by(limit: doorman::LimitedBy) -> Option<LimitedBy> {
+    Some(match limit {
+        doorman::LimitedBy::Unspecified => return None,
+        doorman::LimitedBy::Wants => LimitedBy::Wants,
+        doorman::LimitedBy::Share => LimitedBy::Share,
+        doorman::LimitedBy::Others => LimitedBy::Others,
+        doorman::LimitedBy::Learning => LimitedBy::Learning,
+        doorman::LimitedBy::ParentLearning => LimitedBy::ParentLearning,
+        doorman::LimitedBy::CapacityLowered => LimitedBy::CapacityLowered,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(limit: Option<doorman::LimitedBy>, millis: Option<u64>, words: Option<&str>) {
+        let why = Why::of_answer(&doorman::ResourceResponse {
+            limited_by: limit.map(Into::into),
+            learning_for_ms: millis,
+            ..doorman::ResourceResponse::default()
+        });
+        assert_eq!(why.words().as_deref(), words, "{limit:?} {millis:?}");
+    }
+
+    #[test]
+    fn learning_mode_is_told_with_its_end_and_what_is_not_said_is_not_told() {
+        use doorman::LimitedBy::{Learning, ParentLearning, Share, Unspecified, Wants};
+
+        check(None, None, None);
+        check(None, Some(9_000), None);
+        check(Some(Unspecified), None, None);
+        check(Some(Wants), Some(9_000), None);
+        check(
+            Some(Learning),
+            Some(40_001),
+            Some("learning mode, 41 s left"),
+        );
+        check(Some(Learning), Some(900), Some("learning mode, 1 s left"));
+        check(
+            Some(Learning),
+            Some(3_600_000),
+            Some("learning mode, 1h left"),
+        );
+        check(Some(Learning), None, Some("learning mode"));
+        check(
+            Some(ParentLearning),
+            Some(2_000),
+            Some("learning mode of a parent, 2 s left"),
+        );
+        check(
+            Some(Share),
+            None,
+            Some("its share; there is not enough for everybody"),
+        );
+    }
+
+    #[test]
+    fn a_limit_of_a_newer_server_is_none_that_is_known() {
+        let why = Why::of_answer(&doorman::ResourceResponse {
+            limited_by: Some(99),
+            ..doorman::ResourceResponse::default()
+        });
+        assert_eq!((why.words(), why.word()), (None, None));
+    }
+}

@@ -1,0 +1,178 @@
+//! Servers that do not answer, and servers that say when to come back.
+
+use super::*;
+
+#[test]
+fn failures_back_off_but_never_past_the_end_of_a_lease() {
+    let mut client = client(Mode::Safe);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
+    let mut now = 5.0;
+    let mut waits = Vec::new();
+    for _ in 0..8 {
+        let request = client.request(|_| 0.0, at(now));
+        client.handle_failure(request.sequence, 1.0, at(now));
+        let Step::Wait(Some(until)) = client.next_step(at(now)) else {
+            panic!("sends at once")
+        };
+        waits.push((until.since(at(now)).as_secs_f64() * 10.0).round() / 10.0);
+        now = until.since_origin().as_secs_f64();
+    }
+    // Doubling, until half of what is left of the lease is less.
+    assert_eq!(waits, [1.0, 2.0, 4.0, 8.0, 16.0, 12.0, 6.0, 3.0]);
+}
+
+#[test]
+fn without_a_master_it_asks_about_every_second_and_keeps_its_lease() {
+    let mut client = client(Mode::Safe);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
+    let mut now = 5.0;
+    for _ in 0..5 {
+        let request = client.request(|_| 0.0, at(now));
+        client.handle_masterless(request.sequence, 0.5, at(now));
+        check(&client, now, 8.0, Source::Lease);
+        waits_until(&client, now, now + 1.0);
+        now += 1.0;
+    }
+    // And again once there is one.
+    exchange(&mut client, now, now, &answer(granted(9.0, 60, 5)));
+    check(&client, now, 9.0, Source::Lease);
+}
+
+#[test]
+fn a_redirect_is_followed_at_once() {
+    let mut client = client(Mode::Safe);
+    let request = client.request(|_| 0.0, at(0.0));
+    assert_eq!(client.next_step(at(0.0)), Step::Wait(None));
+    client.handle_redirect(request.sequence);
+    assert_eq!(client.next_step(at(0.0)), Step::Send);
+}
+
+/// How long a client waits after the request that is due fails.
+#[track_caller]
+fn wait_after_failure(client: &mut ClientState, now: f64) -> f64 {
+    assert_eq!(client.next_step(at(now)), Step::Send, "at {now}");
+    let request = client.request(|_| 0.0, at(now));
+    client.handle_failure(request.sequence, 1.0, at(now));
+    wait(client, now)
+}
+
+#[track_caller]
+fn wait(client: &ClientState, now: f64) -> f64 {
+    let next = client.next_answer(R).unwrap();
+    (next.since(at(now)).as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+#[test]
+fn without_a_lease_it_tries_again_within_five_seconds() {
+    let mut client = client(Mode::Safe);
+    let mut now = 0.0;
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        let wait = wait_after_failure(&mut client, now);
+        waits.push(wait);
+        now += wait;
+    }
+    assert_eq!(waits, [1.0, 2.0, 4.0, 5.0, 5.0, 5.0]);
+}
+
+#[test]
+fn a_lease_of_nothing_is_none_to_be_patient_with_nor_is_that_of_another_resource() {
+    let long = |resource: &str, capacity| Granted {
+        resource: resource.to_owned(),
+        ..granted(capacity, 3_600, 5)
+    };
+    for (capacity, other, expected) in [(8.0, 8.0, 16.0), (0.0, 8.0, 5.0), (8.0, 0.0, 5.0)] {
+        let mut client = client(Mode::Safe);
+        client.open("other", 0, Mode::Safe, 1.0, at(0.0));
+        let response = Response {
+            granted: vec![long(R, capacity), long("other", other)],
+            refused: Vec::new(),
+        };
+        exchange(&mut client, 0.0, 0.0, &response);
+        let mut now = 5.0;
+        for _ in 0..4 {
+            now += wait_after_failure(&mut client, now);
+        }
+        assert_eq!(wait_after_failure(&mut client, now), expected);
+    }
+}
+
+#[test]
+fn a_resource_that_is_opened_while_others_are_patient_is_asked_for_within_five_seconds() {
+    let mut client = client(Mode::Safe);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 3_600, 5)));
+    let mut now = 5.0;
+    for _ in 0..5 {
+        now += wait_after_failure(&mut client, now);
+    }
+    assert_eq!(wait_after_failure(&mut client, now), 32.0);
+    client.open("other", 0, Mode::Safe, 1.0, at(now + 1.0));
+    waits_until(&client, now + 1.0, now + 6.0);
+}
+
+#[test]
+fn the_backoff_starts_over_after_a_success() {
+    let mut client = client(Mode::Safe);
+    let mut now = 0.0;
+    for _ in 0..6 {
+        now += wait_after_failure(&mut client, now);
+    }
+    exchange(&mut client, now, now, &answer(granted(8.0, 60, 5)));
+    assert_eq!(client.failures(), 0);
+    waits_until(&client, now, now + 5.0);
+    assert_eq!(wait_after_failure(&mut client, now + 5.0), 1.0);
+}
+
+#[test]
+fn an_overloaded_server_says_when_to_come_back() {
+    for (told, chance, expected) in [
+        (2_000, 0.0, 2.0),
+        (2_000, 1.0, 2.5),
+        // Sooner than the backoff, and later.
+        (0, 0.0, 0.0),
+        (30_000, 0.0, 30.0),
+        (3_600_000, 1.0, 60.0),
+    ] {
+        let mut client = client(Mode::Safe);
+        let mut now = 0.0;
+        for _ in 0..4 {
+            now += wait_after_failure(&mut client, now);
+        }
+        let request = client.request(|_| 0.0, at(now));
+        let told = Duration::from_millis(told);
+        client.handle_overloaded(request.sequence, told, chance, at(now));
+        assert_eq!(wait(&client, now), expected, "{told:?}");
+        assert_eq!(client.failures(), 0, "it is there");
+        // A resource that is opened meanwhile does not make the server less busy.
+        client.open("other", 0, Mode::Safe, 1.0, at(now));
+        assert_eq!(wait(&client, now), expected, "{told:?}");
+        // What fails then is the first failure.
+        assert_eq!(wait_after_failure(&mut client, now + expected), 1.0);
+    }
+}
+
+#[test]
+fn an_overloaded_server_is_obeyed_though_a_lease_ends() {
+    let mut client = client(Mode::Safe);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 10, 5)));
+    let request = client.request(|_| 0.0, at(5.0));
+    client.handle_overloaded(request.sequence, Duration::from_secs(20), 0.0, at(5.0));
+    assert_eq!(wait(&client, 5.0), 20.0);
+    check(&client, 9.0, 8.0, Source::Lease);
+    // An answer that comes late to a request that was given up changes nothing.
+    assert!(!client.handle_response(request.sequence, &answer(granted(9.0, 60, 5)), at(6.0)));
+    client.handle_overloaded(request.sequence, Duration::ZERO, 0.0, at(6.0));
+    assert_eq!(wait(&client, 5.0), 20.0);
+}
+
+#[test]
+fn wants_that_an_overloaded_server_did_not_hear_are_sent_when_it_will() {
+    let mut client = client(Mode::Safe);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 30)));
+    client.ask(R, 20.0);
+    let request = client.request(|_| 0.0, at(2.0));
+    client.handle_overloaded(request.sequence, Duration::from_secs(3), 0.0, at(2.0));
+    waits_until(&client, 2.0, 5.0);
+    let request = exchange(&mut client, 5.0, 5.0, &answer(granted(8.0, 60, 30)));
+    assert_eq!(request.asks[0].wants, 20.0);
+}

@@ -1,0 +1,71 @@
+//! Where the templates of a document stand, for what is to be said of one that is in order.
+
+use std::collections::BTreeMap;
+
+use doorward_engine::template::{Field, Templates};
+
+use crate::problem::Problem;
+use crate::tree::Place;
+
+/// Templates, and where they stand.
+#[derive(Clone, Debug, Default)]
+pub struct Located {
+    /// What the document says.
+    pub templates: Templates,
+    /// Where.
+    pub places: Places,
+}
+
+/// Where the templates of a document stand.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The list of them.
+    pub(crate) list: Place,
+    /// Each of them, in order, and its fields by their paths.
+    pub(crate) fields: Vec<(Place, BTreeMap<String, Place>)>,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self {
+            list: Place::START,
+            fields: Vec::new(),
+        }
+    }
+}
+
+impl Located {
+    /// What is to be said of a field of a template, counted from 0, with its place.
+    pub fn remark(&self, index: usize, field: Field, message: impl Into<String>) -> Problem {
+        let field = field.to_string();
+        let place = self.places.of(index, &field);
+        let template = self.templates.iter().nth(index);
+        Problem {
+            line: place.line,
+            column: place.column,
+            template: Some((index + 1, template.map(|it| it.identifier_glob.clone()))),
+            field: Some(field),
+            message: message.into(),
+        }
+    }
+
+    /// What is to be said of all templates together, with the place of their list.
+    pub fn remark_on_all(&self, message: impl Into<String>) -> Problem {
+        Problem {
+            field: Some("resources".to_owned()),
+            ..Problem::of_document(self.places.list, message)
+        }
+    }
+}
+
+impl Places {
+    /// Where a field stands. What is missing has no place; the nearest thing around it has.
+    pub(crate) fn of(&self, index: usize, field: &str) -> Place {
+        let Some((start, places)) = self.fields.get(index) else {
+            return Place::START;
+        };
+        let around = field.split('.').next().unwrap_or_default();
+        let place = places.get(field).or_else(|| places.get(around));
+        place.copied().unwrap_or(*start)
+    }
+}

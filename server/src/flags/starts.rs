@@ -1,0 +1,149 @@
+//! Starts that were meant otherwise: each would work, and do what nobody wanted. The server refuses them,
+//! and says what to do.
+//!
+//! - A shell in which an operator works has [`ENDPOINTS`] for the command line. A server that was
+//!   started there to try something would be a candidate of production. So it has a variable of its
+//!   own, and who has only the other one is asked what is meant.
+//! - A candidate is found under the address that it writes to etcd. One on loopback means another
+//!   machine to everybody who reads it there; so does one that means any address.
+
+use std::ffi::OsStr;
+use std::net::SocketAddr;
+
+use doorward_etcd::config::{Endpoint, is_loopback};
+use doorward_etcd::flags::{ENDPOINTS, EtcdFlags, SERVER_ENDPOINTS};
+use thiserror::Error;
+
+/// A start that was meant otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WrongStart {
+    /// The endpoints are given to the command line, and not to servers.
+    #[error(
+        "{ENDPOINTS} is set, which is for the command line; to make this server a candidate that is \
+         elected in that etcd, set {SERVER_ENDPOINTS} (or give --etcd-endpoints); to start one of its \
+         own, unset {ENDPOINTS}"
+    )]
+    OtherVariable,
+    /// Nobody can be sent there.
+    #[error(
+        "candidates tell each other and their clients where they are, and {0} is anywhere: give \
+         --advertise"
+    )]
+    Anywhere(SocketAddr),
+    /// Nobody elsewhere can be sent there.
+    #[error(
+        "{address} is on loopback, where only this machine reaches it, and etcd is elsewhere, at \
+         {endpoint}: candidates and clients on other machines would be sent to themselves; give \
+         --advertise with an address that they reach, and --listen to serve there"
+    )]
+    Loopback {
+        /// What would be advertised.
+        address: String,
+        /// An endpoint that is not on this machine.
+        endpoint: Endpoint,
+    },
+}
+
+/// Whether the endpoints are those of a server. `of_command_line` is the value of [`ENDPOINTS`].
+///
+/// # Errors
+///
+/// If only the command line has any.
+pub fn check_endpoints(
+    flags: &EtcdFlags,
+    of_command_line: Option<&OsStr>,
+) -> Result<(), WrongStart> {
+    let has_others = of_command_line.is_some_and(|value| !value.is_empty());
+    if flags.endpoints.is_empty() && has_others {
+        Err(WrongStart::OtherVariable)
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether others find a candidate under the address that it advertises, or else listens on.
+///
+/// # Errors
+///
+/// If they do not.
+pub fn check_address(
+    advertise: Option<&str>,
+    listen: SocketAddr,
+    endpoints: &[Endpoint],
+) -> Result<(), WrongStart> {
+    if advertise.is_none() && listen.ip().is_unspecified() {
+        return Err(WrongStart::Anywhere(listen));
+    }
+    let address = advertise.map_or_else(|| listen.to_string(), str::to_owned);
+    let elsewhere = endpoints.iter().find(|endpoint| !endpoint.is_loopback());
+    match elsewhere {
+        Some(endpoint) if is_loopback(&address) => Err(WrongStart::Loopback {
+            address,
+            endpoint: endpoint.clone(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoints(list: &[&str]) -> Vec<Endpoint> {
+        let parsed = list.iter().map(|text| Endpoint::parse(text));
+        parsed.collect::<Result<_, _>>().expect("in order")
+    }
+
+    #[test]
+    fn endpoints_of_the_command_line_are_not_those_of_a_server() {
+        let given = |list| EtcdFlags {
+            endpoints: endpoints(list),
+            ..EtcdFlags::default()
+        };
+        let here: &[&str] = &["127.0.0.1:2379"];
+        for (what, own, of_command_line, refused) in [
+            ("neither", &[][..], None, false),
+            ("only the other one", &[], Some("etcd-0:2379"), true),
+            ("an empty one is none", &[], Some(""), false),
+            ("its own", here, None, false),
+            ("both", here, Some("etcd-0:2379"), false),
+        ] {
+            let checked = check_endpoints(&given(own), of_command_line.map(OsStr::new));
+            assert_eq!(checked.is_err(), refused, "{what}");
+        }
+        let said = WrongStart::OtherVariable.to_string();
+        assert!(said.contains("DOORWARD_SERVER_ETCD_ENDPOINTS"), "{said}");
+    }
+
+    #[test]
+    fn a_candidate_is_found_under_its_address_by_all_who_read_it() {
+        let (here, elsewhere) = (&["127.0.0.1:2379"][..], &["etcd-0:2379"][..]);
+        let both = &["127.0.0.1:2379", "10.0.0.1:2379"][..];
+        for (listen, advertise, etcd, refused) in [
+            ("127.0.0.1:6970", None, here, None),
+            ("[::1]:6970", None, &["localhost:2379"], None),
+            ("127.0.0.1:6970", None, elsewhere, Some("etcd-0:2379")),
+            ("[::1]:6970", None, elsewhere, Some("etcd-0:2379")),
+            ("127.0.0.1:6970", None, both, Some("10.0.0.1:2379")),
+            (
+                "0.0.0.0:6970",
+                Some("localhost:6970"),
+                elsewhere,
+                Some("localhost:6970"),
+            ),
+            ("127.0.0.1:6970", Some("eu-0:6970"), elsewhere, None),
+            ("10.1.1.1:6970", None, elsewhere, None),
+            ("0.0.0.0:6970", None, here, Some("give --advertise")),
+            ("0.0.0.0:6970", Some("eu-0:6970"), elsewhere, None),
+        ] {
+            let listen = listen.parse().expect("an address");
+            let checked = check_address(advertise, listen, &endpoints(etcd));
+            let said = checked.err().map(|error| error.to_string());
+            match (refused, &said) {
+                (None, None) => {}
+                (Some(part), Some(said)) if said.contains(part) => {}
+                _ => panic!("{listen} {advertise:?} {etcd:?}: {said:?}"),
+            }
+        }
+    }
+}

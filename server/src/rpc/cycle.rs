@@ -1,0 +1,53 @@
+//! How a child server is told that it is its own ancestor.
+//!
+//! A parent learns from its own parent's answers which nodes are above it. A child that is among them is
+//! refused as a whole, so it never sees an answer with its own name in it, and would take the refusal
+//! for a parent that is out of reach. So the refusal carries the way from the parent up to the child, in
+//! a trailer, as an answer would. The child then knows what is above it, and can refuse the next one: in
+//! a cycle of any length, every node learns of it.
+
+use doorward_engine::node::children::Cycle;
+use doorward_proto::doorman as wire;
+use prost::Message;
+use tonic::Status as RpcStatus;
+use tonic::metadata::MetadataValue;
+
+/// The trailer: a `GetServerCapacityResponse` that only names the ancestors.
+const ANCESTORS: &str = "doorward-ancestors-bin";
+
+/// What a child server is told that is an ancestor of its parent.
+pub fn refusal(cycle: &Cycle) -> RpcStatus {
+    let mut status = RpcStatus::failed_precondition(cycle.to_string());
+    let way = wire::GetServerCapacityResponse {
+        ancestor: cycle.path.clone(),
+        ..wire::GetServerCapacityResponse::default()
+    };
+    let way = MetadataValue::from_bytes(&way.encode_to_vec());
+    status.metadata_mut().insert_bin(ANCESTORS, way);
+    status
+}
+
+/// The nodes from the parent up to this one, if the parent refuses this node as its own ancestor.
+pub fn heard(status: &RpcStatus) -> Option<wire::GetServerCapacityResponse> {
+    let told = status.metadata().get_bin(ANCESTORS)?;
+    wire::GetServerCapacityResponse::decode(told.to_bytes().ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_hears_the_way_that_its_parent_tells() {
+        let path = vec!["b".to_owned(), "c".to_owned(), "a".to_owned()];
+        let cycle = Cycle {
+            child: "a".to_owned(),
+            node: "b".to_owned(),
+            path: path.clone(),
+        };
+        let status = refusal(&cycle);
+        assert_eq!(heard(&status).expect("told").ancestor, path);
+        assert!(status.message().contains("b → c → a"), "{status}");
+        assert_eq!(heard(&RpcStatus::failed_precondition("no")), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! gRPC's health service: it says of every name whether the server is ready
+//! ([`crate::status::readiness`]), and of one that the process lives.
+
+use std::sync::Arc;
+
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+
+use crate::status::Board;
+
+/// Tells the health service how things stand.
+#[derive(Clone, Debug)]
+pub struct Health(HealthReporter);
+
+/// The names whose health is told: the server as a whole, and each of its services.
+const SERVICES: [&str; 4] = [
+    "",
+    "doorman.Capacity",
+    "doorward.v1.CapacityStream",
+    "doorward.admin.v1.Admin",
+];
+
+/// A name that is healthy for as long as the process lives: for who restarts it when it is not.
+const LIVENESS: &str = "liveness";
+
+impl Health {
+    /// By way of the health service that this reports to.
+    pub const fn new(reporter: HealthReporter) -> Self {
+        Self(reporter)
+    }
+
+    /// Whether the server is ready.
+    pub async fn set(&self, ready: bool) {
+        let status = if ready {
+            ServingStatus::Serving
+        } else {
+            ServingStatus::NotServing
+        };
+        for service in SERVICES {
+            self.0.set_service_status(service, status).await;
+        }
+        self.0
+            .set_service_status(LIVENESS, ServingStatus::Serving)
+            .await;
+    }
+
+    /// Tells all who watch that the server stops, and ends their watching: a shutdown waits for
+    /// calls in flight, and a watch never ends by itself.
+    pub async fn stop(&mut self) {
+        for service in SERVICES {
+            self.0
+                .set_service_status(service, ServingStatus::NotServing)
+                .await;
+            self.0.clear_service_status(service).await;
+        }
+        self.0.clear_service_status(LIVENESS).await;
+    }
+}
+
+/// Tells the health service whenever the server becomes ready, or is not any more. Runs until the server
+/// stops: spawn it.
+pub async fn tell(board: Arc<Board>, health: Health) {
+    let clock = board.node().clock();
+    let mut masterships = board.node().masterships();
+    let mut parent_answered = board.parent_answered();
+    // A server that stops has said so, and whoever watched was sent away.
+    while !board.is_stopping() {
+        masterships.mark_unchanged();
+        parent_answered.mark_unchanged();
+        let (readiness, ends_at) = board.judge_readiness();
+        health.set(readiness.is_ready()).await;
+        let over = async {
+            match ends_at {
+                Some(end) => clock.sleep_until(end).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            Ok(()) = masterships.changed() => {}
+            Ok(()) = parent_answered.changed() => {}
+            () = over => {}
+            else => return,
+        }
+    }
+}

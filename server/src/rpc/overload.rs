@@ -1,0 +1,188 @@
+//! What becomes of calls that are more than the server can take: it says when to come back.
+//!
+//! After an outage all clients come back at once. What a server cannot answer before they give up is
+//! work for nothing, and who gave up asks again. So `GetCapacity` is refused at once while
+//! [`CALLS_MAX`] calls of it are in progress: `RESOURCE_EXHAUSTED`, and in the trailer
+//! [`PUSHBACK`] (gRFC A6) after how many milliseconds to try again. Those times are spread evenly over
+//! [`PUSHBACK_SPREAD`], so that who was refused at the same time does not come back at the same time.
+//!
+//! A call is in progress from its headers on, so one that waits for its turn counts. Only `GetCapacity`
+//! is refused: a release frees capacity, child servers ask on behalf of many and are few, and whoever
+//! looks for what is wrong must get an answer.
+
+use std::future::Future;
+use std::num::NonZeroUsize;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tonic::Status as RpcStatus;
+use tonic::body::Body;
+use tonic::codegen::http::{Request, Response};
+use tower::{Layer, Service};
+
+use crate::metrics::Metrics;
+
+/// The calls that may be refused.
+const METHOD: &str = "/doorman.Capacity/GetCapacity";
+
+/// How many calls may be in progress at once, unless somebody says otherwise. A machine of two cores
+/// answers as many within about a second.
+pub const CALLS_MAX: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
+
+/// The trailer that says after how many milliseconds to try again (gRFC A6).
+pub const PUSHBACK: &str = "grpc-retry-pushback-ms";
+
+/// After how long to try again: from the first to before the second.
+pub const PUSHBACK_SPREAD: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+
+/// After how long the `number`th call that is refused is to be tried again. Multiples of the golden
+/// ratio: however many are refused, they come back evenly.
+pub fn pushback(number: u64) -> Duration {
+    /// 2^32 divided by the golden ratio.
+    const STEP: u64 = 2_654_435_769;
+    let (least, most) = PUSHBACK_SPREAD;
+    let part = number.wrapping_mul(STEP) & u64::from(u32::MAX);
+    #[expect(clippy::cast_precision_loss, reason = "below 2^32")]
+    let part = part as f64 / 2_f64.powi(32);
+    least + most.saturating_sub(least).mul_f64(part)
+}
+
+/// The calls in progress, of which there is a limit.
+#[derive(Debug)]
+pub struct Calls {
+    max: NonZeroUsize,
+    in_progress: AtomicUsize,
+    metrics: Arc<Metrics>,
+}
+
+impl Calls {
+    /// As many as `max` at once.
+    pub fn new(max: NonZeroUsize, metrics: Arc<Metrics>) -> Arc<Self> {
+        Arc::new(Self {
+            max,
+            in_progress: AtomicUsize::new(0),
+            metrics,
+        })
+    }
+
+    /// One more, until what this returns is dropped.
+    ///
+    /// # Errors
+    ///
+    /// What to answer if there are as many as there may be.
+    fn begin(self: &Arc<Self>) -> Result<InProgress, RpcStatus> {
+        let max = self.max.get();
+        // Only the sum matters: nothing else is read on the strength of it.
+        let before = self
+            .in_progress
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, |calls| {
+                (calls < max).then_some(calls + 1)
+            });
+        match before {
+            Ok(_) => Ok(InProgress(Arc::clone(self))),
+            Err(_) => Err(refusal(max, self.metrics.count_call_refused())),
+        }
+    }
+}
+
+/// A call in progress.
+#[derive(Debug)]
+struct InProgress(Arc<Calls>);
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        self.0.in_progress.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn refusal(max: usize, number: u64) -> RpcStatus {
+    let after = pushback(number);
+    let mut status = RpcStatus::resource_exhausted(format!(
+        "the server is busy with {max} calls; try again in {after:.1?}"
+    ));
+    let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+    status.metadata_mut().insert(PUSHBACK, millis.into());
+    status
+}
+
+/// Wraps services in [`Bounded`].
+#[derive(Clone, Debug)]
+pub struct OverloadLayer(pub Arc<Calls>);
+
+impl<S> Layer<S> for OverloadLayer {
+    type Service = Bounded<S>;
+
+    fn layer(&self, inner: S) -> Bounded<S> {
+        Bounded {
+            inner,
+            calls: Arc::clone(&self.0),
+        }
+    }
+}
+
+/// A service of which no more calls are in progress than may be.
+#[derive(Clone, Debug)]
+pub struct Bounded<S> {
+    inner: S,
+    calls: Arc<Calls>,
+}
+
+impl<S, B> Service<Request<B>> for Bounded<S>
+where
+    S: Service<Request<B>, Response = Response<Body>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        if request.uri().path() != METHOD {
+            return Box::pin(self.inner.call(request));
+        }
+        match self.calls.begin() {
+            Ok(in_progress) => {
+                let answer = self.inner.call(request);
+                Box::pin(async move {
+                    let _in_progress = in_progress;
+                    answer.await
+                })
+            }
+            Err(status) => Box::pin(async move { Ok(status.into_http()) }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_refused_comes_back_at_another_time_than_the_others() {
+        let (least, most) = PUSHBACK_SPREAD;
+        let mut tenths = [0; 10];
+        for number in 0..1_000 {
+            let after = pushback(number);
+            assert!((least..most).contains(&after), "{after:?}");
+            let part = (after - least).as_secs_f64() / (most - least).as_secs_f64();
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "0 to 9"
+            )]
+            let tenth = (part * 10.0) as usize;
+            tenths[tenth] += 1;
+        }
+        assert!(
+            tenths.iter().all(|count| (98..=102).contains(count)),
+            "{tenths:?}"
+        );
+    }
+}

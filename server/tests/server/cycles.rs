@@ -1,0 +1,101 @@
+//! A server that is its own ancestor: it takes nothing from itself, knows of it, and lets others know.
+
+use doorward_engine::node::children::Cycle;
+use doorward_proto::doorman;
+use doorward_server::rpc::cycle;
+use doorward_server::status::ParentLink;
+
+use crate::driven_child::{Child, ask};
+use crate::fake_parent::{Ask, FakeParent, Streams, generous};
+use crate::logs::Logs;
+use crate::running::{asked, capacity, eventually, get, only, page};
+use crate::upstream::{child, until_link};
+
+#[tokio::test]
+async fn nothing_is_taken_from_oneself() {
+    let logs = Logs::start();
+    let parent = FakeParent::start(Streams::Served).await;
+    let in_cycle = |ask: &Ask| {
+        Ok(doorman::GetServerCapacityResponse {
+            ancestor: vec!["emea".to_owned(), "eu".to_owned(), "root".to_owned()],
+            ..generous(ask)?
+        })
+    };
+    parent.answer(in_cycle);
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    for _ in 0..3 {
+        let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+        let message = response.refused[0].message();
+        assert!(message.contains("parent refuses it"), "{message}");
+    }
+    let status = server.board().status(None, 0);
+    assert!(status.is_in_cycle);
+    assert_eq!(status.resources[0].capacity, 0.0);
+    assert_eq!(logs.count("emea → eu → root"), 1, "{}", logs.text());
+    parent.answer(generous);
+    // The next answer that comes, whatever it is about, names no cycle.
+    let response = get(&mut client, "b", vec![asked("q", 30.0)]).await;
+    assert_eq!(only(&response).gets.capacity, 30.0);
+    assert!(!server.board().status(None, 0).is_in_cycle);
+    assert_eq!(logs.count("its own ancestor no more"), 1, "{}", logs.text());
+}
+
+#[tokio::test]
+async fn who_is_refused_as_its_own_ancestor_knows_it_and_who_is_above_it() {
+    let logs = Logs::start();
+    let parent = FakeParent::start(Streams::Served).await;
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    let refused = Cycle {
+        child: "eu".to_owned(),
+        node: "emea".to_owned(),
+        path: names(&["emea", "apac", "eu"]),
+    };
+    parent.answer(move |_| Err(cycle::refusal(&refused)));
+    let server = child(&[&parent.address]).await;
+    eventually("it knows", async || server.board().is_in_cycle()).await;
+    let status = server.board().status(None, 0);
+    assert!(status.is_in_cycle);
+    assert_eq!(status.ancestors, ["emea", "apac"]);
+    let (_, _, metrics) = page(&server, "/metrics").await;
+    assert!(metrics.contains("doorward_is_in_cycle 1.0\n"), "{metrics}");
+    let (code, _, why) = page(&server, "/readyz").await;
+    assert_eq!(code, 503);
+    assert!(why.contains("emea → apac → eu"), "{why}");
+    assert_eq!(
+        logs.count("would come from itself, by way of its parent"),
+        1
+    );
+
+    // One that was its child before, and has nothing to ask, hears of it, too.
+    let mut apac = Child::open(&server).await;
+    apac.send(ask("apac", 1, Vec::new())).await;
+    let error = apac.next().await.expect_err("refused");
+    let heard = cycle::heard(&error).expect("the way");
+    assert_eq!(
+        heard.ancestor,
+        names(&["eu", "emea", "apac"]) as Vec<String>
+    );
+
+    parent.answer(generous);
+    eventually("that is over", async || !server.board().is_in_cycle()).await;
+    assert_eq!(logs.count("its own ancestor no more"), 1, "{}", logs.text());
+}
+
+#[tokio::test]
+async fn a_child_that_turns_out_to_be_an_ancestor_loses_its_stream() {
+    let parent = FakeParent::start(Streams::Served).await;
+    let server = child(&[&parent.address]).await;
+    until_link(&server, ParentLink::Stream).await;
+    let mut apac = Child::open(&server).await;
+    apac.ask(ask("apac", 1, Vec::new())).await;
+    parent
+        .push(Ok(doorman::GetServerCapacityResponse {
+            ancestor: vec!["emea".to_owned(), "apac".to_owned(), "root".to_owned()],
+            ..doorman::GetServerCapacityResponse::default()
+        }))
+        .await;
+    let end = apac.end().await.expect("an error");
+    let heard = cycle::heard(&end).expect("the way");
+    assert_eq!(heard.ancestor, ["eu", "emea", "apac"]);
+}

@@ -1,0 +1,125 @@
+//! When a server is ready, as `/readyz` and the health service tell it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use doorward_clock::Instant;
+use doorward_engine::node;
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::template::Templates;
+use doorward_server::app::Server;
+use doorward_server::clock::Clock;
+use doorward_server::node_handle::NodeHandle;
+use doorward_server::status::Board;
+use doorward_server::status::ParentLink;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+use crate::fake_parent::{FakeParent, Streams};
+use crate::running::{channel, eventually, page};
+use crate::upstream::{child, until_link};
+
+/// The server as a whole, and each service.
+const SERVICES: [&str; 4] = [
+    "",
+    "doorman.Capacity",
+    "doorward.v1.CapacityStream",
+    "doorward.admin.v1.Admin",
+];
+
+async fn health(server: &Server, service: &str) -> ServingStatus {
+    let mut health = HealthClient::new(channel(server).await);
+    let request = HealthCheckRequest {
+        service: service.to_owned(),
+    };
+    let answer = health.check(request).await.expect("the name is known");
+    answer.get_ref().status()
+}
+
+async fn check_health(server: &Server, status: ServingStatus) {
+    for service in SERVICES {
+        eventually(&format!("{service:?} is {status:?}"), async || {
+            health(server, service).await == status
+        })
+        .await;
+    }
+    assert_eq!(health(server, "liveness").await, ServingStatus::Serving);
+}
+
+#[tokio::test]
+async fn below_the_root_it_is_ready_once_the_parent_has_answered_and_stays_so() {
+    let parent = FakeParent::start(Streams::Served).await;
+    parent.says_of_the_master(None, None);
+    let server = child(&[&parent.address]).await;
+    let (code, _, why) = page(&server, "/readyz").await;
+    assert_eq!(code, 503, "{why}");
+    let missing = "the parent has not answered since this server started";
+    assert!(why.contains(missing), "{why}");
+    assert_eq!(page(&server, "/healthz").await.0, 200);
+    check_health(&server, ServingStatus::NotServing).await;
+
+    parent.says_of_the_master(Some(&parent.address), None);
+    eventually("it is ready", async || {
+        page(&server, "/readyz").await.0 == 200
+    })
+    .await;
+    check_health(&server, ServingStatus::Serving).await;
+
+    parent.stop().await;
+    until_link(&server, ParentLink::Down).await;
+    assert_eq!(page(&server, "/readyz").await.0, 200, "it was there once");
+    check_health(&server, ServingStatus::Serving).await;
+}
+
+/// What the clock of the test below shows, in milliseconds.
+static SHOWN: AtomicU64 = AtomicU64::new(0);
+
+fn shown() -> Instant {
+    let beginning = Instant::now() - Duration::MAX;
+    beginning + Duration::from_millis(SHOWN.load(Ordering::Relaxed))
+}
+
+#[test]
+fn an_election_counts_by_the_clock_of_the_node() {
+    let node = NodeHandle::new(
+        node::Config::default(),
+        Templates::default(),
+        Clock::start_by(shown),
+    );
+    let board = Board::new(
+        "root".to_owned(),
+        "here:1".to_owned(),
+        "nowhere".to_owned(),
+        Arc::new(node),
+    );
+    let board = board.riding_out(Duration::from_secs(20));
+    let becomes = |mastership| {
+        let node = board.node();
+        node.change(|node, now| node.handle_mastership(mastership, now));
+        board.judge_readiness()
+    };
+    let wait = |seconds: u64| {
+        SHOWN.fetch_add(seconds * 1_000, Ordering::Relaxed);
+    };
+    assert!(!board.readiness().is_ready(), "no master was ever known");
+    let master = Mastership::Master { epoch: Some(3) };
+    assert!(becomes(master).0.is_ready());
+    wait(100);
+    let (readiness, ends_at) = becomes(Mastership::Unknown);
+    assert!(readiness.is_ready());
+    let lost = board.node().clock().now();
+    assert_eq!(ends_at, Some(lost + Duration::from_secs(20)));
+    wait(19);
+    assert!(board.readiness().is_ready());
+    wait(1);
+    assert!(!board.readiness().is_ready());
+    let follower = Mastership::Follower {
+        master_address: "there:1".to_owned(),
+        epoch: Some(4),
+    };
+    assert!(becomes(follower).0.is_ready());
+    board.post_stopping();
+    assert!(!board.readiness().is_ready());
+}

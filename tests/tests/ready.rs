@@ -1,0 +1,121 @@
+//! Ready means ready: `/readyz` of real servers, through what happens to their parent and their master.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use doorward_tests::candidates::{Setup, TTL, until};
+use doorward_tests::etcd::Etcd;
+use doorward_tests::ports::lasting_address;
+use doorward_tests::processes::Server;
+use tokio::time::Instant;
+
+const PAGES: [&str; 2] = ["--http-listen", "127.0.0.1:0"];
+
+fn start(name: &str, address: &str, parent: Option<&str>) -> Server {
+    let mut flags = vec!["--node", name, "--push-round=20ms"];
+    flags.extend(PAGES);
+    flags.extend(parent.iter().flat_map(|parent| ["--parent", parent]));
+    Server::start_at(address, &flags)
+}
+
+fn is_ready(server: &mut Server) -> bool {
+    server.get("/readyz").starts_with("HTTP/1.0 200")
+}
+
+fn is_in_cycle(server: &mut Server) -> bool {
+    let metrics = server.get("/metrics");
+    let told = |value| metrics.contains(&format!("doorward_is_in_cycle {value}\n"));
+    assert!(told("0.0") != told("1.0"), "{metrics}");
+    told("1.0")
+}
+
+#[tokio::test]
+async fn a_leaf_is_ready_once_its_parent_has_answered_and_stays_so_without_it() {
+    let parent = lasting_address();
+    let mut leaf = start("leaf", "127.0.0.1:0", Some(&parent));
+    leaf.wait_for_log("the parent cannot be asked");
+    let why = leaf.get("/readyz");
+    assert!(why.starts_with("HTTP/1.0 503"), "{why}");
+    let missing = "the parent has not answered since this server started; ";
+    assert!(why.contains(missing), "{why}");
+    assert!(leaf.get("/healthz").starts_with("HTTP/1.0 200"));
+
+    let root = start("root", &parent, None);
+    until("the leaf is ready", async || is_ready(&mut leaf)).await;
+    root.kill();
+    leaf.wait_for_log("the parent cannot be asked");
+    assert!(is_ready(&mut leaf));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_is_killed_leaves_its_candidates_ready_and_a_long_outage_does_not() {
+    let mut etcd = Etcd::start().await;
+    let mut candidates = Setup::new(3).start(&etcd);
+    let master = candidates.master().await;
+    for candidate in &mut candidates.list {
+        until("it is ready", async || is_ready(candidate.server())).await;
+    }
+    let pages = candidates.list[master].server().pages();
+    for (number, candidate) in candidates.list.iter_mut().enumerate() {
+        let page = candidate.server().get("/");
+        let what = "This server is a candidate of the node root, and not its master";
+        assert_eq!(page.contains(what), number != master, "{page}");
+        let link = format!("href=\"http://{pages}/\"");
+        assert_eq!(page.contains(&link), number != master, "{page}");
+    }
+
+    candidates.list[master].kill();
+    loop {
+        let mut elected = false;
+        for candidate in candidates.list.iter_mut().filter(|it| it.runs()) {
+            let ready = candidate.server().get("/readyz");
+            assert!(ready.starts_with("HTTP/1.0 200"), "{ready}");
+            elected |= candidate.status()["is_master"] == true;
+        }
+        if elected {
+            break;
+        }
+    }
+
+    // Nobody can be elected any more.
+    etcd.kill_all();
+    let killed = Instant::now();
+    for candidate in candidates.list.iter_mut().filter(|it| it.runs()) {
+        until("it is not ready", async || !is_ready(candidate.server())).await;
+        assert!(killed.elapsed() >= 2 * TTL, "{:?}", killed.elapsed());
+        let why = candidate.server().get("/readyz");
+        assert!(
+            why.contains("no master of this node is known; etcd"),
+            "{why}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_server_of_a_cycle_knows_that_it_is_in_one_until_it_is_broken() {
+    let names = ["a", "b", "c"];
+    let addresses = names.map(|_| lasting_address());
+    let parent_of = |number: usize| &addresses[(number + 1) % names.len()];
+    let mut servers: Vec<Server> = (0..names.len())
+        .map(|number| start(names[number], &addresses[number], Some(parent_of(number))))
+        .collect();
+    for server in &mut servers {
+        until("it knows", async || is_in_cycle(server)).await;
+    }
+    let status = servers[0].status();
+    let problem = status["parent"]["problem"].as_str().unwrap();
+    assert!(problem.contains("b → c → a"), "{problem}");
+
+    // One of them was to be the root.
+    servers.remove(0).kill();
+    servers.push(start(names[0], &addresses[0], None));
+    for server in &mut servers[..2] {
+        until("it is over", async || !is_in_cycle(server)).await;
+        until("it is ready", async || is_ready(server)).await;
+    }
+}

@@ -1,0 +1,198 @@
+//! What clients of real servers live through: a template that is removed, a server that is away for a while,
+//! an interval that was a mistake.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use doorward_client::{Capacity, Client, Mode, Resource, ResourceError, Source};
+use doorward_proto::doorman::capacity_client::CapacityClient;
+use doorward_proto::doorman::{GetCapacityRequest, ResourceRequest};
+use tempfile::TempDir;
+
+use doorward_tests::processes::{PATIENCE, Server};
+
+/// A server, and the folder of its templates.
+struct Root {
+    folder: TempDir,
+    server: Server,
+}
+
+impl Root {
+    fn start(templates: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("templates.yaml"), templates).unwrap();
+        let path = path(folder.path());
+        let server = Server::start(&["--templates", &path, "--refresh-floor", "0s"]);
+        Self { folder, server }
+    }
+
+    fn leaf(&self) -> Server {
+        let flags = ["--node", "leaf", "--refresh-floor", "0s", "--parent"];
+        Server::start(&[flags.as_slice(), &[&self.server.address]].concat())
+    }
+}
+
+fn path(folder: &Path) -> String {
+    let path = folder.join("templates.yaml");
+    path.to_str().unwrap().to_owned()
+}
+
+/// Templates that grant at once.
+fn template(glob: &str, times: &str) -> String {
+    format!(
+        "- {{identifier_glob: {glob}, capacity: 100, safe_capacity: 3, \
+         algorithm: {{kind: FAIR_SHARE, {times}, learning_mode_duration: 0s}}}}\n"
+    )
+}
+
+async fn open(address: &str, name: &str, resource: &str) -> (Client, Resource) {
+    let client = Client::builder(name)
+        .address(address)
+        .connect()
+        .await
+        .unwrap();
+    let resource = client.resource(resource).wants(20.0);
+    let resource = resource.mode(Mode::Safe).open().unwrap();
+    (client, resource)
+}
+
+/// Waits until it holds. What must hold meanwhile, the check asserts itself.
+async fn until(what: &str, mut check: impl FnMut() -> bool) {
+    let mut looks = tokio::time::interval(Duration::from_millis(5));
+    let waited = tokio::time::timeout(PATIENCE, async {
+        while !check() {
+            looks.tick().await;
+        }
+    });
+    assert!(waited.await.is_ok(), "{what} never came");
+}
+
+fn has_lease(resource: &Resource, capacity: f64) -> bool {
+    let holding = resource.holding();
+    holding.source == Source::Lease && holding.capacity == Capacity::Limited(capacity)
+}
+
+#[tokio::test]
+async fn a_template_that_is_removed_lets_leases_run_down_below_the_root_too() {
+    let times = "lease_length: 5s, refresh_interval: 200ms";
+    let kept = template("kept", times);
+    let removed = template("removed-*", times);
+    let root = Root::start(&format!("resources:\n{kept}{removed}"));
+    let leaf = root.leaf();
+    let mut open_now = Vec::new();
+    // Many, so that some of them ask in the moment between what is pushed and the refusal.
+    for number in 0..40 {
+        let (name, id) = (format!("client-{number}"), format!("removed-{number}"));
+        open_now.push(open(&leaf.address, &name, &id).await);
+    }
+    open_now.push(open(&root.server.address, "another", "removed-0").await);
+    until("a lease of all that is wanted", || {
+        open_now
+            .iter()
+            .all(|(_, resource)| has_lease(resource, 20.0))
+    })
+    .await;
+    fs::write(path(root.folder.path()), format!("resources:\n{kept}")).unwrap();
+    until("the end of all leases", || {
+        for (_, resource) in &open_now {
+            let holding = resource.holding();
+            let is_lease = holding.source == Source::Lease;
+            assert!(
+                !is_lease || holding.capacity == Capacity::Limited(20.0),
+                "{holding:?}"
+            );
+        }
+        open_now.iter().all(|(_, resource)| {
+            let is_unknown = |it: ResourceError| matches!(it, ResourceError::Unknown { .. });
+            resource.problem().is_some_and(is_unknown) && resource.holding().source == Source::Mode
+        })
+    })
+    .await;
+}
+
+/// The longest that a client waits between two tries without a lease, and time for a busy machine.
+const BACK_WITHIN: Duration = Duration::from_secs(9);
+
+#[tokio::test]
+async fn who_was_without_a_server_for_a_while_is_back_soon_after_it_is() {
+    let times = "lease_length: 2s, refresh_interval: 500ms";
+    let root = Root::start(&format!("resources:\n{}", template("shared", times)));
+    let address = root.server.address.clone();
+    let mut clients = Vec::new();
+    for number in 0..6 {
+        clients.push(open(&address, &format!("client-{number}"), "shared").await);
+    }
+    until("a lease for everybody", || {
+        clients
+            .iter()
+            .all(|(_, resource)| resource.holding().source == Source::Lease)
+    })
+    .await;
+    let Root { folder, server } = root;
+    server.kill();
+    until("the end of all leases", || {
+        clients
+            .iter()
+            .all(|(_, resource)| resource.holding().source == Source::Mode)
+    })
+    .await;
+    // Long enough that doubled waits would be a multiple of what is allowed.
+    let outage = tokio::time::Instant::now();
+    until("the end of the outage", || {
+        outage.elapsed() > Duration::from_secs(16)
+    })
+    .await;
+    let _server = Server::start_at(&address, &["--templates", &path(folder.path())]);
+    let back = until("a lease for everybody", || {
+        clients
+            .iter()
+            .all(|(_, resource)| resource.holding().source == Source::Lease)
+    });
+    let back = tokio::time::timeout(BACK_WITHIN, back).await;
+    assert!(back.is_ok(), "not everybody is back after {BACK_WITHIN:?}");
+}
+
+#[tokio::test]
+async fn no_server_tells_anybody_to_wait_for_an_hour() {
+    let times = "lease_length: 7200s, refresh_interval: 3600s";
+    let root = Root::start(&format!("resources:\n{}", template("shared", times)));
+    let leaf = root.leaf();
+    for address in [&root.server.address, &leaf.address] {
+        let mut capacity = CapacityClient::connect(format!("http://{address}"))
+            .await
+            .unwrap();
+        let request = GetCapacityRequest {
+            client_id: "a Doorman client".to_owned(),
+            resource: vec![ResourceRequest {
+                resource_id: "shared".to_owned(),
+                wants: 20.0,
+                ..ResourceRequest::default()
+            }],
+            ..GetCapacityRequest::default()
+        };
+        let mut gets = None;
+        for _ in 0..1_000 {
+            let answer = capacity
+                .get_capacity(request.clone())
+                .await
+                .unwrap()
+                .into_inner();
+            // A leaf may not have heard of its parent yet.
+            gets = answer.response.first().map(|it| it.gets.clone());
+            if gets.is_some() {
+                break;
+            }
+        }
+        let gets = gets.expect("a lease");
+        assert_eq!((gets.refresh_interval, gets.refresh_in_ms()), (60, 60_000));
+    }
+}

@@ -1,0 +1,145 @@
+//! Starts that were meant otherwise are said: refused with what to do, or told in the log.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use doorward_tests::etcd::Etcd;
+use doorward_tests::processes::{
+    Server, doorward_server, doorward_server_with, doorward_with, stderr, stdout,
+};
+
+const OWN: &str = "DOORWARD_SERVER_ETCD_ENDPOINTS";
+const OF_COMMAND_LINE: &str = "DOORWARD_ETCD_ENDPOINTS";
+
+const TEMPLATES: &str = "
+resources:
+- identifier_glob: r
+  capacity: 1
+  algorithm: {kind: STATIC, lease_length: 60s, refresh_interval: 5s}
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shell_for_the_command_line_makes_no_server_a_candidate() {
+    let etcd = Etcd::start().await;
+    let endpoint = etcd.endpoint(0);
+    let of_command_line = [(OF_COMMAND_LINE, &*endpoint)];
+    let refused = doorward_server_with(&of_command_line, &["--listen=127.0.0.1:0"]);
+    let said = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains(&format!("set {OWN}")), "{said}");
+    let nodes = doorward_with(&of_command_line, &["nodes"]);
+    assert_eq!(nodes.status.code(), Some(0), "{}", stderr(&nodes));
+    assert!(!stdout(&nodes).contains("root"), "nobody stands there");
+
+    let both = [(OF_COMMAND_LINE, &*endpoint), (OWN, &endpoint)];
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("templates.yaml");
+    fs::write(&file, TEMPLATES).unwrap();
+    let templates = ["--templates", file.to_str().unwrap()];
+    let mut candidate = Server::start_with(&both, &templates);
+    let elected = candidate.wait_for_log("this server is the master");
+    assert!(elected["epoch"].is_u64(), "{elected}");
+    let nodes = doorward_with(&of_command_line, &["nodes"]);
+    assert!(
+        stdout(&nodes).contains(&candidate.address),
+        "{}",
+        stdout(&nodes)
+    );
+}
+
+#[test]
+fn a_loopback_address_is_not_advertised_to_an_etcd_elsewhere() {
+    let etcd = "--etcd-endpoints=127.0.0.1:2379,192.0.2.1:2379";
+    for flags in [
+        &[etcd][..],
+        &[etcd, "--listen=[::1]:6970"],
+        &[etcd, "--listen=0.0.0.0:6970", "--advertise=localhost:6970"],
+    ] {
+        let output = doorward_server(flags);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {said}");
+        assert!(said.contains("http://192.0.2.1:2379"), "{said}");
+        assert!(said.contains("give --advertise"), "{said}");
+    }
+}
+
+#[test]
+fn built_in_templates_are_a_warning_with_their_list() {
+    let warning = "built-in example templates are in force";
+    let mut server = Server::start(&[]);
+    let told = server.wait_for_log(warning);
+    assert_eq!(told["level"], "WARN");
+    let list = told["templates"].as_str().unwrap();
+    assert!(
+        list.starts_with("example/fair, ") && list.ends_with(", *"),
+        "{list}"
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("templates.yaml");
+    fs::write(&file, TEMPLATES).unwrap();
+    let mut server = Server::start(&["--templates", file.to_str().unwrap()]);
+    assert_eq!(server.logged(warning).len(), 0);
+}
+
+#[test]
+fn a_node_without_a_parent_says_that_it_is_a_root_of_its_own() {
+    let own = "a root of its own";
+    let mut server = Server::start(&["--node", "eu"]);
+    assert_eq!(server.wait_for_log(own)["node"], "eu");
+    for flags in [&[][..], &["--node", "eu", "--parent", "127.0.0.1:1"]] {
+        let mut server = Server::start(flags);
+        assert_eq!(server.logged(own).len(), 0, "{flags:?}");
+    }
+}
+
+fn make_pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_as_a_template_file_at_once_and_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    make_pipe(&pipe);
+    for (path, what) in [
+        (&*pipe, "it is a pipe"),
+        (folder.path(), "it is a directory"),
+        (Path::new("/dev/zero"), "it is a device"),
+    ] {
+        let path = path.to_str().unwrap();
+        for flag in ["--check", "--templates"] {
+            let output = doorward_server(&[flag, path, "--listen=127.0.0.1:0"]);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{flag} {path}: {said}");
+            assert!(said.contains(what), "{flag} {path}: {said}");
+        }
+    }
+
+    let file = folder.path().join("templates.yaml");
+    fs::write(&file, TEMPLATES).unwrap();
+    let templates = ["--templates", file.to_str().unwrap()];
+    let pages = ["--http-listen", "127.0.0.1:0"];
+    let mut server = Server::start(&[templates, pages].concat());
+    fs::rename(&pipe, &file).unwrap();
+    let told = server.wait_for_log("new templates refused, those in force stay");
+    let told = told["message"].as_str().unwrap();
+    assert!(told.contains("it is a pipe"), "{told}");
+    assert_eq!(server.status()["templates"], 1);
+    // It is not stuck: the next one is read.
+    let next = folder.path().join("next");
+    fs::write(&next, TEMPLATES.replace("capacity: 1", "capacity: 2")).unwrap();
+    fs::rename(&next, &file).unwrap();
+    server.wait_for_log("new templates are in force");
+    let (ended, _) = server.terminate();
+    assert_eq!(ended.code(), Some(0));
+}
