@@ -52,6 +52,8 @@ pub(super) struct SafeUse {
     told_in_round: usize,
     /// Somebody's lease had ended when others were told.
     is_mixed: bool,
+    /// Something has changed since the sums were looked at.
+    is_changed: bool,
     /// The largest part of the capacity that all may use, with everybody told, and when.
     pub(super) worst: (f64, Time),
 }
@@ -83,6 +85,7 @@ impl SafeUse {
             self.told_in_round += 1;
         }
         self.is_mixed |= self.lapsed > 0;
+        self.is_changed = true;
     }
 
     /// Its lease has ended unrenewed.
@@ -112,14 +115,18 @@ impl SafeUse {
             None => 0.0,
         };
         let may = amount(may);
+        if (client.may, client.uses) == (may, uses) {
+            return;
+        }
+        self.is_changed = true;
         self.may.replace(client.may, may);
         self.used.replace(client.uses, uses);
         (client.may, client.uses) = (may, uses);
     }
 
-    /// Looks at the sums.
+    /// Looks at the sums, if there is anything new to see.
     pub(super) fn look(&mut self, capacity: f64, now: Time) {
-        if capacity <= 0.0 {
+        if capacity <= 0.0 || !std::mem::take(&mut self.is_changed) {
             return;
         }
         self.peak = self.peak.max(self.used() / capacity);
@@ -256,6 +263,7 @@ mod tests {
         all.sums
             .note_use(&mut all.clients[0], 30.0, Amount::new(30.0).unwrap());
         all.sums.worst = (0.0, Time::ZERO);
+        all.sums.is_changed = true;
         all.sums.look(100.0, Time::from_secs(6));
         all.check(0.3);
         assert_eq!(all.sums.peak, 0.3);

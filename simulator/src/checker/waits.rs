@@ -69,7 +69,11 @@ impl Waits {
         if lost <= 0.0 {
             return;
         }
-        let missing = self.missing.each_ref().map(ExactSum::rounded_down);
+        // Most are nothing, most of the time.
+        let missing = self.missing.each_ref().map(|sum| match sum.is_zero() {
+            true => 0.0,
+            false => sum.rounded_down(),
+        });
         let all: f64 = missing.iter().sum();
         if all <= 0.0 {
             // Of a rounding there is nobody to blame.

@@ -330,6 +330,8 @@ fn difference(unit: Unit, a: f64, b: f64) -> String {
     let by = by.abs();
     let text = match unit {
         Unit::Part => percent(by).replace('%', "points"),
+        // What rounds to nothing is no difference: they are shown with two digits.
+        Unit::Points if by < 5e-5 => return "=".to_owned(),
         Unit::Points => format!("{} points", points(by)),
         Unit::Seconds => span(by),
         Unit::Amount | Unit::Count | Unit::PerMinute => amount(by),
@@ -400,6 +402,8 @@ mod tests {
             (Unit::Count, 1.0, 1.0, "="),
             (Unit::PerMinute, 0.0, 0.25, "+0.25"),
             (Unit::Part, f64::NAN, 0.5, "="),
+            (Unit::Points, 0.012, 0.01, "-0.20 points"),
+            (Unit::Points, 0.000_01, 0.000_02, "="),
         ] {
             assert_eq!(difference(unit, a, b), expected, "{a} {b}");
         }

@@ -326,7 +326,6 @@ impl World<'_> {
             // Whose term is over does not know who is the master now.
             Answer::Said(Outcome::NotMaster(Mastership::Unknown)) => {
                 client.connected = None;
-                client.seen.note_failure();
                 state.handle_masterless(sequence, chance, local);
             }
             Answer::Said(Outcome::NotMaster(_)) => {
@@ -335,12 +334,10 @@ impl World<'_> {
             }
             Answer::Failed => {
                 state.handle_failure(sequence, chance, local);
-                client.seen.note_failure();
                 client.connected = None;
             }
             Answer::Masterless => {
                 state.handle_masterless(sequence, chance, local);
-                client.seen.note_failure();
                 client.connected = None;
             }
         }

@@ -30,11 +30,6 @@ impl Seen {
     pub(super) fn note_request(&mut self, sequence: u64, now: Time) {
         (self.sequence, self.asked_at, self.is_kept) = (sequence, now, false);
     }
-
-    /// It was not answered.
-    pub(super) fn note_failure(&mut self) {
-        self.has_lost_server = true;
-    }
 }
 
 impl World<'_> {
@@ -64,6 +59,7 @@ impl World<'_> {
                 Source::Lease => lease = capacity,
                 Source::Mode => fallback = capacity.min(wants),
             }
+            client.seen.has_lost_server |= state.failures() > 0;
             if let Some(resource) = state.resource(group.resource.as_str()) {
                 let wait = wait_of(state, resource, client.seen.is_kept, local);
                 watched.note_wait(account, wait, now);

@@ -73,6 +73,12 @@ fn who_cannot_be_reached_counts_from_when_it_can() {
         let figures = &recording.resources[0].figures;
         assert_eq!((figures.comebacks, figures.not_back), (100, 0), "{fault}");
     }
+    // A leaf that is there and has nothing to give is no outage of it.
+    let recording = with(
+        "{at: 100s, kill: root, for: 60s}",
+        "{comeback: 0s, not_back: 0}",
+    );
+    check_limits(&recording);
     // Whose lease outlasts it lost nothing.
     let recording = with(
         "{at: 100s, kill: leaf, for: 3s}",
