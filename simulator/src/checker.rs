@@ -10,6 +10,7 @@
 //! a shift go over all of them.
 
 mod averages;
+mod comebacks;
 mod convergence;
 mod excess;
 mod hunger;
@@ -19,10 +20,12 @@ mod looks;
 mod mastership;
 mod nesting;
 mod rest;
+mod safe_use;
 mod shortage;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod waits;
 
 use std::time::Duration;
 
@@ -33,6 +36,7 @@ use doorward_engine::template::{Algorithm, AlgorithmKind, Template};
 use doorward_engine::time::Time;
 
 use crate::checker::averages::{Averages, State};
+use crate::checker::comebacks::Comebacks;
 use crate::checker::convergence::Convergence;
 use crate::checker::excess::Excess;
 use crate::checker::hunger::Bands;
@@ -40,12 +44,15 @@ use crate::checker::ideal::{Ideal, Wish};
 use crate::checker::looks::Looks;
 use crate::checker::mastership::Mastership;
 use crate::checker::nesting::Nesting;
+use crate::checker::safe_use::{SafeUse, Told};
 use crate::checker::shortage::{Shortage, is_short};
 use crate::checker::turns::{Course, Turns};
+use crate::checker::waits::Waits;
 use crate::recording::{ClientFigures, Sample};
 use crate::world::clock::LocalClock;
 
 pub use judge::judge;
+pub(crate) use waits::Wait;
 
 /// What rounding may add to a sum, relative to it.
 const ROUNDING: f64 = 1e-9;
@@ -62,7 +69,9 @@ struct Standing {
 #[derive(Clone, Copy, Debug)]
 struct Account {
     place: u32,
+    wait: Wait,
     fallback: Amount,
+    told: Told,
     /// Since when it has nothing though it wants something.
     hungry_since: Option<Time>,
     course: Course,
@@ -106,6 +115,9 @@ pub struct Watched {
     turns: Turns,
     convergence: Convergence,
     looks: Looks,
+    waits: Waits,
+    safe_use: SafeUse,
+    comebacks: Comebacks,
     end: Time,
     /// What was decided by servers that may not.
     pub(crate) mastership: Mastership,
@@ -132,6 +144,9 @@ impl Watched {
             turns: Turns::new(settled_after),
             convergence: Convergence::new(settled_after),
             looks: Looks::default(),
+            waits: Waits::default(),
+            safe_use: SafeUse::default(),
+            comebacks: Comebacks::new(settled_after),
             end: settled_after,
             mastership: Mastership::default(),
             rest: (0.0, Time::ZERO),
@@ -162,7 +177,9 @@ impl Watched {
         });
         self.accounts.push(Account {
             place,
+            wait: Wait::default(),
             fallback: Amount::ZERO,
+            told: Told::default(),
             hungry_since: None,
             course: Course::default(),
             shortage: Shortage::new(self.settled_after),
@@ -177,7 +194,7 @@ impl Watched {
         self.excess
             .pass(now, || (leases.rounded_down(), fallback.rounded_down()));
         let mut averages = std::mem::take(&mut self.averages);
-        averages.advance(now, || State {
+        let lost = averages.advance(now, || State {
             capacity: self.capacity(),
             has_total: self.excess.has_total(),
             demand: self.sums.wishes.rounded_down(),
@@ -188,6 +205,7 @@ impl Watched {
             short: self.sums.short,
         });
         self.averages = averages;
+        self.waits.pass(lost);
     }
 
     /// The templates were edited; None: nothing matches this any more.
@@ -206,6 +224,8 @@ impl Watched {
             let most = standing.wish.wants.min(self.excess.capacity);
             self.sums.capped.add(amount(most));
         }
+        self.weigh_waits();
+        self.safe_use.begin_round(now);
         let change = (self.capacity() - before).abs();
         self.convergence
             .note_change(change, self.capacity().max(before), now);
@@ -308,6 +328,8 @@ impl Watched {
             return;
         };
         let before = std::mem::replace(standing, after);
+        let missing = [before, after].map(|it| it.missing(&self.algorithm, self.excess.capacity));
+        self.waits.replace(account.wait, missing[0], missing[1]);
         let (wants, lease) = (before.wish.wants, before.lease.get());
         account.shortage.advance(wants, lease, now);
         self.sums.used.replace(before.used(), after.used());
@@ -373,6 +395,7 @@ impl Watched {
             demand: self.sums.wishes.rounded_down(),
             granted,
             fallback: self.sums.fallback.rounded_down(),
+            safe: self.safe_use.used(),
             used: self.sums.used.rounded_down(),
             usable: self.usable(),
             peak: std::mem::replace(&mut self.peak, granted),

@@ -33,6 +33,8 @@ pub const LIBRARY: &[Entry] = entries![
     "bad-network",
     "clocks",
     "llm-day",
+    "fast-demand",
+    "comeback",
     "hour",
     "million",
     "doorman-1",
@@ -45,7 +47,10 @@ pub const LIBRARY: &[Entry] = entries![
 ];
 
 /// The traces they play, by the names of their files.
-const TRACES: &[(&str, &str)] = &[("llm-tokens.csv", include_str!("../traces/llm-tokens.csv"))];
+const TRACES: &[(&str, &str)] = &[
+    ("llm-tokens.csv", include_str!("../traces/llm-tokens.csv")),
+    ("fast-demand.csv", include_str!("../traces/fast-demand.csv")),
+];
 
 impl Entry {
     /// The scenario of that name.
@@ -128,6 +133,7 @@ mod tests {
             "llm-services" => 2,
             "bandwidth" => 5,
             "mentions" | "bursts" => 10,
+            "fast-demand" => 20,
             "llm-requests" => 41,
             "llm-tokens" => 73,
             other => panic!("{other} is not told of"),

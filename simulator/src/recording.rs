@@ -53,6 +53,12 @@ pub struct NodeInfo {
     pub level: usize,
     /// Clients attached to it.
     pub clients: usize,
+    /// The most requests that it got in one second, of clients and child servers.
+    #[serde(default)]
+    pub requests_most: u64,
+    /// The second in which that was first, by its beginning.
+    #[serde(default)]
+    pub requests_most_at_s: f64,
 }
 
 /// What was measured of one resource.
@@ -91,6 +97,9 @@ pub struct Sample {
     pub granted: f64,
     /// What they may use besides, in their modes, without a lease.
     pub fallback: f64,
+    /// The part of that which is used in safe mode.
+    #[serde(default = "unknown")]
+    pub safe: f64,
     /// What they do use: of each the smaller of what it wants and may.
     pub used: f64,
     /// What could be used: the smaller of demand and capacity.
@@ -173,6 +182,10 @@ pub struct Figures {
     /// The same, and what clients used without a lease besides.
     #[serde(default = "unknown")]
     pub peak_with_fallback: f64,
+    /// The most that clients used in safe mode at any instant, as a part of the capacity then. It is no
+    /// part of the peak, nor of an overshoot.
+    #[serde(default = "unknown")]
+    pub peak_of_safe_use: f64,
     /// How long more was granted than there is.
     pub overshoot_s: f64,
     /// The mean of `unfair`, as a part of what could be used.
@@ -194,6 +207,72 @@ pub struct Figures {
     pub starvation_max_s: f64,
     /// Turns per client and minute while nobody's demand changed.
     pub oscillation_per_minute: f64,
+    /// How often a client that had lost its server, and its lease, had one again.
+    #[serde(default)]
+    pub comebacks: usize,
+    /// The median time of that, from when it could be.
+    #[serde(default = "unknown")]
+    pub comeback_median_s: f64,
+    /// The longest.
+    #[serde(default = "unknown")]
+    pub comeback_max_s: f64,
+    /// Clients that had none at the end.
+    #[serde(default)]
+    pub not_back: usize,
+    /// What utilisation misses to all, by what clients waited for. They add up to that.
+    #[serde(default)]
+    pub waits: Waits,
+}
+
+/// Parts of what could be used that was not, by what those waited for who wanted more.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Waits {
+    /// The client's own gap before it says that it wants something else.
+    pub gap: f64,
+    /// The answer to its request.
+    pub answer: f64,
+    /// The server's refresh floor.
+    pub floor: f64,
+    /// Others, who have yet to shrink.
+    pub others: f64,
+    /// Learning mode.
+    pub learning: f64,
+    /// A server that has nothing to give yet, or refuses.
+    pub refused: f64,
+    /// The next refresh of a client that was told that it has its share.
+    pub share: f64,
+    /// A server.
+    pub no_server: f64,
+}
+
+impl Waits {
+    /// Nothing is missing.
+    pub const NONE: Self = Self {
+        gap: 0.0,
+        answer: 0.0,
+        floor: 0.0,
+        others: 0.0,
+        learning: 0.0,
+        refused: 0.0,
+        share: 0.0,
+        no_server: 0.0,
+    };
+}
+
+/// Not known: a recording from before they were measured.
+impl Default for Waits {
+    fn default() -> Self {
+        Self {
+            gap: unknown(),
+            answer: unknown(),
+            floor: unknown(),
+            others: unknown(),
+            learning: unknown(),
+            refused: unknown(),
+            share: unknown(),
+            no_server: unknown(),
+        }
+    }
 }
 
 /// What a recording from before the figure was measured has for it: no number.
@@ -234,8 +313,8 @@ pub struct Mark {
 /// What a checker found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// `overshoot`, `nesting`, `fairness`, `utilisation`, `convergence`, `starvation` or
-    /// `oscillation`.
+    /// `overshoot`, `nesting`, `fairness`, `utilisation`, `convergence`, `starvation`, `oscillation`,
+    /// and where they were asked for `rest`, `mastership`, `comeback`, `not back`, `safe use`.
     pub checker: String,
     /// Of which resource.
     pub resource: String,

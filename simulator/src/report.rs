@@ -19,6 +19,7 @@ mod shortages;
 pub mod summary;
 mod table;
 mod verdicts;
+mod waits;
 
 use crate::recording::Recording;
 

@@ -50,6 +50,8 @@ pub struct Scenario {
     pub network: Network,
     /// How servers are set up.
     pub servers: Servers,
+    /// How long clients wait before they send news.
+    pub client_gaps: ClientGaps,
     /// What goes wrong, and when.
     pub faults: Vec<Fault>,
     /// From then on nothing goes wrong: what is down comes back, nothing is lost or doubled, no fault
@@ -219,6 +221,16 @@ pub struct Servers {
     pub election: (Duration, Duration),
 }
 
+/// How long every client waits after a request before it says, earlier than it was to refresh, that it
+/// wants something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientGaps {
+    /// While it does not know whether the server tells if it decided.
+    pub early: Duration,
+    /// Towards a server that tells.
+    pub news: Duration,
+}
+
 /// How servers ask their parents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WayUp {
@@ -248,6 +260,14 @@ pub struct Limits {
     pub convergence_max: Option<Duration>,
     /// The longest time a client that wants something has nothing, though there is something for it.
     pub starvation_max: Option<Duration>,
+    /// The longest time from when a client without a lease could reach its server again to its next
+    /// lease.
+    pub comeback_max: Option<Duration>,
+    /// How many clients that lost their server may be without a lease at the end.
+    pub not_back_max: Option<f64>,
+    /// The most that clients may use in safe mode all at once, as a part of the capacity, when each of
+    /// them has been told its safe capacity since the last one joined, whatever it wants.
+    pub safe_use_max: Option<f64>,
     /// How often per minute a client's grant may turn (up after down, or down after up) by more than
     /// 1 % while nobody's demand changes.
     pub oscillation_max: Option<f64>,

@@ -13,9 +13,11 @@ mod event;
 mod faults;
 mod lengths;
 mod links;
+mod load;
 mod message;
 mod nesting;
 mod place;
+mod publish;
 mod sampling;
 mod servers;
 mod shortages;
@@ -40,8 +42,10 @@ use crate::world::clock::LocalClock;
 use crate::world::etcd::Etcd;
 use crate::world::event::{Events, What};
 use crate::world::faults::{Elections, Ending};
+use crate::world::load::Load;
 use crate::world::message::{Mail, Message};
 use crate::world::place::Place;
+use crate::world::publish::Seen;
 
 /// What clocks on walls show when a simulation begins, in microseconds since the Unix epoch:
 /// sequences start from it.
@@ -86,6 +90,7 @@ struct Client {
     down_until: Time,
     /// Runs of the process: what was sent by an earlier one is not for this.
     starts: u32,
+    seen: Seen,
 }
 
 impl Client {
@@ -267,6 +272,8 @@ impl<'a> World<'a> {
                 cut_below_until: Time::ZERO,
                 clock: LocalClock::TRUE,
                 wake_at: None,
+                up_since: Time::ZERO,
+                load: Load::default(),
             });
             if let (Some(parent), Ok(number)) = (parent, u32::try_from(number))
                 && let Some(parent) = self.places.get_mut(parent as usize)
@@ -321,6 +328,7 @@ impl<'a> World<'a> {
                     is_twin: false,
                     down_until: Time::ZERO,
                     starts: 0,
+                    seen: Seen::default(),
                 });
                 self.wakes.push(None);
                 let part = index as f64 / group.count.max(1) as f64;
@@ -376,6 +384,7 @@ impl<'a> World<'a> {
                     parent: place.parent.map(|parent| parent as usize),
                     level: place.level,
                     clients: place.clients,
+                    ..NodeInfo::default()
                 })
                 .collect(),
             clients: self.clients.len(),
@@ -465,6 +474,11 @@ impl<'a> World<'a> {
     }
 
     fn finish(mut self) -> Recording {
+        self.note_not_back();
+        for (place, recorded) in self.places.iter().zip(&mut self.recording.nodes) {
+            let (requests, second) = place.load.most();
+            (recorded.requests_most, recorded.requests_most_at_s) = (requests, second as f64);
+        }
         for (watched, recorded) in self.watched.iter_mut().zip(&mut self.recording.resources) {
             watched.finish(self.end);
             recorded.figures = watched.figures();

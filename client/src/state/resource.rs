@@ -102,6 +102,12 @@ impl ResourceState {
         self.wants_answered
     }
 
+    /// Whether the server answered the wants of the last request without a decision, and hears them
+    /// at the next refresh.
+    pub fn is_held(&self) -> bool {
+        self.is_held
+    }
+
     /// Why the lease is no larger, if it is valid and the server said so.
     pub fn limited_by(&self, now: Time) -> Option<LimitedBy> {
         self.lease(now).and(self.limited_by)

@@ -44,20 +44,24 @@ impl Averages {
         }
     }
 
-    /// So it was until now.
-    pub(super) fn advance(&mut self, now: Time, state: impl FnOnce() -> State) {
+    /// So it was until now. Returns what could be used and was not since then: the part of it, times
+    /// seconds.
+    pub(super) fn advance(&mut self, now: Time, state: impl FnOnce() -> State) -> f64 {
         if now <= self.since {
-            return;
+            return 0.0;
         }
         let time = now.since(self.since).as_secs_f64();
         self.since = now;
         let state = state();
         self.time += time;
+        let mut lost = 0.0;
         if state.usable > 0.0 {
             self.usable_time += time;
             // While a lowered capacity comes down, more is used than can be from now on: that is no
             // credit for other times, in which less is.
-            self.utilisation += time * (state.used / state.usable).min(1.0);
+            let utilisation = (state.used / state.usable).min(1.0);
+            self.utilisation += time * utilisation;
+            lost = time * (1.0 - utilisation);
         }
         if state.capacity > 0.0 {
             let part = state.granted / state.capacity;
@@ -72,6 +76,12 @@ impl Averages {
         let (wanting, short) = (state.wanting as f64, state.short as f64);
         self.wanting += time * wanting;
         self.short += time * short;
+        lost
+    }
+
+    /// For how long something could be used, in seconds.
+    pub(super) const fn usable_time(&self) -> f64 {
+        self.usable_time
     }
 
     /// The mean part of what could be used that was. Of nothing, all was.

@@ -25,6 +25,7 @@ impl Watched {
             granted_of_capacity: self.averages.granted_of_capacity(),
             peak_of_capacity: self.excess.peak,
             peak_with_fallback: self.excess.peak_with_fallback,
+            peak_of_safe_use: self.safe_use.peak,
             overshoot_s: self.excess.over_for.as_secs_f64(),
             unfairness: looks.unfair / f64::from(looks.usable.max(1)),
             restless: 1.0 - f64::from(looks.at_rest) / f64::from(looks.count.max(1)),
@@ -34,6 +35,11 @@ impl Watched {
             unfinished_s: unfinished.as_secs_f64(),
             starvation_max_s: self.starved.0.as_secs_f64(),
             oscillation_per_minute: self.turns.per_minute(self.accounts.len()),
+            comebacks: self.comebacks.count(),
+            comeback_median_s: self.comebacks.median(),
+            comeback_max_s: self.comebacks.longest.0.as_secs_f64(),
+            not_back: self.comebacks.missing,
+            waits: self.waits.parts(self.averages.usable_time()),
         }
     }
 }
@@ -154,6 +160,47 @@ pub fn judge(watched: &Watched, limits: &Limits) -> Vec<Verdict> {
             limits.rest_max,
             Some(watched.rest.1),
             "the distance from the ideal when everybody had to have what is right".to_owned(),
+        ));
+    }
+    if limits.comeback_max.is_some() {
+        let (longest, until) = watched.comebacks.longest;
+        verdicts.push(verdict(
+            "comeback",
+            longest.as_secs_f64(),
+            limits.comeback_max.map(|limit| limit.as_secs_f64()),
+            (figures.comebacks > 0).then_some(until),
+            format!(
+                "{} times, half of them within {:.1} s",
+                figures.comebacks, figures.comeback_median_s
+            ),
+        ));
+    }
+    if limits.not_back_max.is_some() {
+        #[expect(clippy::cast_precision_loss, reason = "a count of clients")]
+        let missing = figures.not_back as f64;
+        let detail = "clients that had lost their server are without a lease at the end";
+        verdicts.push(verdict(
+            "not back",
+            missing,
+            limits.not_back_max,
+            None,
+            detail.to_owned(),
+        ));
+    }
+    if limits.safe_use_max.is_some() {
+        let (part, at) = watched.safe_use.worst;
+        verdicts.push(verdict(
+            "safe use",
+            // What rounding adds to a sum is no use.
+            if part > 1.0 && part <= 1.0 + super::ROUNDING {
+                1.0
+            } else {
+                part
+            },
+            limits.safe_use_max,
+            (part > 0.0).then_some(at),
+            "what all may use in safe mode at once, with everybody told since the last one joined"
+                .to_owned(),
         ));
     }
     verdicts

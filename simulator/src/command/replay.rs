@@ -13,7 +13,7 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::template::{Template, Templates};
 use doorward_simulator::report::command_line;
 use doorward_simulator::scenario::demand::{Demand, Trace};
-use doorward_simulator::scenario::{ClientGroup, Limits, Network, Scenario, Servers};
+use doorward_simulator::scenario::{ClientGaps, ClientGroup, Limits, Network, Scenario, Servers};
 use doorward_simulator::trace::{Source, scan};
 
 use crate::command::SETTLES_FOR;
@@ -100,6 +100,7 @@ fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
         templates,
         network: Network::default(),
         servers: Servers::default(),
+        client_gaps: ClientGaps::default(),
         faults: Vec::new(),
         heal_at: None,
         right_at: Vec::new(),

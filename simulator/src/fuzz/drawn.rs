@@ -14,7 +14,7 @@ use crate::scenario::fault::{
     ClientChoice, ClockChoice, Event, Fault, NodeChoice, Side, Span, When,
 };
 use crate::scenario::{
-    ClientGroup, Latency, Limits, Link, Network, Node, Scenario, Servers, WayUp,
+    ClientGaps, ClientGroup, Latency, Limits, Link, Network, Node, Scenario, Servers, WayUp,
 };
 
 /// What is asked for.
@@ -95,6 +95,7 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         clients,
         network,
         servers,
+        client_gaps: ClientGaps::default(),
         faults,
         heal_at: Some(faulty_for),
         right_at: Vec::new(),

@@ -13,7 +13,9 @@ use crate::chance::Chance;
 use crate::fuzz::drawn::{RESOURCE, Spec, limits, templates};
 use crate::scenario::demand::Demand;
 use crate::scenario::fault::{ClientChoice, Event, Fault, NodeChoice, Side, Span, When};
-use crate::scenario::{ClientGroup, Latency, Link, Network, Node, Scenario, Servers, WayUp};
+use crate::scenario::{
+    ClientGaps, ClientGroup, Latency, Link, Network, Node, Scenario, Servers, WayUp,
+};
 
 /// Makes the stream of a seed.
 const STREAM: u64 = 0x5eed_0000_0000_0005;
@@ -131,6 +133,7 @@ pub(super) fn rest_of(seed: u64, what: &str, templates: Templates, parts: Parts)
         clients: parts.clients,
         network: parts.network,
         servers: parts.servers,
+        client_gaps: ClientGaps::default(),
         faults: parts.faults,
         heal_at: Some(FAULTY_FOR),
         right_at: Vec::new(),

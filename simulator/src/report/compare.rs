@@ -7,10 +7,11 @@ mod terminal;
 
 use crate::recording::{Recording, ResourceRecording, Verdict};
 use crate::report::figures::{FIGURES, Figure, Unit};
-use crate::report::numbers::{NONE, amount, count, percent, several, span};
+use crate::report::numbers::{NONE, amount, count, percent, points, several, span};
 use crate::report::shortages::{Shift, shifts};
 use crate::report::table::printable;
 use crate::report::verdicts;
+use crate::report::waits::{WAITS, is_told};
 
 pub use page::{page, write_page};
 pub use terminal::write;
@@ -77,6 +78,8 @@ struct Resource<'a> {
     a: &'a ResourceRecording,
     b: &'a ResourceRecording,
     figures: Vec<Row>,
+    /// What utilisation misses, by what clients waited for. Empty: nothing, in both.
+    waits: Vec<Row>,
     limits: Vec<Row>,
     /// Clients to whom it makes a difference.
     shifts: Vec<Shift>,
@@ -104,6 +107,7 @@ impl<'a> Comparison<'a> {
                     a: resource,
                     b: other,
                     figures: FIGURES.iter().map(|f| figure(f, resource, other)).collect(),
+                    waits: waits(resource, other),
                     limits: limits(a, b, &resource.resource),
                     shifts: shifts(resource, other),
                 })
@@ -256,6 +260,14 @@ fn figure(figure: &Figure, a: &ResourceRecording, b: &ResourceRecording) -> Row 
     }
 }
 
+fn waits(a: &ResourceRecording, b: &ResourceRecording) -> Vec<Row> {
+    let told = WAITS.iter().filter(|wait| {
+        let told = |resource: &ResourceRecording| is_told((wait.get)(&resource.figures));
+        told(a) || told(b)
+    });
+    told.map(|wait| figure(wait, a, b)).collect()
+}
+
 /// What checkers found of a resource in both, where at least one is judged.
 fn limits(a: &Recording, b: &Recording, resource: &str) -> Vec<Row> {
     let of = |recording: &'_ Recording, checker: &str| {
@@ -318,6 +330,9 @@ fn difference(unit: Unit, a: f64, b: f64) -> String {
     let by = by.abs();
     let text = match unit {
         Unit::Part => percent(by).replace('%', "points"),
+        // What rounds to nothing is no difference: they are shown with two digits.
+        Unit::Points if by < 5e-5 => return "=".to_owned(),
+        Unit::Points => format!("{} points", points(by)),
         Unit::Seconds => span(by),
         Unit::Amount | Unit::Count | Unit::PerMinute => amount(by),
     };
@@ -387,6 +402,8 @@ mod tests {
             (Unit::Count, 1.0, 1.0, "="),
             (Unit::PerMinute, 0.0, 0.25, "+0.25"),
             (Unit::Part, f64::NAN, 0.5, "="),
+            (Unit::Points, 0.012, 0.01, "-0.20 points"),
+            (Unit::Points, 0.000_01, 0.000_02, "="),
         ] {
             assert_eq!(difference(unit, a, b), expected, "{a} {b}");
         }

@@ -9,13 +9,14 @@ use std::io::Write;
 use csv::{Error, Writer};
 
 use crate::recording::{Mark, NodeInfo, ResourceRecording};
+use crate::report::waits::WAITS;
 
 /// All clients together, a row a sample.
 pub fn write_samples(out: impl Write, resource: &ResourceRecording) -> Result<(), Error> {
     let mut csv = Writer::from_writer(out);
     csv.write_record([
-        "at_s", "capacity", "demand", "granted", "fallback", "used", "usable", "peak", "unfair",
-        "holders", "wanting", "short",
+        "at_s", "capacity", "demand", "granted", "fallback", "safe", "used", "usable", "peak",
+        "unfair", "holders", "wanting", "short",
     ])?;
     for sample in &resource.samples {
         let amounts = [
@@ -24,6 +25,7 @@ pub fn write_samples(out: impl Write, resource: &ResourceRecording) -> Result<()
             sample.demand,
             sample.granted,
             sample.fallback,
+            sample.safe,
             sample.used,
             sample.usable,
             sample.peak,
@@ -112,6 +114,17 @@ pub fn write_client_figures(out: impl Write, resource: &ResourceRecording) -> Re
     Ok(csv.flush()?)
 }
 
+/// What utilisation misses, by what clients waited for; all of them, in parts of what could be used.
+pub fn write_waits(out: impl Write, resource: &ResourceRecording) -> Result<(), Error> {
+    let mut csv = Writer::from_writer(out);
+    csv.write_record(["wait", "lost"])?;
+    for wait in &WAITS {
+        let lost = (wait.get)(&resource.figures);
+        csv.write_record([wait.name, &lost.to_string()])?;
+    }
+    Ok(csv.flush()?)
+}
+
 /// What happened from outside. An empty `until_s`: it did not last.
 pub fn write_marks(out: impl Write, marks: &[Mark]) -> Result<(), Error> {
     let mut csv = Writer::from_writer(out);
@@ -150,10 +163,16 @@ mod tests {
         resource.samples.truncate(2);
         check(
             |out| write_samples(out, &resource),
-            "at_s,capacity,demand,granted,fallback,used,usable,peak,unfair,holders,wanting,\
+            "at_s,capacity,demand,granted,fallback,safe,used,usable,peak,unfair,holders,wanting,\
              short\n\
-             0,10,12,0,0,0,10,0,5,2,2,2\n\
-             10,10,12,8,0,8,10,8,1,2,2,2\n",
+             0,10,12,0,0,0,0,10,0,5,2,2,2\n\
+             10,10,12,8,0,0,8,10,8,1,2,2,2\n",
+        );
+        check(
+            |out| write_waits(out, &resource),
+            "wait,lost\nclient's gap,0.005\nanswer under way,0.00001\nrefresh floor,0\n\
+             others to shrink,0.01499\nshare,0\nlearning mode,0\nrefusal or parent,0\n\
+             no server,0.025\n",
         );
     }
 

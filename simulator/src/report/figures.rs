@@ -1,7 +1,7 @@
 //! The figures of a resource: what they are called, what they mean, and which way is better.
 
 use crate::recording::Figures;
-use crate::report::numbers::{amount, percent, span};
+use crate::report::numbers::{amount, percent, points, span};
 
 /// What a number is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +10,8 @@ pub(super) enum Unit {
     Amount,
     /// Of a whole, shown in percent.
     Part,
+    /// What is missing to a whole, shown in points of percent.
+    Points,
     /// Of time.
     Seconds,
     /// Things.
@@ -23,6 +25,7 @@ impl Unit {
     pub(super) fn show(self, value: f64) -> String {
         match self {
             Self::Part => percent(value),
+            Self::Points => points(value),
             Self::Seconds => span(value),
             Self::Amount | Self::Count => amount(value),
             Self::PerMinute => format!("{} /min", amount(value)),
@@ -74,7 +77,7 @@ impl Figure {
 }
 
 /// All of them, the most important first.
-pub(super) const FIGURES: [Figure; 15] = [
+pub(super) const FIGURES: [Figure; 19] = [
     Figure {
         name: "utilisation",
         about: "Of what could be used (the smaller of demand and capacity), the mean part that was \
@@ -130,6 +133,14 @@ pub(super) const FIGURES: [Figure; 15] = [
         unit: Unit::Part,
         better: Better::LowerAboveOne,
         get: |figures| figures.peak_with_fallback,
+    },
+    Figure {
+        name: "peak in safe mode",
+        about: "The most that clients used in safe mode at any instant of the whole run, as a part of \
+                the capacity then. It is no part of the peak of capacity, nor of an overshoot.",
+        unit: Unit::Part,
+        better: Better::Neither,
+        get: |figures| figures.peak_of_safe_use,
     },
     Figure {
         name: "overshoot for",
@@ -198,6 +209,33 @@ pub(super) const FIGURES: [Figure; 15] = [
         unit: Unit::PerMinute,
         better: Better::Lower,
         get: |figures| figures.oscillation_per_minute,
+    },
+    Figure {
+        name: "comeback, longest",
+        about: "Of clients that had lost their server, and their lease: from when they could have one \
+                again to when they had it, the longest. Who was not back at the end counts with the \
+                time it had.",
+        unit: Unit::Seconds,
+        better: Better::Lower,
+        get: |figures| figures.comeback_max_s,
+    },
+    Figure {
+        name: "comeback, median",
+        about: "The median of these times.",
+        unit: Unit::Seconds,
+        better: Better::Lower,
+        get: |figures| figures.comeback_median_s,
+    },
+    Figure {
+        name: "not back",
+        about: "Clients that had lost their server, and were without a lease at the end.",
+        unit: Unit::Count,
+        better: Better::Lower,
+        get: |figures| {
+            #[expect(clippy::cast_precision_loss, reason = "a count of clients")]
+            let clients = figures.not_back as f64;
+            clients
+        },
     },
 ];
 

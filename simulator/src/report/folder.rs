@@ -218,6 +218,9 @@ fn parts(recording: &Recording) -> Vec<Part<'_>> {
         parts.push(Part::new(format!("{slug}.shortages.csv"), |out| {
             csv::write_client_figures(out, resource).map_err(io::Error::other)
         }));
+        parts.push(Part::new(format!("{slug}.waits.csv"), |out| {
+            csv::write_waits(out, resource).map_err(io::Error::other)
+        }));
         let section = Section::new(recording, resource, &slug);
         for (name, file) in section.files(&slug, &resource.resource) {
             parts.push(Part::text(name, file));
@@ -290,6 +293,7 @@ mod tests {
             "requests.serving.svg",
             "requests.short.svg",
             "requests.shortages.csv",
+            "requests.waits.csv",
             "summary.txt",
         ];
         assert_eq!(names(&folder.path().join("a/b")), expected);

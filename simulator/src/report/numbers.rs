@@ -94,6 +94,15 @@ pub(super) fn percent(part: f64) -> String {
     format!("{shown} %")
 }
 
+/// A part in points of percent, with two digits after the point: such numbers are added up.
+pub(super) fn points(part: f64) -> String {
+    match part * 100.0 {
+        value if !value.is_finite() => NONE.to_owned(),
+        value if value > 0.0 && value < 0.005 => "< 0.01".to_owned(),
+        value => format!("{value:.2}"),
+    }
+}
+
 /// A span of time in its two largest units: `1 h 5 min`, `3 min 20 s`, `2.5 s`, `40 ms`.
 pub(super) fn span(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {

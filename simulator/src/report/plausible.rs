@@ -4,7 +4,7 @@
 
 use crate::recording::{
     ClientFigures, ClientSample, ClientSeries, Figures, Mark, NodeInfo, NodeSample, Recording,
-    ResourceRecording, Sample, Verdict, Work,
+    ResourceRecording, Sample, Verdict, Waits, Work,
 };
 
 /// A few samples of one resource at one node, with a name that needs escaping.
@@ -34,6 +34,8 @@ pub(crate) fn small() -> Recording {
             parent: None,
             level: 0,
             clients: 2,
+            requests_most: 40,
+            requests_most_at_s: 43.0,
         }],
         clients: 2,
         resources: vec![small_resource()],
@@ -71,6 +73,7 @@ fn small_resource() -> ResourceRecording {
             demand: 12.0,
             granted,
             fallback: 0.0,
+            safe: 0.0,
             used: granted,
             usable: 10.0,
             peak: granted,
@@ -122,6 +125,7 @@ fn small_resource() -> ResourceRecording {
             granted_of_capacity: 0.955,
             peak_of_capacity: 1.0,
             peak_with_fallback: 1.2,
+            peak_of_safe_use: 0.2,
             overshoot_s: 0.0,
             unfairness: 0.125,
             restless: 0.25,
@@ -131,6 +135,17 @@ fn small_resource() -> ResourceRecording {
             unfinished_s: 0.0,
             starvation_max_s: 1.5,
             oscillation_per_minute: 0.25,
+            comebacks: 2,
+            comeback_median_s: 1.2,
+            comeback_max_s: 2.5,
+            not_back: 0,
+            waits: Waits {
+                gap: 0.005,
+                answer: 0.000_01,
+                others: 0.014_99,
+                no_server: 0.025,
+                ..Waits::NONE
+            },
         },
         client_figures: vec![
             figures("b'\"", 7.0, 4.55, 1.0),
@@ -214,6 +229,8 @@ fn nodes(levels: &[usize], clients: usize) -> Vec<NodeInfo> {
                 parent,
                 level,
                 clients: if is_leaf { clients / leaves } else { 0 },
+                requests_most: number as u64 + 20,
+                requests_most_at_s: 0.0,
             });
         }
         above = first..nodes.len();
@@ -372,6 +389,7 @@ fn resource(
             demand,
             granted: granted * over,
             fallback: if hurt { capacity * 0.04 } else { 0.0 },
+            safe: if hurt { capacity * 0.03 } else { 0.0 },
             used: granted.min(demand) * 0.99,
             usable: ideal,
             peak: peak * (1.0 + 0.002 * noise(step + 7)),
@@ -444,6 +462,7 @@ fn resource(
             granted_of_capacity: 0.8641,
             peak_of_capacity: if id == "exports" { 1.0 } else { 1.0617 },
             peak_with_fallback: 1.0938,
+            peak_of_safe_use: 0.0301,
             overshoot_s: if id == "exports" { 0.0 } else { 48.0 },
             unfairness: 0.0231,
             restless: 0.0625,
@@ -453,6 +472,17 @@ fn resource(
             unfinished_s: 0.0,
             starvation_max_s: 0.0,
             oscillation_per_minute: 0.018,
+            comebacks: 31,
+            comeback_median_s: 1.9,
+            comeback_max_s: 4.75,
+            not_back: 0,
+            waits: Waits {
+                answer: 0.0007,
+                share: 0.004,
+                learning: 0.016,
+                no_server: 0.008,
+                ..Waits::NONE
+            },
         },
     }
 }

@@ -6,11 +6,12 @@ use std::io::{self, Write};
 use crate::recording::{CLIENT_FIGURES_MAX, Recording, ResourceRecording};
 use crate::report::faults;
 use crate::report::figures::FIGURES;
-use crate::report::numbers::{count, large, percent, several, span};
+use crate::report::numbers::{clock, count, large, percent, several, span};
 use crate::report::palette::{Palette, Tone};
 use crate::report::shortages;
 use crate::report::table::{Align, Table, WIDTH, printable, shortened, width, wrapped};
 use crate::report::verdicts::{self, Headline, Outcome};
+use crate::report::waits;
 
 /// How many resources have figures here; a report has them all.
 const RESOURCES_MAX: usize = 12;
@@ -29,6 +30,7 @@ pub fn write(out: &mut impl Write, recording: &Recording, palette: Palette) -> i
     write_verdicts(out, recording, palette)?;
     write_figures(out, &recording.resources, palette)?;
     for resource in recording.resources.iter().take(SHORTAGES_MAX) {
+        write_waits(out, resource, palette)?;
         write_shortages(out, resource, palette)?;
     }
     write_rest(out, recording)
@@ -175,6 +177,29 @@ fn write_figures(
     Ok(())
 }
 
+/// Which wait cost what.
+fn write_waits(
+    out: &mut impl Write,
+    resource: &ResourceRecording,
+    palette: Palette,
+) -> io::Result<()> {
+    let mut told = waits::told(resource).peekable();
+    if told.peek().is_none() {
+        return Ok(());
+    }
+    let mut table = Table::new([Align::Left, Align::Right]);
+    let title = format!("utilisation lost to, {}", name(&resource.resource));
+    table.add_all(Tone::Quiet, [title.as_str(), "points"]);
+    for (wait, lost) in told {
+        table.add([
+            (Tone::Quiet, wait.name.to_owned()),
+            (Tone::Plain, wait.unit.show(lost)),
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out, palette)
+}
+
 /// Those to whom most is missing.
 fn write_shortages(
     out: &mut impl Write,
@@ -241,11 +266,28 @@ pub(super) fn work(recording: &Recording) -> Vec<String> {
         }
         messages.push(')');
     }
-    vec![
+    let mut done = vec![
         format!("{} refreshes answered", large(work.refreshes)),
         messages,
         format!("{} events", large(work.events)),
-    ]
+    ];
+    done.extend(busiest(recording));
+    done
+}
+
+/// The node that got most requests in one second. None: nobody asked for anything.
+fn busiest(recording: &Recording) -> Option<String> {
+    // The first of those that got as many.
+    let nodes = recording.nodes.iter().rev();
+    let node = nodes.max_by_key(|node| node.requests_most)?;
+    (node.requests_most > 0).then(|| {
+        format!(
+            "at most {} requests in a second, at {} at {}",
+            large(node.requests_most),
+            printable(&node.name),
+            clock(node.requests_most_at_s)
+        )
+    })
 }
 
 fn name(resource: &str) -> String {
@@ -301,6 +343,7 @@ mod tests {
   granted of capacity       95.5 %
   peak of capacity           100 %
   peak with fallback         120 %
+  peak in safe mode           20 %
   overshoot for                0 s
   unfairness                12.5 %
   not at rest                 25 %
@@ -309,13 +352,23 @@ mod tests {
   demand changes                 1
   starvation, longest        1.5 s
   oscillation            0.25 /min
+  comeback, longest          2.5 s
+  comeback, median           1.2 s
+  not back                       0
+
+  utilisation lost to, requests  points
+  client's gap                     0.50
+  answer under way               < 0.01
+  others to shrink                 1.50
+  no server                        2.50
 
   most missing, requests  wanted   got  of it  ideally  short for
   b'"                          7  4.55   65 %   71.4 %      100 %
   a                            5  4.55   91 %    100 %       50 %
 
   happened: 1 kill
-  done: 1,234 refreshes answered, 2,500 messages (25 lost, 1 %), 5,000 events
+  done: 1,234 refreshes answered, 2,500 messages (25 lost, 1 %), 5,000 events,
+  at most 40 requests in a second, at <one> at 0:43
 "#;
         let text = written(&plausible::small(), false);
         assert_eq!(text, expected);

@@ -132,9 +132,9 @@ pub(super) fn is_violated(verdict: &Verdict) -> bool {
 /// What the checker measures in.
 pub(super) fn unit_of(checker: &str) -> Unit {
     match checker {
-        "convergence" | "starvation" => Unit::Seconds,
+        "convergence" | "starvation" | "comeback" => Unit::Seconds,
         "oscillation" => Unit::PerMinute,
-        "mastership" => Unit::Count,
+        "mastership" | "not back" => Unit::Count,
         _ => Unit::Part,
     }
 }
@@ -153,6 +153,15 @@ pub(super) fn about(checker: &str) -> &'static str {
         "convergence" => "The longest time from a change of demand or capacity to the ideal.",
         "starvation" => "The longest time that a client had nothing though there was something.",
         "oscillation" => "How often a client's grant turned while nobody's demand changed.",
+        "comeback" => {
+            "The longest time from when a client without a lease could reach its server again to its \
+             next lease."
+        }
+        "not back" => "How many clients that had lost their server had no lease at the end.",
+        "safe use" => {
+            "The most that all clients could use in safe mode at once, as a part of the capacity, when \
+             each had been told since the last one joined."
+        }
         _ => "",
     }
 }

@@ -30,7 +30,7 @@ use crate::scenario::read::form::{At, DURATION_MAX, Map, Problems};
 use crate::scenario::read::tree::Tree;
 use crate::scenario::{ClientGroup, Node, Scenario, settled_by_default};
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "name",
     "description",
     "duration",
@@ -45,6 +45,7 @@ const KEYS: [&str; 16] = [
     "clients",
     "network",
     "servers",
+    "client_gaps",
     "faults",
     "limits",
 ];
@@ -238,6 +239,7 @@ impl Reader<'_> {
             settled_after,
             network,
             servers: self.servers(&map),
+            client_gaps: self.client_gaps(&map),
             limits: self.limits(&map),
             // From here on, what is missing ends it: everything has been read.
             duration: duration?,

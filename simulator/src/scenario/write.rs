@@ -18,7 +18,9 @@ use doorward_client::state::Mode;
 
 use crate::scenario::demand::Demand;
 use crate::scenario::write::yaml::Yaml;
-use crate::scenario::{ClientGroup, Latency, Limits, Link, Network, Scenario, Servers, WayUp};
+use crate::scenario::{
+    ClientGaps, ClientGroup, Latency, Limits, Link, Network, Scenario, Servers, WayUp,
+};
 
 /// A scenario has something in it that a file cannot say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +82,12 @@ impl Scenario {
         }
         if self.servers != Servers::default() {
             out.put("servers", servers(&self.servers));
+        }
+        if self.client_gaps != ClientGaps::default() {
+            let mut gaps = Yaml::map();
+            gaps.put("early", Yaml::duration(self.client_gaps.early));
+            gaps.put("news", Yaml::duration(self.client_gaps.news));
+            out.put("client_gaps", gaps);
         }
         if !self.faults.is_empty() {
             let faults: Result<Vec<Yaml>, _> =
@@ -218,6 +226,9 @@ fn limits(limits: &Limits) -> Yaml {
         ("convergence", seconds(limits.convergence_max)),
         ("starvation", seconds(limits.starvation_max)),
         ("oscillation", amount(limits.oscillation_max)),
+        ("comeback", seconds(limits.comeback_max)),
+        ("not_back", amount(limits.not_back_max)),
+        ("safe_use", amount(limits.safe_use_max)),
     ] {
         if let Some(limit) = limit {
             out.put(key, limit);

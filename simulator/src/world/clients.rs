@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_client::capacity::{Capacity, Source};
+use doorward_client::capacity::Capacity;
 use doorward_client::state::{
     ClientState, Config, EpochFilter, Granted, LimitedBy, RefusalKind, Refused, Request, Response,
     Step,
@@ -22,7 +22,7 @@ use crate::world::message::{Answer, Message, ServerId};
 use crate::world::servers::CLIENT_TIMEOUT;
 use crate::world::{Client, Trace, World};
 
-fn client_time(time: Time) -> ClientTime {
+pub(super) fn client_time(time: Time) -> ClientTime {
     ClientTime::after_origin(Duration::from_nanos(time.as_nanos()))
 }
 
@@ -52,7 +52,12 @@ impl World<'_> {
             return;
         };
         let local = client_time(client.clock.shows(now));
-        let mut state = ClientState::new(Config::default(), sequence);
+        let config = Config {
+            early_gap: scenario.client_gaps.early,
+            news_gap: scenario.client_gaps.news,
+            ..Config::default()
+        };
+        let mut state = ClientState::new(config, sequence);
         if client.starts == 0 {
             // What the curve says by now is wanted from the start.
             client.next = client.player.next_change(&group.demand);
@@ -191,33 +196,6 @@ impl World<'_> {
         self.publish(number);
     }
 
-    /// Tells the checkers what a client may use now.
-    fn publish(&mut self, number: u32) {
-        let (scenario, now) = (self.scenario, self.now);
-        let Some(client) = self.clients.get(number as usize) else {
-            return;
-        };
-        let Some(group) = scenario.clients.get(client.group as usize) else {
-            return;
-        };
-        let (mut lease, mut fallback) = (0.0, 0.0);
-        if let Some(state) = &client.state {
-            let local = client_time(client.clock.shows(now));
-            let allowance = state.allowance(group.resource.as_str(), local);
-            let capacity = match allowance.capacity {
-                Capacity::Limited(capacity) => capacity,
-                Capacity::Unlimited => client.wants(),
-            };
-            match allowance.source {
-                Source::Lease => lease = capacity,
-                Source::Mode => fallback = capacity.min(client.wants()),
-            }
-        }
-        if let Some(watched) = self.watched.get_mut(client.resource as usize) {
-            watched.note_usable(client.account as usize, lease, fallback, now);
-        }
-    }
-
     /// A client asks the server it is connected to, or the one that is master.
     fn ask(&mut self, number: u32, request: Request) {
         let scenario = self.scenario;
@@ -229,6 +207,7 @@ impl World<'_> {
         let Some(group) = scenario.clients.get(client.group as usize) else {
             return;
         };
+        client.seen.note_request(sequence, now);
         let place = client.place;
         let way = scenario.network.to_clients(place);
         let Some(there) = self.places.get(place as usize) else {
@@ -341,6 +320,7 @@ impl World<'_> {
                 if state.handle_response(sequence, &response(&reply), local) {
                     self.work.refreshes += 1;
                     self.note(1, number.into(), granted);
+                    self.note_answer(number);
                 }
             }
             // Whose term is over does not know who is the master now.

@@ -14,6 +14,7 @@ use doorward_engine::time::Time;
 use crate::scenario::WayUp;
 use crate::world::clock::LocalClock;
 use crate::world::lengths::Lengths;
+use crate::world::load::Load;
 use crate::world::message::Message;
 
 /// A place in the tree.
@@ -48,6 +49,9 @@ pub(crate) struct Place {
     pub(crate) clock: LocalClock,
     /// When it is next looked at.
     pub(crate) wake_at: Option<Time>,
+    /// Since when its last master answers.
+    pub(crate) up_since: Time,
+    pub(crate) load: Load,
 }
 
 /// A server that is master, or believes it is.

@@ -69,6 +69,7 @@ impl World<'_> {
             .node
             .handle_mastership(Mastership::Master { epoch }, local);
         place.master = Some(Box::new(server));
+        place.up_since = now;
         let term = place.terms;
         self.note(2, number.into(), term as f64);
         if number == 0 {
@@ -162,7 +163,7 @@ impl World<'_> {
 
     /// A client's request arrives.
     pub(super) fn serve(&mut self, client: u32, to: ServerId, request: GetCapacity) {
-        let now = self.now;
+        let (now, settled_after) = (self.now, self.scenario.settled_after);
         let sequence = request.sequence.unwrap_or_default();
         let Some(place) = self.place(to.place) else {
             return;
@@ -172,6 +173,7 @@ impl World<'_> {
             return;
         }
         let clock = place.clock;
+        place.load.note(settled_after, now);
         let Some(server) = place.server(to.term) else {
             self.bounce(Message::Ask {
                 client,
@@ -197,6 +199,7 @@ impl World<'_> {
                 .push_back((now + WAITS_FOR_PARENT, client, request));
             // Whatever becomes of the server, the client waits no longer than this.
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
+            self.note_kept(client, sequence);
         } else {
             self.answer(client, to, sequence, outcome);
         }
@@ -294,6 +297,7 @@ impl World<'_> {
             return;
         };
         let clock = place.clock;
+        place.load.note(scenario.settled_after, now);
         let Some(server) = place.server(to.term) else {
             self.bounce(Message::ServerAsk {
                 child,

@@ -2,17 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
+mod comeback;
 mod faults;
 mod kept;
 mod regressions;
+mod waits;
 
 use std::time::Duration;
 
 use doorward_simulator::fuzz::{self, Family};
 use doorward_simulator::library::{Entry, LIBRARY};
 use doorward_simulator::recording::Recording;
-use doorward_simulator::scenario::Scenario;
 use doorward_simulator::scenario::read::Files;
+use doorward_simulator::scenario::{ClientGaps, Scenario};
 use doorward_simulator::world::World;
 
 /// What is played twice is played for this long only.
@@ -22,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 const CLIENTS_MAX: usize = 1_000;
 
 /// Too large to be played whole in a test.
-const LARGE: [&str; 2] = ["hour", "million"];
+const LARGE: [&str; 3] = ["comeback", "hour", "million"];
 
 fn played(scenario: &Scenario) -> Recording {
     World::new(scenario).run(|_| {})
@@ -105,6 +107,15 @@ fn a_scenario_by_chance_is_the_same_when_it_is_played_again() {
         let (first, _) = fuzz::play(&fuzz::scenario(seed));
         let (second, _) = fuzz::play(&fuzz::scenario(seed));
         assert_eq!(first.trace_hash, second.trace_hash, "seed {seed}");
+    }
+}
+
+/// What is made up draws nothing of them: old seeds are the same worlds.
+#[test]
+fn no_family_draws_how_long_clients_wait_before_they_send_news() {
+    for seed in Family::ALL.map(Family::first_seed) {
+        let scenario = fuzz::scenario(seed);
+        assert_eq!(scenario.client_gaps, ClientGaps::default(), "seed {seed}");
     }
 }
 

@@ -51,6 +51,7 @@ struct ResourceView<'a> {
     id: &'a str,
     anchor: String,
     figures: &'a [Row],
+    waits: &'a [Row],
     limits: &'a [Row],
     shifts: Vec<ShiftView<'a>>,
     /// How many more there are. Empty: none.
@@ -98,6 +99,7 @@ pub fn page(a: &Side<'_>, b: &Side<'_>) -> Result<String, askama::Error> {
                 id: resource.id,
                 anchor: format!("resource-{index}"),
                 figures: &resource.figures,
+                waits: &resource.waits,
                 limits: &resource.limits,
                 shifts: resource
                     .shifts

@@ -43,6 +43,11 @@ pub fn write(out: &mut impl Write, a: &Side<'_>, b: &Side<'_>, palette: Palette)
         let id = printable(resource.id);
         let header = ["", "A", "B", "B - A", "better"];
         write_table(out, &id, header, &resource.figures, palette)?;
+        if !resource.waits.is_empty() {
+            writeln!(out)?;
+            let header = ["", "A", "B", "B - A", ""];
+            write_table(out, "points lost to", header, &resource.waits, palette)?;
+        }
         if !resource.limits.is_empty() {
             writeln!(out)?;
             let header = ["", "A", "B", "limit", "better"];
@@ -137,6 +142,7 @@ mod tests {
         other.resources[0].figures.convergence_max_s = 70.0;
         other.resources[0].figures.demand_met = 0.7042;
         other.resources[0].client_figures[0].got = 3.5;
+        other.resources[0].figures.waits.gap = 0.0025;
         other.verdicts[1].value = 0.05;
         other.verdicts[1].holds = true;
         let (a, b) = (
@@ -169,6 +175,7 @@ B holds 1 limit that A violates. Clients get 79.2 % of what they want in A,
   granted of capacity       95.5 %      95.5 %             =
   peak of capacity           100 %       100 %             =
   peak with fallback         120 %       120 %             =
+  peak in safe mode           20 %        20 %             =
   overshoot for                0 s         0 s             =
   unfairness                12.5 %         5 %  -7.50 points  B
   not at rest                 25 %        25 %             =
@@ -177,6 +184,15 @@ B holds 1 limit that A violates. Clients get 79.2 % of what they want in A,
   demand changes                 1           1             =
   starvation, longest        1.5 s       1.5 s             =
   oscillation            0.25 /min   0.25 /min             =
+  comeback, longest          2.5 s       2.5 s             =
+  comeback, median           1.2 s       1.2 s             =
+  not back                       0           0             =
+
+  points lost to         A       B         B - A
+  client's gap        0.50    0.25  -0.25 points
+  answer under way  < 0.01  < 0.01             =
+  others to shrink    1.50    1.50             =
+  no server           2.50    2.50             =
 
   limits                      A              B          limit  better
   overshoot          0 %, holds     0 %, holds    at most 0 %

@@ -6,6 +6,7 @@ use crate::report::charts::{NODES_MAX, Section};
 use crate::report::figures::FIGURES;
 use crate::report::numbers::{amount, count, several, span};
 use crate::report::shortages::{Row, rows};
+use crate::report::waits::told;
 
 /// Charts of clients that are shown at once; the others are unfolded.
 const CLIENTS_OPEN: usize = 9;
@@ -29,6 +30,8 @@ pub(super) struct SectionView<'a> {
     pub(super) shortages_folded: Vec<Row<'a>>,
     /// Of how many clients.
     pub(super) clients_short: String,
+    /// What utilisation misses, by what clients waited for. Empty: nothing.
+    pub(super) waits: Vec<WaitView>,
     pub(super) overshoot: String,
     pub(super) fairness: String,
     pub(super) serving: Option<String>,
@@ -41,6 +44,15 @@ pub(super) struct SectionView<'a> {
     /// Clients that are shown, of how many.
     pub(super) clients_shown: String,
     pub(super) clients_share_scale: bool,
+}
+
+/// A wait, and what it cost.
+pub(super) struct WaitView {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) points: String,
+    /// Of all that is missing, in percent.
+    pub(super) width: String,
 }
 
 /// Small charts, and the legend they share.
@@ -73,6 +85,7 @@ impl<'a> SectionView<'a> {
             shortages,
             shortages_folded: folded,
             clients_short,
+            waits: waits(resource),
             overshoot: drawn(&section.overshoot),
             fairness: drawn(&section.fairness),
             serving: section.serving.as_ref().map(drawn),
@@ -105,6 +118,17 @@ impl Small {
             folded,
         }
     }
+}
+
+fn waits(resource: &ResourceRecording) -> Vec<WaitView> {
+    let all: f64 = told(resource).map(|(_, lost)| lost).sum();
+    let view = |(wait, lost): (&'static crate::report::figures::Figure, f64)| WaitView {
+        name: wait.name,
+        about: wait.about,
+        points: wait.unit.show(lost),
+        width: format!("{:.1}", 100.0 * lost / all),
+    };
+    told(resource).map(view).collect()
 }
 
 fn titled(charts: &[Chart]) -> Vec<(String, String)> {

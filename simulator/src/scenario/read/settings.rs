@@ -1,10 +1,12 @@
-//! How servers are set up, and what must hold.
+//! How servers and clients are set up, and what must hold.
 
 use std::time::Duration;
 
+use doorward_client::state::Config;
+
 use crate::scenario::read::Reader;
 use crate::scenario::read::form::Map;
-use crate::scenario::{Limits, Servers, WayUp};
+use crate::scenario::{ClientGaps, Limits, Servers, WayUp};
 
 /// As the flags of the server.
 const SERVERS: Servers = Servers {
@@ -20,7 +22,30 @@ impl Default for Servers {
     }
 }
 
+/// As the library has them.
+impl Default for ClientGaps {
+    fn default() -> Self {
+        let config = Config::default();
+        Self {
+            early: config.early_gap,
+            news: config.news_gap,
+        }
+    }
+}
+
 impl Reader<'_> {
+    pub(super) fn client_gaps(&mut self, map: &Map<'_>) -> ClientGaps {
+        let usual = ClientGaps::default();
+        let Some(map) = self.settings(map, "client_gaps", "{news: 100ms}") else {
+            return usual;
+        };
+        map.check_keys(&["early", "news"], &mut self.problems);
+        ClientGaps {
+            early: self.duration(&map, "early").unwrap_or(usual.early),
+            news: self.duration(&map, "news").unwrap_or(usual.news),
+        }
+    }
+
     pub(super) fn servers(&mut self, map: &Map<'_>) -> Servers {
         let Some(map) = self.settings(map, "servers", "{election: 10s}") else {
             return SERVERS;
@@ -58,6 +83,9 @@ impl Reader<'_> {
             "convergence",
             "starvation",
             "oscillation",
+            "comeback",
+            "not_back",
+            "safe_use",
         ];
         map.check_keys(&keys, &mut self.problems);
         Limits {
@@ -79,6 +107,13 @@ impl Reader<'_> {
                 .and_then(|at| at.part(&mut self.problems)),
             convergence_max: self.duration(&map, "convergence"),
             starvation_max: self.duration(&map, "starvation"),
+            comeback_max: self.duration(&map, "comeback"),
+            not_back_max: map
+                .get("not_back")
+                .and_then(|at| at.amount(&mut self.problems)),
+            safe_use_max: map
+                .get("safe_use")
+                .and_then(|at| at.amount(&mut self.problems)),
             oscillation_max: map
                 .get("oscillation")
                 .and_then(|at| at.amount(&mut self.problems)),

@@ -116,7 +116,12 @@ impl World<'_> {
 
     /// A server goes on where it stopped, with what came meanwhile.
     pub(in crate::world) fn thaw(&mut self, id: ServerId) {
-        let Some(server) = self.place(id.place).and_then(|place| place.server(id.term)) else {
+        let now = self.now;
+        let Some(place) = self.place(id.place) else {
+            return;
+        };
+        place.up_since = now;
+        let Some(server) = place.server(id.term) else {
             return;
         };
         server.frozen_until = None;
@@ -146,6 +151,9 @@ impl World<'_> {
         };
         server.isolated_until = None;
         if self.confirm(id) {
+            if let Some(place) = self.places.get_mut(id.place as usize) {
+                place.up_since = self.now;
+            }
             self.note_learning(id.place);
         }
         self.read_templates(id);

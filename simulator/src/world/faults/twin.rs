@@ -11,6 +11,7 @@ use crate::scenario::fault::{ClientChoice, ClockChoice, Span};
 use crate::world::faults::Ending;
 use crate::world::message::ServerId;
 use crate::world::place::Server;
+use crate::world::publish::Seen;
 use crate::world::{Client, World};
 
 /// How many of the clients of a node are connected to its second process.
@@ -123,6 +124,7 @@ impl World<'_> {
             is_twin: true,
             down_until: Time::ZERO,
             starts: 0,
+            seen: Seen::default(),
         };
         self.clients.push(second);
         self.wakes.push(None);

@@ -60,6 +60,9 @@ fn what_is_absent_has_a_default() {
     assert_eq!(scenario.servers.push_round, Duration::from_millis(50));
     assert_eq!(scenario.servers.way_up, WayUp::Stream);
     assert_eq!(scenario.servers.election, (s(10), s(10)));
+    let gaps = doorward_client::state::Config::default();
+    assert_eq!(scenario.client_gaps.early, gaps.early_gap);
+    assert_eq!(scenario.client_gaps.news, gaps.news_gap);
     assert!(scenario.faults.is_empty());
     assert_eq!(scenario.limits, crate::scenario::Limits::default());
 }
@@ -91,8 +94,9 @@ network:
   clients: {{latency: [1ms, 20ms], duplication: 0.1}}
   servers: {{latency: {{least: 1ms, mean: 5ms}}, loss: 0}}
 servers: {{refresh_floor: 0s, push_round: 100ms, way_up: poll, election: [1s, 2s]}}
+client_gaps: {{early: 3s, news: 0.5}}
 limits: {{overshoot: 0, nesting: 0.1, unfairness: 0.2, utilisation: 0.99, convergence: 16s,
-  starvation: 60, oscillation: 2}}
+  starvation: 60, oscillation: 2, comeback: 7s, not_back: 3, safe_use: 1.5}}
 "
     ));
     assert_eq!(scenario.name, "all-of-it");
@@ -121,6 +125,14 @@ limits: {{overshoot: 0, nesting: 0.1, unfairness: 0.2, utilisation: 0.99, conver
     assert_eq!(scenario.limits.convergence_max, Some(s(16)));
     assert_eq!(scenario.limits.starvation_max, Some(s(60)));
     assert_eq!(scenario.limits.oscillation_max, Some(2.0));
+    assert_eq!(scenario.limits.comeback_max, Some(s(7)));
+    assert_eq!(scenario.limits.not_back_max, Some(3.0));
+    assert_eq!(scenario.limits.safe_use_max, Some(1.5));
+    let gaps = scenario.client_gaps;
+    assert_eq!((gaps.early, gaps.news), (s(3), millis(500)));
+    // What was said is what a file of it says.
+    let again = read(&scenario.to_yaml().unwrap());
+    assert_eq!((again.client_gaps, again.limits), (gaps, scenario.limits));
 }
 
 #[test]

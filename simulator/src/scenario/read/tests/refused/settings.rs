@@ -61,7 +61,7 @@ fn settings_that_make_no_sense_are_refused() {
         (
             "whatever: 1",
             &[
-                "3:1: whatever: is unknown; known are name, description, duration, seed, sample_every, settled_after, heal_at, right_at, idle_faults, templates, tree, clients, network, servers, faults, limits",
+                "3:1: whatever: is unknown; known are name, description, duration, seed, sample_every, settled_after, heal_at, right_at, idle_faults, templates, tree, clients, network, servers, client_gaps, faults, limits",
             ],
         ),
         (
@@ -178,6 +178,21 @@ fn settings_that_make_no_sense_are_refused() {
             &[
                 "3:11: servers.refresh: is unknown; known are refresh_floor, push_round, way_up, election",
             ],
+        ),
+        (
+            "client_gaps: 100ms",
+            &[r#"3:14: client_gaps: is "100ms"; give a map, as in {news: 100ms}"#],
+        ),
+        (
+            "client_gaps: {new: 1s, early: soon}",
+            &[
+                "3:15: client_gaps.new: is unknown; did you mean news?",
+                r#"3:31: client_gaps.early: is "soon"; give seconds, or a duration such as 15s or 2m"#,
+            ],
+        ),
+        (
+            "limits: {comeback: 5, not_back: none}",
+            &[r#"3:33: limits.not_back: is "none"; give a number"#],
         ),
         (
             "limits: {overshoot: -1}",

@@ -1,0 +1,173 @@
+//! Which wait costs what: worlds in which clients wait for one thing, and demand that is faster than
+//! refreshes.
+
+use std::time::Duration;
+
+use doorward_simulator::fuzz::{self, Family};
+use doorward_simulator::library::Entry;
+use doorward_simulator::recording::{Figures, Recording, Waits};
+use doorward_simulator::scenario::read::Files;
+use doorward_simulator::scenario::{Node, Scenario};
+
+use super::played;
+
+fn all(waits: &Waits) -> [(&'static str, f64); 8] {
+    [
+        ("gap", waits.gap),
+        ("answer", waits.answer),
+        ("floor", waits.floor),
+        ("others", waits.others),
+        ("learning", waits.learning),
+        ("refused", waits.refused),
+        ("share", waits.share),
+        ("no server", waits.no_server),
+    ]
+}
+
+/// What waits cost adds up to what is missing.
+#[track_caller]
+fn check_sum(figures: &Figures, what: &str) {
+    let waits = all(&figures.waits);
+    let lost: f64 = waits.iter().map(|(_, lost)| lost).sum();
+    let missing = 1.0 - figures.utilisation;
+    assert!(
+        (lost - missing).abs() < 1e-9,
+        "{what}: {lost}, not {missing}"
+    );
+    assert!(
+        waits.iter().all(|(_, lost)| *lost >= 0.0),
+        "{what}: {waits:?}"
+    );
+}
+
+fn with(rest: &str) -> Recording {
+    let text = format!(
+        "duration: 5m
+templates:
+  resources:
+  - identifier_glob: shared
+    capacity: 100
+    algorithm: {{kind: FAIR_SHARE, lease_length: 30s, refresh_interval: 10s}}
+{rest}"
+    );
+    let scenario = Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[]));
+    played(&scenario.unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// Of what is missing, which is something, nine tenths are lost to that wait.
+#[track_caller]
+fn check(wait: &str, rest: &str) {
+    let recording = with(rest);
+    let figures = &recording.resources[0].figures;
+    check_sum(figures, wait);
+    let missing = 1.0 - figures.utilisation;
+    assert!(missing > 1e-3, "{wait}: {missing} is missing");
+    let waits = all(&figures.waits);
+    let (_, lost) = waits.iter().find(|(name, _)| *name == wait).unwrap();
+    assert!(*lost > 0.9 * missing, "{wait}: {waits:?}");
+}
+
+const BURSTS: &str = "{on_off: {peak: 20, base: 1, on_for: 8s, off_for: 8s}}";
+
+#[test]
+fn what_a_client_waits_for_is_what_it_costs() {
+    check(
+        "gap",
+        &format!("client_gaps: {{early: 5s, news: 5s}}\nclients: [{{count: 4, wants: {BURSTS}}}]"),
+    );
+    check(
+        "answer",
+        &format!("network: {{latency: 400ms}}\nclients: [{{count: 4, wants: {BURSTS}}}]"),
+    );
+    // Faster than the floor lets anybody say so.
+    check(
+        "floor",
+        "servers: {refresh_floor: 20s}
+network: {latency: 0s}
+client_gaps: {news: 10ms}
+clients: [{count: 4, wants: {on_off: {peak: 20, base: 1, on_for: 2s, off_for: 2s}}}]",
+    );
+    // What one of them does not want any more is the other's when it has acknowledged that.
+    check(
+        "others",
+        "network: {latency: 0s}
+clients:
+- {name: less, wants: {step: {from: 100, to: 10, at: 100s}}}
+- {name: more, wants: {step: {from: 0, to: 90, at: 100s}}}",
+    );
+    check(
+        "learning",
+        "settled_after: 0s\nclients: [{count: 2, wants: 40, start_within: 0s}]",
+    );
+    check(
+        "refused",
+        "tree: {root: {children: [leaf]}}\nclients: [{count: 2, wants: 40}]
+faults: [{at: 0s, kill: root, for: 6m}]",
+    );
+    // The other one wants nothing any more, and says so at once: what is free is seen at a refresh.
+    check(
+        "share",
+        "clients: [{name: done, wants: {step: {from: 100, to: 0, at: 103s}}}, {name: other, wants: 100}]",
+    );
+    check(
+        "no server",
+        "clients: [{count: 2, wants: 40}]\nfaults: [{at: 100s, kill: root, for: 4m}]",
+    );
+}
+
+#[test]
+fn what_waits_cost_adds_up_to_what_is_missing_whatever_happens() {
+    for seed in Family::ALL
+        .map(Family::first_seed)
+        .into_iter()
+        .flat_map(|it| it..it + 3)
+    {
+        let mut scenario = fuzz::scenario(seed);
+        // While everything goes wrong, there is something to tell.
+        scenario.settled_after = Duration::ZERO;
+        let recording = played(&scenario);
+        for resource in &recording.resources {
+            check_sum(&resource.figures, &format!("seed {seed}"));
+        }
+    }
+}
+
+/// Without a floor, and at one server instead of seven.
+#[test]
+fn demand_that_is_faster_than_refreshes_uses_as_much_as_without_a_floor() {
+    let entry = Entry::find("fast-demand").unwrap();
+    let utilisation = |change: &dyn Fn(&mut Scenario)| {
+        let mut scenario = entry.read().unwrap();
+        assert_eq!(scenario.servers.refresh_floor, Duration::from_secs(1));
+        assert_eq!(scenario.duration, Duration::from_secs(19 * 60 + 57));
+        change(&mut scenario);
+        let recording = played(&scenario);
+        let figures = &recording.resources[0].figures;
+        check_sum(figures, "fast-demand");
+        figures.utilisation
+    };
+    let no_floor = |scenario: &mut Scenario| scenario.servers.refresh_floor = Duration::ZERO;
+    let flat = |scenario: &mut Scenario| {
+        scenario.nodes = vec![Node {
+            name: "root".to_owned(),
+            parent: None,
+            candidates: 1,
+        }];
+        scenario.clients[0].nodes = vec![0];
+    };
+    let trees = (utilisation(&|_| {}), utilisation(&no_floor));
+    let flats = (
+        utilisation(&flat),
+        utilisation(&|scenario| {
+            flat(scenario);
+            no_floor(scenario);
+        }),
+    );
+    for ((found, without), least) in [(trees, 0.91), (flats, 0.88)] {
+        assert!(
+            found >= without - 0.02,
+            "{found}, and {without} without a floor"
+        );
+        assert!(found >= least, "{found}");
+    }
+}
