@@ -58,18 +58,17 @@ impl Default for BackoffConfig {
     }
 }
 
+/// The shortest wait that a server may tell: who says 0 for ever is not asked all the time.
+const TOLD_MIN: Duration = Duration::from_millis(500);
+
 /// The longest wait that a server may tell; with what chance adds to it, a minute.
 const TOLD_MAX: Duration = Duration::from_secs(48);
-
-/// Those who were told the same moment come back within this span at least.
-const SPREAD_MIN: Duration = Duration::from_millis(100);
 
 /// How long to wait for an overloaded server that tells when to come back: so long, and up to a quarter
 /// more, so that not all whom it told the same come back at one moment. `chance` is uniform in 0…1.
 pub fn come_back(told: Duration, chance: f64) -> Duration {
-    let told = told.min(TOLD_MAX);
-    let spread = (told / 4).max(SPREAD_MIN);
-    told + spread.mul_f64(chance.clamp(0.0, 1.0))
+    let told = told.clamp(TOLD_MIN, TOLD_MAX);
+    told + (told / 4).mul_f64(chance.clamp(0.0, 1.0))
 }
 
 /// What a failure says of the node.
@@ -271,8 +270,8 @@ mod tests {
     #[test]
     fn who_is_told_when_to_come_back_is_not_earlier_nor_all_at_one_moment() {
         for (told, earliest, latest) in [
-            (0, 0, 100),
-            (100, 100, 200),
+            (0, 500, 625),
+            (100, 500, 625),
             (2_000, 2_000, 2_500),
             (48_000, 48_000, 60_000),
             (3_600_000, 48_000, 60_000),

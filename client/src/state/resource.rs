@@ -206,13 +206,22 @@ impl ResourceState {
             && self.limited_by.is_some_and(LimitedBy::is_learning)
     }
 
+    /// What is used besides a lease, of which nothing is had.
+    fn beside(&self, lease: Lease) -> f64 {
+        if self.is_safe_beside(lease) {
+            self.fallback(lease.expires_at).capacity.get()
+        } else {
+            0.0
+        }
+    }
+
     /// What to say in a request that is sent now. An upper bound of what may be used until its
     /// answer is applied: the lease does not grow meanwhile, and what is in flight beyond it only
     /// shrinks.
     pub(super) fn has(&self, in_flight: f64, now: Time) -> Option<Has> {
         match self.lease(now) {
             Some(lease) => Some(Has {
-                capacity: lease.capacity.max(in_flight),
+                capacity: lease.capacity.max(in_flight - self.beside(lease)),
                 expires_in: lease.expires_at.since(now),
                 granted_by: lease.granted_by,
             }),

@@ -3,7 +3,7 @@
 //! The template's refresh interval is what holders get when nothing is going on. But capacity that
 //! is to move from one holder to another moves only when both have asked: the one acknowledges that
 //! it has shrunk, the other takes what is free. So holders whose acknowledgement others wait for,
-//! and holders that wait, are told to come back soon: not before the floor, and not all at once.
+//! and holders that wait, are invited back soon, and not all at once.
 
 use std::time::Duration;
 
@@ -70,9 +70,19 @@ impl Invitations {
     }
 
     /// How long a holder that waits, or is waited for, is told to stay away: a small part of the interval,
-    /// or of the floor; later if many are invited already, and never longer than `interval`.
-    pub fn soon(&mut self, interval: Duration, floor: Duration, now: Time) -> Duration {
-        let base = (floor / FLOOR_PART).max(interval / INTERVAL_PART);
+    /// or of the floor. If it `waited` so long already and nothing came of it, twice as long, up to a little
+    /// above the floor: what it waits for may be held by somebody who is gone. Later if many are invited
+    /// already, and never longer than `interval`.
+    pub fn soon(
+        &mut self,
+        interval: Duration,
+        floor: Duration,
+        waited: Option<Duration>,
+        now: Time,
+    ) -> Duration {
+        let least = (floor / FLOOR_PART).max(interval / INTERVAL_PART);
+        let most = least.max(floor + floor / 16);
+        let base = waited.map_or(least, |waited| (2 * waited).clamp(least, most));
         let soon = base + self.spread.within(base / 4) + self.busy_until.since(now);
         if soon >= interval {
             return interval;
@@ -109,10 +119,10 @@ mod tests {
     fn soon_is_a_small_part_of_the_interval_and_not_beyond_it() {
         let mut invitations = Invitations::new(7);
         for _ in 0..10_000 {
-            let soon = invitations.soon(15 * SECOND, SECOND, Time::from_secs(100));
+            let soon = invitations.soon(15 * SECOND, SECOND, None, Time::from_secs(100));
             assert!(soon > SECOND / 4 && soon <= 15 * SECOND, "{soon:?}");
         }
-        let soon = invitations.soon(SECOND / 10, SECOND, Time::from_secs(200));
+        let soon = invitations.soon(SECOND / 10, SECOND, None, Time::from_secs(200));
         assert_eq!(soon, SECOND / 10);
     }
 
@@ -122,7 +132,7 @@ mod tests {
         let (now, interval) = (Time::from_secs(100), 15 * SECOND);
         let mut in_second = [0_u32; 16];
         for _ in 0..100_000 {
-            let soon = invitations.soon(interval, SECOND, now);
+            let soon = invitations.soon(interval, SECOND, None, now);
             if soon < interval {
                 in_second[usize::try_from(soon.as_secs()).unwrap()] += 1;
             }

@@ -254,7 +254,8 @@ impl Resource {
             self.set_supply(Supply::NONE);
             return;
         };
-        let was_overcommitted = self.overcommitted().is_some();
+        // A template that was gone had lowered nothing: nobody was cut meanwhile.
+        let was_overcommitted = self.template.is_some() && self.overcommitted().is_some();
         let supply = Supply::of_root(template.capacity);
         self.beginning.longer_leases = longer_leases;
         self.set_algorithm(template.algorithm.clone(), now);

@@ -417,3 +417,89 @@ fn a_lease_says_why_it_is_no_larger() {
     let newcomer = tree.ask("root", "c", 10.0).unwrap();
     assert_eq!(newcomer.limited_by, LimitedBy::CapacityLowered);
 }
+
+#[test]
+fn a_template_that_is_put_back_with_less_cuts_nobody_to_nothing() {
+    for is_gone_before in [false, true] {
+        let mut tree = Tree::new(&template());
+        let _ = tree.ask("root", "a", 50.0);
+        let _ = tree.ask("root", "b", 50.0);
+        tree.now = tree.now + 2 * SECOND;
+        if is_gone_before {
+            tree.edit(&[]);
+            tree.now = tree.now + 2 * SECOND;
+        }
+        tree.edit(&[TemplateSpec {
+            capacity: Some(50.0),
+            ..template()
+        }]);
+        let lease = tree.ask("root", "a", 50.0).unwrap();
+        assert!(
+            (lease.capacity.get() - 25.0).abs() < 1e-9,
+            "{is_gone_before}: {lease:?}"
+        );
+    }
+}
+
+#[test]
+fn a_parent_that_did_not_decide_has_not_counted_the_newcomers() {
+    let mut tree = Tree::new(&template());
+    tree.node("root").handle_subscription(&name("eu"), false);
+    let mut undecided = 0;
+    for number in 0..30 {
+        let _ = tree.ask("eu", &format!("client-{number}"), 1.0);
+        let (now, sequence) = (tree.now, 10_000 + number);
+        if let Some(request) = tree.node("eu").poll_upstream_request(sequence, now) {
+            let root = tree.node("root");
+            let answer = root.handle_get_server_capacity(&request, Via::Poll, now);
+            let Ok(Outcome::Served(mut reply)) = answer else {
+                panic!("{answer:?}");
+            };
+            // As a parent with a longer floor answers: with what it knew before.
+            if number % 2 == 1 {
+                reply.leases[0].decided = Some(false);
+                reply.leases[0].told.safe_capacity = tree
+                    .told
+                    .values()
+                    .find_map(|(_, told)| told.as_ref().ok().and_then(|lease| lease.safe_capacity));
+                undecided += 1;
+            }
+            tree.node("eu").handle_upstream_reply(&reply, now);
+        }
+        tree.now = tree.now + 2 * SECOND;
+        let clients: Vec<_> = tree.told.keys().cloned().collect();
+        for client in clients {
+            let _ = tree.ask("eu", &client, 1.0);
+        }
+        let sum = tree.safe_sum();
+        assert!(
+            sum <= 100.0 * (1.0 + 1e-9),
+            "{sum} with {} clients",
+            number + 1
+        );
+    }
+    assert!(undecided > 5, "{undecided}");
+}
+
+#[test]
+fn who_waits_in_vain_is_invited_less_often() {
+    let mut tree = Tree::new(&template());
+    let _ = tree.ask("root", "dead", 100.0);
+    let mut waits = Vec::new();
+    for _ in 0..8 {
+        let lease = tree.ask("root", "waiter", 50.0).unwrap();
+        assert_eq!((lease.capacity.get(), lease.decided), (0.0, true));
+        waits.push(lease.refresh_in.as_secs_f64());
+        tree.now = tree.now + lease.refresh_in;
+    }
+    assert!((0.15..0.2).contains(&waits[0]), "{waits:?}");
+    assert!(waits[1] > 0.3 && waits[2] > 0.6, "{waits:?}");
+    assert!(
+        waits[3..].iter().all(|wait| (1.0..1.4).contains(wait)),
+        "{waits:?}"
+    );
+    // As soon as anything moves, it begins anew.
+    let _ = tree.ask("root", "another", 50.0);
+    let lease = tree.ask("root", "waiter", 50.0).unwrap();
+    assert!(lease.refresh_in.as_secs_f64() < 0.2, "{lease:?}");
+}

@@ -27,9 +27,9 @@ pub enum WrongStart {
     /// Nobody can be sent there.
     #[error(
         "candidates tell each other and their clients where they are, and {0} is anywhere: give \
-         --advertise"
+         --advertise with an address that they reach"
     )]
-    Anywhere(SocketAddr),
+    Anywhere(String),
     /// Nobody elsewhere can be sent there.
     #[error(
         "{address} is on loopback, where only this machine reaches it, and etcd is elsewhere, at \
@@ -71,10 +71,11 @@ pub fn check_address(
     listen: SocketAddr,
     endpoints: &[Endpoint],
 ) -> Result<(), WrongStart> {
-    if advertise.is_none() && listen.ip().is_unspecified() {
-        return Err(WrongStart::Anywhere(listen));
-    }
     let address = advertise.map_or_else(|| listen.to_string(), str::to_owned);
+    let anywhere = address.parse::<SocketAddr>();
+    if anywhere.is_ok_and(|address| address.ip().is_unspecified()) {
+        return Err(WrongStart::Anywhere(address));
+    }
     let elsewhere = endpoints.iter().find(|endpoint| !endpoint.is_loopback());
     match elsewhere {
         Some(endpoint) if is_loopback(&address) => Err(WrongStart::Loopback {
@@ -144,6 +145,15 @@ mod tests {
                 (Some(part), Some(said)) if said.contains(part) => {}
                 _ => panic!("{listen} {advertise:?} {etcd:?}: {said:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn nobody_is_sent_to_all_addresses() {
+        let listen = "127.0.0.1:6970".parse().expect("an address");
+        for advertise in ["0.0.0.0:6970", "[::]:6970"] {
+            let checked = check_address(Some(advertise), listen, &endpoints(&["http://etcd:2379"]));
+            assert_eq!(checked, Err(WrongStart::Anywhere(advertise.to_owned())));
         }
     }
 }

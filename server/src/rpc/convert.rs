@@ -18,8 +18,8 @@ use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::{
-    Ask, GetCapacity, GetCapacityReply, Has, LimitedBy, Refusal, RefusalReason, ReleaseCapacity,
-    Released,
+    Ask, GetCapacity, GetCapacityReply, Has, Lease, LimitedBy, Refusal, RefusalReason,
+    ReleaseCapacity, Released,
 };
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::doorman as wire;
@@ -148,7 +148,7 @@ pub fn get_capacity_response(
                     ..lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall)
                 },
                 safe_capacity: lease.safe_capacity.map(safe_capacity_number),
-                limited_by: Some(limited_by(lease.limited_by).into()),
+                limited_by: told_limit(lease).map(Into::into),
                 learning_for_ms: lease.learning_for.map(millis_up),
                 decided: Some(lease.decided),
             })
@@ -156,6 +156,13 @@ pub fn get_capacity_response(
         mastership: None,
         refused,
     }
+}
+
+/// Why a lease is no larger. Of wants that were not decided about yet, that it is all that was wanted
+/// before says nothing.
+fn told_limit(lease: &Lease) -> Option<wire::LimitedBy> {
+    let says = lease.decided || lease.limited_by != LimitedBy::Wants;
+    says.then(|| limited_by(lease.limited_by))
 }
 
 fn limited_by(limit: LimitedBy) -> wire::LimitedBy {

@@ -6,11 +6,13 @@
 //! [`PUSHBACK`] (gRFC A6) after how many milliseconds to try again. Those times are spread evenly over
 //! [`PUSHBACK_SPREAD`], so that who was refused at the same time does not come back at the same time.
 //!
-//! A call is in progress from its headers on, so one that waits for its turn counts. Only `GetCapacity`
+//! A call is in progress from its headers on, so one that waits for its turn counts. One whose body does not
+//! come, or that waits for our parent, counts for [`COUNTS_MAX`] only: it costs the machine nothing, and whoever
+//! opens calls and never sends them must not keep others away. Only `GetCapacity`
 //! is refused: a release frees capacity, child servers ask on behalf of many and are few, and whoever
 //! looks for what is wrong must get an answer.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -28,9 +30,12 @@ use crate::metrics::Metrics;
 /// The calls that may be refused.
 const METHOD: &str = "/doorman.Capacity/GetCapacity";
 
-/// How many calls may be in progress at once, unless somebody says otherwise. A machine of two cores
-/// answers as many within about a second.
+/// How many calls may be in progress at once, unless somebody says otherwise: more than there ever are at a
+/// server that keeps up.
 pub const CALLS_MAX: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
+
+/// How long a call counts that has had its turn and waits for something.
+const COUNTS_MAX: Duration = Duration::from_secs(2);
 
 /// The trailer that says after how many milliseconds to try again (gRFC A6).
 pub const PUSHBACK: &str = "grpc-retry-pushback-ms";
@@ -151,7 +156,17 @@ where
             Ok(in_progress) => {
                 let answer = self.inner.call(request);
                 Box::pin(async move {
-                    let _in_progress = in_progress;
+                    let mut answer = std::pin::pin!(answer);
+                    // Most need no more than this, and no timer.
+                    let at_once = poll_fn(|cx| Poll::Ready(answer.as_mut().poll(cx)));
+                    if let Poll::Ready(answer) = at_once.await {
+                        return answer;
+                    }
+                    let counts = tokio::time::timeout(COUNTS_MAX, answer.as_mut());
+                    if let Ok(answer) = counts.await {
+                        return answer;
+                    }
+                    drop(in_progress);
                     answer.await
                 })
             }

@@ -119,3 +119,23 @@ async fn a_caller_that_goes_makes_room() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_call_that_never_comes_does_not_keep_others_away() {
+    let config = Config {
+        calls_max: NonZeroUsize::MIN,
+        ..config()
+    };
+    let server = Server::start(config).await.unwrap();
+    let mut send = connect(&server).await;
+    let (held_up, mut body) = send.send_request(headers(&server), false).unwrap();
+    let mut client = capacity(&server).await;
+    let asks = || request("a", vec![asked("fair/x", 10.0)]);
+    crate::running::eventually("there is room", async || {
+        client.get_capacity(asks()).await.is_ok()
+    })
+    .await;
+    // It is answered all the same, should it come.
+    body.send_data(framed(&asks()), true).unwrap();
+    assert_eq!(held_up.await.unwrap().status(), 200);
+}

@@ -129,7 +129,7 @@ fn an_overloaded_server_says_when_to_come_back() {
         (2_000, 0.0, 2.0),
         (2_000, 1.0, 2.5),
         // Sooner than the backoff, and later.
-        (0, 0.0, 0.0),
+        (0, 0.0, 0.5),
         (30_000, 0.0, 30.0),
         (3_600_000, 1.0, 60.0),
     ] {

@@ -29,7 +29,7 @@ use crate::refresh;
 use crate::request::{LimitedBy, RefusalReason};
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::grant::{self, Grant, ROUNDING};
-use crate::resource::pace::Planned;
+use crate::resource::pace::{Before, Planned};
 use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
 use crate::supply::Supply;
 use crate::template::Shrink;
@@ -88,9 +88,7 @@ impl Resource {
             self.note_mastership(slot, ask, false);
         }
         self.check_limits(slot, ask, limits)?;
-        let wanted_before = slot
-            .and_then(|slot| self.table.get(slot))
-            .map(|holding| holding.demand.wants());
+        let before = slot.and_then(|slot| self.table.get(slot)).map(Before::of);
         let merged = self.merge_words(slot, ask, now);
         let ask = merged.as_ref().unwrap_or(ask);
         self.note_learned(slot, ask, now);
@@ -108,7 +106,9 @@ impl Resource {
             "{}: a grant took Σ reserved above the capacity",
             self.id
         );
-        let grew = wanted_before.is_none_or(|before| ask.demand.wants() > before);
+        let grew = before.is_none_or(|before| ask.demand.wants() > before.wants);
+        let after = self.table.get(slot).map(Before::of);
+        let waited = before.and_then(|before| before.waited_for(after?));
         self.table.note(slot, |holding| {
             holding.report = ask.report.clone().map(Box::new);
             if let Some(report) = &mut holding.report
@@ -120,7 +120,7 @@ impl Resource {
         let Planned {
             refresh_in,
             invited,
-        } = self.plan_refresh(slot, grew, ask.floor, now);
+        } = self.plan_refresh(slot, grew, waited, ask.floor, now);
         let lowering = self.lowering.number();
         self.table.note(slot, |holding| {
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
@@ -181,7 +181,7 @@ impl Resource {
         let lowering = self.lowering.number();
         self.give(slot, &grant, now);
         let refresh_in = self
-            .plan_refresh(slot, false, Duration::ZERO, now)
+            .plan_refresh(slot, false, None, Duration::ZERO, now)
             .refresh_in;
         self.table.note(slot, |holding| {
             holding.refresh_at = now + refresh_in;

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use crate::amount::Amount;
 use crate::lease_table::{Holding, Slot};
 use crate::refresh;
 use crate::resource::Resource;
@@ -76,7 +77,7 @@ impl Resource {
     /// How often a holder refreshes, if nothing is awaited.
     pub(super) fn interval_of(&self, holding: &Holding, floor: Duration) -> Duration {
         match &holding.report {
-            None => self.algorithm.refresh_interval,
+            None => self.algorithm.refresh_interval.min(INTERVAL_MAX),
             // Servers are few, and what they learn late, all below them learn late.
             Some(report) => {
                 let decay = self
@@ -95,10 +96,12 @@ impl Resource {
     }
 
     /// When a holder that was just decided for should come back. `grew`: it wants more than it did.
+    /// `waited`: it was invited after so long, and nothing came of it.
     pub(super) fn plan_refresh(
         &mut self,
         slot: Slot,
         grew: bool,
+        waited: Option<Duration>,
         floor: Duration,
         now: Time,
     ) -> Planned {
@@ -121,14 +124,13 @@ impl Resource {
                 Planned::at_leisure(self.invitations.after_learning(interval, floor, remaining))
             }
             _ if holding.waits || wanting && more_comes || awaited => {
-                let refresh_in = self.invitations.soon(interval, floor, now);
+                let refresh_in = self.invitations.soon(interval, floor, waited, now);
                 Planned::soon(refresh_in, interval)
             }
             _ => Planned::at_leisure(interval),
         };
-        let refresh_in = planned.refresh_in.min(refresh::REFRESH_IN_MAX);
         Planned {
-            refresh_in: refresh::within_lease(refresh_in, newest.expires_at.since(now)),
+            refresh_in: refresh::within_lease(planned.refresh_in, newest.expires_at.since(now)),
             ..planned
         }
     }
@@ -167,3 +169,32 @@ const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// The longest, should an operator have it grow with the height.
 const INTERVAL_MAX: Duration = refresh::REFRESH_IN_MAX;
+
+/// What a holder had and wanted, to see what came of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Before {
+    pub(super) wants: Amount,
+    has: Amount,
+    share: Amount,
+    /// How long it was told to stay away, if it was invited early.
+    invited_after: Option<Duration>,
+}
+
+impl Before {
+    pub(super) fn of(holding: &Holding) -> Self {
+        let waited = holding.refresh_at.since(holding.decided_at);
+        Self {
+            wants: holding.demand.wants(),
+            has: holding.newest().capacity,
+            share: holding.share,
+            invited_after: Some(waited).filter(|_| holding.invited),
+        }
+    }
+
+    /// How long it was told to stay away, if nothing came of that.
+    pub(super) fn waited_for(&self, after: Self) -> Option<Duration> {
+        let is_same =
+            self.wants == after.wants && self.has == after.has && self.share == after.share;
+        self.invited_after.filter(|_| is_same)
+    }
+}

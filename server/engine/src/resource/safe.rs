@@ -20,10 +20,15 @@ use crate::time::Time;
 /// How many steps each doubling of the number of clients has; below that number, all are told apart.
 const STEPS_PER_DOUBLING: f64 = 32.0;
 
+/// Where a number of type f64 has its exponent.
+const EXPONENT_BITS: u64 = 0x7ff0_0000_0000_0000;
+
 /// A number of clients, rounded up by at most a part in [`STEPS_PER_DOUBLING`].
 fn in_steps(clients: f64) -> f64 {
-    let step = (clients / STEPS_PER_DOUBLING).log2().floor().exp2();
-    (clients / step.max(1.0)).ceil() * step.max(1.0)
+    // The power of two below, by the exponent's bits: the same on every machine.
+    let parts = clients / STEPS_PER_DOUBLING;
+    let step = f64::from_bits(parts.to_bits() & EXPONENT_BITS).max(1.0);
+    (clients / step).ceil() * step
 }
 
 /// As a number that can be compared.

@@ -272,7 +272,9 @@ impl Resource {
                 now.since(asked.sent_at)
             ));
         }
-        self.clients_heard = asked.clients;
+        if lease.decided != Some(false) {
+            self.clients_heard = asked.clients;
+        }
         upstream.granted_by = lease.granted_by;
         upstream.in_flight = false;
         upstream.parent_not_ready = false;
@@ -344,7 +346,7 @@ impl Resource {
             }
         }
         if lease.told.learning {
-            let next = now + 2 * lease.refresh_in;
+            let next = now + 2 * lease.refresh_in.min(refresh::REFRESH_IN_MAX);
             self.learning_until = self.learning_until.map(|until| until.max(next));
         } else if self.learning_until.is_some() && upstream.inherited_until.is_some() {
             self.learning_until = upstream.inherited_until;

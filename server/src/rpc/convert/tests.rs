@@ -226,3 +226,32 @@ fn a_release_passes_over_what_nobody_can_hold() {
     assert_eq!(release.resources.len(), 1);
     assert_eq!(release.sequence, Some(4));
 }
+
+#[test]
+fn of_wants_that_were_not_decided_about_nothing_is_said_to_be_all() {
+    for (decided, limit, told) in [
+        (true, LimitedBy::Wants, Some(wire::LimitedBy::Wants)),
+        (false, LimitedBy::Wants, None),
+        (false, LimitedBy::Share, Some(wire::LimitedBy::Share)),
+    ] {
+        let lease = Lease {
+            limited_by: limit,
+            learning_for: None,
+            decided,
+            granted_by: None,
+            resource: ResourceId::new("r").expect("an id"),
+            capacity: Amount::ZERO,
+            expires_in: Duration::from_secs(2),
+            refresh_in: Duration::from_secs(1),
+            safe_capacity: None,
+        };
+        let reply = GetCapacityReply {
+            leases: vec![lease],
+            refused: Vec::new(),
+        };
+        let response = get_capacity_response(reply, Vec::new(), WALL);
+        let response = &response.response[0];
+        let said = response.limited_by.map(|_| response.limited_by());
+        assert_eq!((said, response.decided), (told, Some(decided)));
+    }
+}
