@@ -346,8 +346,12 @@ impl Resource {
             }
         }
         if lease.told.learning {
-            let next = now + 2 * lease.refresh_in.min(refresh::REFRESH_IN_MAX);
-            self.learning_until = self.learning_until.map(|until| until.max(next));
+            // It confirms what it is told, rounded up. That is not to be handed out before the parent knows
+            // how the whole is divided, be it that it cannot be asked meanwhile.
+            let next = 2 * lease.refresh_in.min(refresh::REFRESH_IN_MAX);
+            let learns = lease.told.learning_for.map_or(Duration::ZERO, time::at_most);
+            let until = now + next.max(learns);
+            self.learning_until = self.learning_until.map(|it| it.max(until));
         } else if self.learning_until.is_some() && upstream.inherited_until.is_some() {
             self.learning_until = upstream.inherited_until;
         }
