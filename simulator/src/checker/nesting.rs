@@ -9,6 +9,9 @@ use doorward_engine::time::Time;
 
 use crate::checker::ROUNDING;
 
+/// What rounding may leave over of sums, relative to the capacity.
+const OF_ALL: f64 = 1e-14;
+
 #[derive(Debug)]
 pub(super) struct Nesting {
     /// What the clients at each node may use by their leases.
@@ -72,7 +75,8 @@ impl Nesting {
 
     /// What all below a node use, and the most that may be in use there by its parent's books.
     pub(super) fn note(&mut self, used: f64, reserved: f64, capacity: f64, now: Time) {
-        if used <= reserved * (1.0 + ROUNDING) {
+        // Nor is what rounding leaves of the whole, where next to nothing is reserved.
+        if used <= reserved * (1.0 + ROUNDING) || used - reserved <= capacity * OF_ALL {
             return;
         }
         // Of what is hardly anything, a little is a large part: what is reserved may be nothing.

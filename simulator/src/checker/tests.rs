@@ -236,6 +236,15 @@ fn nesting_is_a_finite_part_also_where_nothing_is_reserved() {
 }
 
 #[test]
+fn what_rounding_leaves_of_nothing_is_not_beyond_it() {
+    let mut watched = watched(&template(FairShare, 100.0), &[0]);
+    watched.note_nesting(3e-15, 0.0, at(100.0));
+    assert!(verdict(&watched, "nesting").holds);
+    watched.note_nesting(3e-9, 0.0, at(100.0));
+    assert!(!verdict(&watched, "nesting").holds);
+}
+
+#[test]
 fn a_root_may_know_nothing_only_while_it_learns() {
     let mut watched = watched(&template(FairShare, 100.0), &[0]);
     let unknown = |watched: &Watched, seconds: f64| watched.may_be_unknown(at(seconds));

@@ -121,8 +121,21 @@ const MENDED: &[(&str, Expected)] = &[
     ("fuzz-11283.yaml", Holds),
 ];
 
+/// Masters change again and again while their parent, or they themselves, learn: as in the first of these
+/// tables, and more rarely: each of these worlds fails with at most three of a hundred seeds.
+const NOT_MENDED: &[(&str, Expected)] = &[
+    ("fuzz-223676.yaml", Fails(&["nesting"])),
+    ("fuzz-240912.yaml", Fails(&["overshoot"])),
+    ("fuzz-241476.yaml", Fails(&["overshoot", "nesting"])),
+    // The capacity is lowered, the root restarts, and a child has another master.
+    (
+        "lowered-and-restarted-365.yaml",
+        Fails(&["overshoot", "nesting"]),
+    ),
+];
+
 /// All of them.
-const KEPT: [&[(&str, Expected)]; 8] = [
+const KEPT: [&[(&str, Expected)]; 9] = [
     TWICE,
     GROWN,
     SHORTENED,
@@ -130,6 +143,7 @@ const KEPT: [&[(&str, Expected)]; 8] = [
     LOWERED,
     WIPED,
     TWINS,
+    NOT_MENDED,
     MENDED,
 ];
 

@@ -24,6 +24,11 @@ fn all(waits: &Waits) -> [(&'static str, f64); 8] {
     ]
 }
 
+/// Of the only resource.
+fn figures(recording: &Recording) -> Figures {
+    recording.resources.first().unwrap().figures.clone()
+}
+
 /// What waits cost adds up to what is missing.
 #[track_caller]
 fn check_sum(figures: &Figures, what: &str) {
@@ -51,15 +56,14 @@ templates:
 {rest}"
     );
     let scenario = Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[]));
-    played(&scenario.unwrap_or_else(|error| panic!("{error}")))
+    played(&scenario.unwrap())
 }
 
 /// Of what is missing, which is something, nine tenths are lost to that wait.
 #[track_caller]
 fn check(wait: &str, rest: &str) {
-    let recording = with(rest);
-    let figures = &recording.resources[0].figures;
-    check_sum(figures, wait);
+    let figures = figures(&with(rest));
+    check_sum(&figures, wait);
     let missing = 1.0 - figures.utilisation;
     assert!(missing > 1e-3, "{wait}: {missing} is missing");
     let waits = all(&figures.waits);
@@ -141,9 +145,8 @@ fn demand_that_is_faster_than_refreshes_uses_as_much_as_without_a_floor() {
         assert_eq!(scenario.servers.refresh_floor, Duration::from_secs(1));
         assert_eq!(scenario.duration, Duration::from_secs(19 * 60 + 57));
         change(&mut scenario);
-        let recording = played(&scenario);
-        let figures = &recording.resources[0].figures;
-        check_sum(figures, "fast-demand");
+        let figures = figures(&played(&scenario));
+        check_sum(&figures, "fast-demand");
         figures.utilisation
     };
     let no_floor = |scenario: &mut Scenario| scenario.servers.refresh_floor = Duration::ZERO;
