@@ -37,7 +37,7 @@ impl Board {
     pub fn status(&self, only: Option<&ResourceId>, leases_max: usize) -> Status {
         let news = self.templates_news();
         let parent = self.parent_news().map(ParentStatus::of);
-        let (mastership, master_for, templates, resources, uptime, ancestors, conflicts) =
+        let (mastership, master_for, templates, resources, uptime, ancestors, conflicts, learning) =
             self.node().read(|node, now| {
                 let resources = match only {
                     Some(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
@@ -54,6 +54,7 @@ impl Board {
                     node.conflicts(now)
                         .map(|conflict| ConflictStatus::of(conflict, now))
                         .collect(),
+                    node.learning_remaining(now),
                 )
             });
         let mut listable = LEASES_LISTED_MAX;
@@ -87,6 +88,7 @@ impl Board {
             templates_source: news.source,
             templates,
             templates_problem: news.problem,
+            learning_remaining_ms: learning.map(millis),
             etcd: self
                 .etcd_contact()
                 .map(|contact| EtcdStatus::of(contact, master_for)),
@@ -213,6 +215,9 @@ pub struct Status {
     pub templates: usize,
     /// Why the newest version of the templates was refused. Absent: it was not.
     pub templates_problem: Option<String>,
+    /// How long learning mode lasts, at most, of resources that nobody holds yet, in milliseconds. Absent:
+    /// it is over, or only the parent can tell, or this is not the master.
+    pub learning_remaining_ms: Option<u64>,
     /// Absent: there is no election.
     pub etcd: Option<EtcdStatus>,
     /// Absent: this is the root.

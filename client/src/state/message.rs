@@ -85,6 +85,8 @@ pub enum LimitedBy {
     ParentLearning,
     /// The capacity was lowered below what is out, and everybody shrinks first.
     CapacityLowered,
+    /// The server asks its own parent for more, or is about to.
+    Parent,
 }
 
 impl LimitedBy {
@@ -105,6 +107,7 @@ impl fmt::Display for LimitedBy {
             Self::Learning => "learning mode",
             Self::ParentLearning => "learning mode of a parent",
             Self::CapacityLowered => "the capacity was lowered; everybody shrinks first",
+            Self::Parent => "the server asks its parent for more; it comes soon if there is any",
         })
     }
 }

@@ -99,6 +99,7 @@ fn limited_by(number: i32) -> Option<LimitedBy> {
         doorman::LimitedBy::Learning => Some(LimitedBy::Learning),
         doorman::LimitedBy::ParentLearning => Some(LimitedBy::ParentLearning),
         doorman::LimitedBy::CapacityLowered => Some(LimitedBy::CapacityLowered),
+        doorman::LimitedBy::Parent => Some(LimitedBy::Parent),
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct Play {
     pub(crate) refused: Option<(doorman::refusal::Reason, &'static str)>,
     /// Why leases are no larger, as it says when it is not in learning mode.
     pub(crate) limited_by: Option<doorman::LimitedBy>,
+    /// How long a resource that nobody holds would be in learning mode.
+    pub(crate) learning_remaining_ms: Option<u64>,
     /// Fails every call.
     pub(crate) failing: Option<tonic::Code>,
     /// Never answers.
@@ -75,6 +77,7 @@ impl Default for Play {
             outcomes: Vec::new(),
             refused: None,
             failing: None,
+            learning_remaining_ms: None,
             silent: false,
             old: false,
             resources: Vec::new(),
@@ -348,6 +351,7 @@ impl Admin for Actor {
                 .truncate(usize::try_from(request.leases_max).unwrap());
         }
         Ok(Response::new(admin::GetStatusResponse {
+            learning_remaining_ms: self.play.learning_remaining_ms,
             conflict: self.play.conflicts.clone(),
             node: "fake".to_owned(),
             version: "1.2.3".to_owned(),

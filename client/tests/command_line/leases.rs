@@ -224,7 +224,7 @@ fn watch_tells_of_learning_mode_and_once_what_to_do_about_it() {
     );
     assert!(said[0].ends_with("; learning mode, 41 s left)"), "{said:?}");
     assert!(
-        said[1].starts_with("learning mode: a server that was just started"),
+        said[1].starts_with("learning mode: a new master knows of no leases"),
         "{said:?}"
     );
     assert!(

@@ -104,7 +104,7 @@ fn status_for_programs_has_a_stable_shape() {
     let expected = serde_json::json!({
         "node": "fake", "version": "1.2.3", "is_master": true, "master_address": server.address,
         "epoch": 7, "uptime_ms": 65_000, "templates_source": "templates.yaml", "templates": 1,
-        "templates_problem": null, "etcd": null, "parent": null, "ancestors": [], "is_in_cycle": false,
+        "templates_problem": null, "etcd": null, "parent": null, "ancestors": [], "is_in_cycle": false, "learning_remaining_ms": null,
         "conflicts": [],
         "resources": [{
             "resource_id": "db/reads", "template": "db/*", "description": "Reads a second.",
@@ -187,4 +187,18 @@ fn a_standby_whose_master_is_gone_can_still_be_looked_at() {
     let output = run(&standby.address, &["status"]);
     check_failure(&output, 3, "--here shows the server that was asked");
     check_exit(&run(&standby.address, &["status", "--here"]), 0);
+}
+
+#[test]
+fn learning_mode_is_told_of_though_nobody_holds_anything() {
+    let server = FakeServer::start(Play {
+        learning_remaining_ms: Some(41_000),
+        ..Play::default()
+    });
+    let output = run(&server.address, &["status"]);
+    check_exit(&output, 0);
+    let learning = "learning mode: for up to 41s more, who holds nothing gets nothing\n";
+    assert!(stdout(&output).contains(learning), "{}", stdout(&output));
+    let output = run(&server.address, &["status", "--output", "json"]);
+    assert_eq!(json(&output)["learning_remaining_ms"], 41_000);
 }

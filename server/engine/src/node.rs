@@ -22,6 +22,7 @@ pub mod upstream;
 pub use config::{Config, Limits};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::amount::Amount;
@@ -39,7 +40,7 @@ use crate::request::{
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::{Beginning, Resource};
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
-use crate::template::Templates;
+use crate::template::{Template, Templates};
 use crate::time::Time;
 
 /// When the node wants [`Node::handle_timeout`] called, and why.
@@ -319,6 +320,18 @@ impl Node {
             conflicts: self.conflicts(now).cloned().collect(),
             counters: self.counters,
         }
+    }
+
+    /// How long learning mode lasts, at most, of resources that nobody holds yet. None: it is over, or only
+    /// the parent can tell, or this is not the master.
+    pub fn learning_remaining(&self, now: Time) -> Option<Duration> {
+        if self.config.has_parent || !self.mastership.is_master() {
+            return None;
+        }
+        let learns = |template: &Arc<Template>| template.algorithm.learns_for(self.longer_leases);
+        let longest = self.templates.iter().map(learns).max()?;
+        let until = self.vacant_since + self.config.clock_tolerance.report(longest);
+        Some(until.since(now)).filter(|left| !left.is_zero())
     }
 
     /// Names under which two live processes ask, as far as that was seen lately.

@@ -133,6 +133,8 @@ pub enum LimitedBy {
     ParentLearning,
     /// The capacity was lowered below what is out.
     CapacityLowered,
+    /// This server asks its own parent for more, or is about to.
+    Parent,
 }
 
 /// Why a resource got no lease.

@@ -503,3 +503,60 @@ fn who_waits_in_vain_is_invited_less_often() {
     let lease = tree.ask("root", "waiter", 50.0).unwrap();
     assert!(lease.refresh_in.as_secs_f64() < 0.2, "{lease:?}");
 }
+
+#[test]
+fn a_leaf_says_that_it_asks_its_parent_before_it_speaks_of_shares() {
+    let mut tree = Tree::new(&template());
+    let _ = tree.ask("eu-1", "first", 10.0);
+    tree.settle();
+    tree.advance(2);
+    assert_eq!(
+        tree.ask("eu-1", "first", 10.0).unwrap().capacity.get(),
+        10.0
+    );
+    tree.advance(2);
+    let lease = tree.ask("eu-1", "second", 5.0).unwrap();
+    assert!(lease.capacity.get() < 5.0, "{lease:?}");
+    assert_eq!(lease.limited_by, LimitedBy::Parent);
+    tree.advance(2);
+    let lease = tree.ask("eu-1", "second", 5.0).unwrap();
+    assert_eq!(
+        (lease.capacity.get(), lease.limited_by),
+        (5.0, LimitedBy::Wants)
+    );
+    // Once the parent has answered, it is a share.
+    let _ = tree.ask("eu-1", "second", 500.0);
+    tree.advance(2);
+    let lease = tree.ask("eu-1", "second", 500.0).unwrap();
+    assert_eq!(lease.limited_by, LimitedBy::Share, "{lease:?}");
+}
+
+#[test]
+fn a_root_tells_that_it_learns_before_anybody_holds_anything() {
+    let learning = TemplateSpec {
+        learning_mode_duration: Some(60 * SECOND),
+        ..template()
+    };
+    let tree = Tree::new(&learning);
+    let left = |name: &str, seconds| tree.nodes[name].learning_remaining(Time::from_secs(seconds));
+    assert_eq!(left("root", 19), Some(41 * SECOND));
+    assert_eq!(left("root", 60), None);
+    assert_eq!(left("eu", 19), None, "only the parent can tell");
+}
+
+#[test]
+fn a_refused_resource_below_the_root_says_that_its_template_is_gone() {
+    let mut tree = Tree::new(&template());
+    let _ = tree.ask("eu-1", "a", 10.0);
+    tree.advance(4);
+    let _ = tree.ask("eu-1", "a", 10.0);
+    tree.edit(&[]);
+    tree.advance(10);
+    let resource = ResourceId::new("r").unwrap();
+    let rows = tree.nodes["eu-1"].lease_snapshots(&resource, 9, tree.now);
+    assert_eq!(rows.len(), 1);
+    assert!(
+        rows[0].why.to_string().contains("template is gone"),
+        "{rows:?}"
+    );
+}

@@ -173,6 +173,7 @@ fn limited_by(limit: LimitedBy) -> wire::LimitedBy {
         LimitedBy::Learning => wire::LimitedBy::Learning,
         LimitedBy::ParentLearning => wire::LimitedBy::ParentLearning,
         LimitedBy::CapacityLowered => wire::LimitedBy::CapacityLowered,
+        LimitedBy::Parent => wire::LimitedBy::Parent,
     }
 }
 

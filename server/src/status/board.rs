@@ -264,6 +264,7 @@ impl Board {
             .read(|node, now| (node.mastership(now).clone(), node.templates().len(), now));
         let parent = self.parent_news();
         let facts = Facts {
+            is_in_cycle: self.is_in_cycle(),
             mastership,
             parent_answered: parent.as_ref().map(|_| *self.parent_answered.borrow()),
             parent_problem: parent.and_then(|news| news.problem),

@@ -38,6 +38,8 @@ pub struct Facts {
     pub mastership: Mastership,
     /// Whether the parent has answered since the start. None: this is the root.
     pub parent_answered: Option<bool>,
+    /// Whether the node is its own ancestor, so that there is nothing to lease.
+    pub is_in_cycle: bool,
     /// Why the parent cannot be reached, or not as it should.
     pub parent_problem: Option<String>,
     /// Why etcd cannot be asked.
@@ -53,6 +55,11 @@ impl Facts {
             Mastership::Unknown => (
                 "no master of this node is known".to_owned(),
                 [&self.etcd_problem, &self.templates_problem],
+            ),
+            Mastership::Master { .. } if self.is_in_cycle => (
+                "the node is its own ancestor; check --node and --parent of the servers above it"
+                    .to_owned(),
+                [&self.parent_problem, &None],
             ),
             Mastership::Master { .. } if self.parent_answered == Some(false) => (
                 "the parent has not answered since this server started".to_owned(),
@@ -160,6 +167,21 @@ mod tests {
     fn check(state: &mut ReadyState, facts: &Facts, second: u64, ready: bool) {
         let judged = state.judge(facts, at(second));
         assert_eq!(judged.is_ready(), ready, "at {second} s: {judged:?}");
+    }
+
+    #[test]
+    fn a_server_that_is_its_own_ancestor_is_not_ready_whoever_answered() {
+        let master = Mastership::Master { epoch: None };
+        let facts = Facts {
+            is_in_cycle: true,
+            ..below(master, true)
+        };
+        let mut state = ReadyState::new(Duration::ZERO);
+        check(&mut state, &facts, 1, false);
+        let Readiness::Unready(why) = state.judge(&facts, at(1)) else {
+            panic!("it is not");
+        };
+        assert!(why.contains("its own ancestor"), "{why}");
     }
 
     #[test]

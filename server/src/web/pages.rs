@@ -38,6 +38,8 @@ pub struct Head {
     pub templates: String,
     /// Why the newest templates were refused.
     pub templates_problem: Option<String>,
+    /// How long learning mode lasts, at most, of resources that nobody holds yet.
+    pub learning: Option<String>,
     /// Why etcd cannot be asked, and for how long.
     pub etcd_problem: Option<(String, String)>,
     /// How long this server is the master if nothing more is heard from etcd.
@@ -76,6 +78,7 @@ impl Head {
                 status.templates_source
             ),
             templates_problem: status.templates_problem.clone(),
+            learning: status.learning_remaining_ms.map(span),
             etcd_problem: status.etcd.as_ref().and_then(|etcd| {
                 let problem = etcd.problem.clone()?;
                 Some((problem, span(etcd.age_ms)))

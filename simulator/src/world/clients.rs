@@ -442,5 +442,6 @@ fn limited_by(limit: request::LimitedBy) -> LimitedBy {
         request::LimitedBy::Learning => LimitedBy::Learning,
         request::LimitedBy::ParentLearning => LimitedBy::ParentLearning,
         request::LimitedBy::CapacityLowered => LimitedBy::CapacityLowered,
+        request::LimitedBy::Parent => LimitedBy::Parent,
     }
 }

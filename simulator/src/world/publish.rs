@@ -178,7 +178,7 @@ fn wait_of(state: &ClientState, resource: &ResourceState, is_kept: bool, now: Cl
         };
     }
     match resource.limited_by(now) {
-        Some(LimitedBy::Others | LimitedBy::CapacityLowered) => Wait::Others,
+        Some(LimitedBy::Others | LimitedBy::CapacityLowered | LimitedBy::Parent) => Wait::Others,
         Some(LimitedBy::Learning | LimitedBy::ParentLearning) => Wait::Learning,
         Some(LimitedBy::Share | LimitedBy::Wants) | None => Wait::Share,
     }

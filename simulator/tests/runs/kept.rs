@@ -121,11 +121,14 @@ const MENDED: &[(&str, Expected)] = &[
     ("fuzz-11283.yaml", Holds),
 ];
 
+/// A child ended its learning mode while its parent, which it could not ask, still learned: it handed out all
+/// that it had been granted, which was more than was ever out.
+const OUT_OF_REACH: &[(&str, Expected)] =
+    &[("fuzz-223676.yaml", Holds), ("fuzz-240912.yaml", Holds)];
+
 /// Masters change again and again while their parent, or they themselves, learn: as in the first of these
-/// tables, and more rarely: each of these worlds fails with at most three of a hundred seeds.
+/// tables, and more rarely: each of these worlds fails with at most two of a hundred seeds.
 const NOT_MENDED: &[(&str, Expected)] = &[
-    ("fuzz-223676.yaml", Fails(&["nesting"])),
-    ("fuzz-240912.yaml", Fails(&["overshoot"])),
     ("fuzz-241476.yaml", Fails(&["overshoot", "nesting"])),
     // The capacity is lowered, the root restarts, and a child has another master.
     (
@@ -135,7 +138,7 @@ const NOT_MENDED: &[(&str, Expected)] = &[
 ];
 
 /// All of them.
-const KEPT: [&[(&str, Expected)]; 9] = [
+const KEPT: [&[(&str, Expected)]; 10] = [
     TWICE,
     GROWN,
     SHORTENED,
@@ -143,6 +146,7 @@ const KEPT: [&[(&str, Expected)]; 9] = [
     LOWERED,
     WIPED,
     TWINS,
+    OUT_OF_REACH,
     NOT_MENDED,
     MENDED,
 ];

@@ -38,6 +38,8 @@ struct Status {
     templates_source: String,
     templates: u32,
     templates_problem: Option<String>,
+    /// Absent: learning mode is over, or the server does not say.
+    learning_remaining_ms: Option<u64>,
     /// Absent: there is no election.
     etcd: Option<EtcdStatus>,
     /// Absent: this is the root.
@@ -226,6 +228,14 @@ fn write_text(
     }
     writeln!(out)?;
     if status.resources.is_empty() {
+        if let Some(left) = status.learning_remaining_ms {
+            let left = span(Duration::from_millis(left));
+            let learning = palette.paint(Tone::Partial, "learning mode");
+            writeln!(
+                out,
+                "{learning}: for up to {left} more, who holds nothing gets nothing"
+            )?;
+        }
         return match asked {
             Some(resource) => writeln!(out, "no leases are out on {resource}"),
             None => writeln!(out, "no leases are out"),
@@ -394,6 +404,7 @@ impl From<admin::GetStatusResponse> for Status {
             templates_source: status.templates_source,
             templates: status.templates,
             templates_problem: some(status.templates_problem),
+            learning_remaining_ms: status.learning_remaining_ms,
             etcd: status.etcd.map(|etcd| EtcdStatus {
                 problem: some(etcd.problem),
                 age_ms: etcd.age_ms,

@@ -10,7 +10,7 @@ use crate::numbers::span;
 
 /// What is told once to people whom learning mode keeps waiting.
 pub(crate) const LEARNING_ADVICE: &str = "\
-learning mode: a server that was just started knows of no leases, so for a lease length it only confirms what
+learning mode: a new master knows of no leases, so until those of its predecessors are over it only confirms what
 clients say that they have. It ends by itself: wait. If nobody held anything before, or more than the capacity
 may be in use for a lease length, learning_mode_duration: 0s in the root's template ends it now";
 
@@ -62,6 +62,7 @@ impl Why {
             LimitedBy::Learning => "learning",
             LimitedBy::ParentLearning => "parent_learning",
             LimitedBy::CapacityLowered => "capacity_lowered",
+            LimitedBy::Parent => "parent",
         })
     }
 
@@ -95,6 +96,7 @@ const fn limited_by(limit: doorman::LimitedBy) -> Option<LimitedBy> {
         doorman::LimitedBy::Learning => LimitedBy::Learning,
         doorman::LimitedBy::ParentLearning => LimitedBy::ParentLearning,
         doorman::LimitedBy::CapacityLowered => LimitedBy::CapacityLowered,
+        doorman::LimitedBy::Parent => LimitedBy::Parent,
     })
 }
 

@@ -193,6 +193,14 @@ impl Resource {
         Some(due.max(asked.sent_at + pace.round))
     }
 
+    /// Whether the parent has yet to hear, or to answer, what holders ask for now. Never at the root.
+    pub(super) fn parent_is_to_hear(&self) -> bool {
+        self.upstream.as_ref().is_some_and(|upstream| {
+            let asked = upstream.asked.map(|asked| asked.demand_version);
+            upstream.in_flight || asked != Some(self.demand_version)
+        })
+    }
+
     /// What to ask the parent, in the request of that sequence.
     pub fn ask_upstream(&mut self, sequence: u64, now: Time) -> Option<ServerAsk> {
         let learning = self.is_learning();
@@ -349,7 +357,10 @@ impl Resource {
             // It confirms what it is told, rounded up. That is not to be handed out before the parent knows
             // how the whole is divided, be it that it cannot be asked meanwhile.
             let next = 2 * lease.refresh_in.min(refresh::REFRESH_IN_MAX);
-            let learns = lease.told.learning_for.map_or(Duration::ZERO, time::at_most);
+            let learns = lease
+                .told
+                .learning_for
+                .map_or(Duration::ZERO, time::at_most);
             let until = now + next.max(learns);
             self.learning_until = self.learning_until.map(|it| it.max(until));
         } else if self.learning_until.is_some() && upstream.inherited_until.is_some() {

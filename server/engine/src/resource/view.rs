@@ -7,7 +7,7 @@ use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::id::HolderKind;
 use crate::lease_table::Holding;
-use crate::request::LimitedBy;
+use crate::request::{LimitedBy, RefusalReason};
 use crate::resource::Resource;
 use crate::resource::grant::ROUNDING;
 use crate::snapshot::{ChildSnapshot, LeaseSnapshot, ResourceSnapshot};
@@ -69,7 +69,8 @@ impl Resource {
     /// What a holder should have now, and why what it has is that much: by what others ask for now, not
     /// by what they asked for when it was decided about.
     fn share_now(&self, holding: &Holding, rule: &Rule, now: Time) -> (Amount, Why) {
-        if !self.has_source() {
+        let refused = self.upstream.as_ref().and_then(|up| up.refused(now));
+        if !self.has_source() || refused == Some(RefusalReason::UnknownResource) {
             let (reason, bound) = (Reason::TemplateGone, Bound::Share);
             return (Amount::ZERO, Why { reason, bound });
         }
@@ -113,6 +114,7 @@ impl Resource {
             return LimitedBy::ParentLearning;
         }
         match holding.why.bound {
+            _ if self.parent_is_to_hear() => LimitedBy::Parent,
             Bound::CapacityLowered => LimitedBy::CapacityLowered,
             Bound::OthersHold => LimitedBy::Others,
             _ if self.supply.expects_more() => LimitedBy::Others,

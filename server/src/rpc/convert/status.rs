@@ -19,6 +19,7 @@ pub fn status_response(status: Status) -> admin::GetStatusResponse {
         templates: u32::try_from(status.templates).unwrap_or(u32::MAX),
         resource: status.resources.into_iter().map(resource_status).collect(),
         templates_problem: status.templates_problem.unwrap_or_default(),
+        learning_remaining_ms: status.learning_remaining_ms,
         parent: status.parent.map(parent_status),
         ancestor: status.ancestors,
         is_in_cycle: status.is_in_cycle,
