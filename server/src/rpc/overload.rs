@@ -7,7 +7,7 @@
 //! [`PUSHBACK_SPREAD`], so that who was refused at the same time does not come back at the same time.
 //!
 //! A call is in progress from its headers on, so one that waits for its turn counts. One whose body does not
-//! come, or that waits for our parent, counts for [`COUNTS_MAX`] only: it costs the machine nothing, and whoever
+//! come, or that waits for our parent, counts for a short while only: it costs the machine nothing, and whoever
 //! opens calls and never sends them must not keep others away. Only `GetCapacity`
 //! is refused: a release frees capacity, child servers ask on behalf of many and are few, and whoever
 //! looks for what is wrong must get an answer.

@@ -49,6 +49,17 @@ impl HolderAsk<'_> {
         most.unwrap_or(Amount::ZERO)
     }
 
+    /// What of that is to be confirmed to it in learning mode. What a child server counts for holders that it
+    /// has not heard of is a part of the lease that it has, if it still has one; beside that it only keeps
+    /// others from getting it. It may be counted twice, and whoever is granted it would hand it out.
+    pub fn to_confirm(&self) -> Amount {
+        let has = self.has.map_or(Amount::ZERO, |has| has.capacity);
+        let outstanding = self.outstanding.map_or(Amount::ZERO, |has| has.capacity);
+        has.max(Amount::from_computed(
+            outstanding.get() - self.unheard.get(),
+        ))
+    }
+
     /// The epoch of the mastership by which it asks, if it is a child server that says so.
     pub fn epoch(&self) -> Option<u64> {
         self.report.as_ref().and_then(|report| report.epoch)

@@ -26,7 +26,7 @@ use crate::lease_table::{Holding, Slot};
 use crate::node::Limits;
 use crate::past::Precedence;
 use crate::refresh;
-use crate::request::{LimitedBy, RefusalReason};
+use crate::request::{Has, LimitedBy, RefusalReason};
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::grant::{self, Grant, ROUNDING};
 use crate::resource::pace::{Before, Planned};
@@ -311,8 +311,25 @@ impl Resource {
             grant.waits |= most < grant.gets;
             grant.gets = grant.gets.min(most);
         }
+        if self.learning_remaining(now).is_some() && ask.word() > ask.to_confirm() {
+            let leases = self.leases_of_words(ask, grant.room, now);
+            self.table.change_leases(slot, |known| {
+                leases.into_iter().for_each(|lease| known.grant(lease));
+            });
+        }
         self.give(slot, &grant, now);
         slot
+    }
+
+    /// In learning mode: what a holder says it may be using, as leases. At the root it cannot be more than
+    /// there is; below it, more may be out than we have by now, and our parent still reserves it.
+    fn leases_of_words(&self, ask: &HolderAsk<'_>, room: Amount, now: Time) -> Vec<Lease> {
+        let most = self.upstream.is_none().then_some(room);
+        let lease = |has: Has| Lease {
+            capacity: most.map_or(has.capacity, |most| has.capacity.min(most)),
+            expires_at: now + self.word_lasts(has.expires_in, now),
+        };
+        ask.words().map(lease).collect()
     }
 
     /// What of that a holder may keep, if more is out than there is: not what another process under its
@@ -390,15 +407,9 @@ impl Resource {
         };
         let mut leases = Leases::new(lease);
         if self.learning_remaining(now).is_some() {
-            // It wants less than it has: until it says that it has shrunk, what it has counts. At
-            // the root it cannot have more than there is; below it, more may be out than we have
-            // by now, and our parent still reserves it.
-            let most = self.upstream.is_none().then_some(grant.room);
-            for has in ask.words() {
-                leases.grant(Lease {
-                    capacity: most.map_or(has.capacity, |most| has.capacity.min(most)),
-                    expires_at: now + self.word_lasts(has.expires_in, now),
-                });
+            // It wants less than it has: until it says that it has shrunk, what it has counts.
+            for word in self.leases_of_words(ask, grant.room, now) {
+                leases.grant(word);
             }
             leases.grant(lease);
         }

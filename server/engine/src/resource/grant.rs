@@ -71,9 +71,9 @@ impl Resource {
     /// In learning mode: what the holder says it has.
     fn confirm(&self, ask: &HolderAsk<'_>, held: Amount, kept: Amount, newest: Amount) -> Grant {
         let room = self.room(held, kept);
-        let mut confirmed = ask.word().min(ask.demand.wants());
+        let mut confirmed = ask.to_confirm().min(ask.demand.wants());
         if !ask.acknowledges() {
-            confirmed = ask.word().max(newest);
+            confirmed = ask.to_confirm().max(newest);
         }
         let gets = confirmed.min(room);
         let bound = if gets < confirmed {
