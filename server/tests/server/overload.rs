@@ -97,45 +97,56 @@ async fn a_call_too_many_is_told_when_to_come_back_and_served_when_there_is_room
     assert_eq!(only(&response).gets.capacity, 10.0);
 }
 
+/// A server that takes one call at once, and is busy with one of which only the headers have come.
+struct Busy {
+    server: Server,
+    held_up: h2::client::ResponseFuture,
+    body: h2::SendStream<Bytes>,
+}
+
+impl Busy {
+    async fn start() -> Self {
+        let config = Config {
+            calls_max: NonZeroUsize::MIN,
+            ..config()
+        };
+        let server = Server::start(config).await.unwrap();
+        let mut send = connect(&server).await;
+        let (held_up, body) = send.send_request(headers(&server), false).unwrap();
+        let busy = Self {
+            server,
+            held_up,
+            body,
+        };
+        busy.until_has_room(false).await;
+        busy
+    }
+
+    async fn until_has_room(&self, has_room: bool) {
+        let mut client = capacity(&self.server).await;
+        crate::running::eventually(&format!("has room: {has_room}"), async || {
+            client.get_capacity(asks()).await.is_ok() == has_room
+        })
+        .await;
+    }
+}
+
+fn asks() -> GetCapacityRequest {
+    request("a", vec![asked("fair/x", 10.0)])
+}
+
 #[tokio::test]
 async fn a_caller_that_goes_makes_room() {
-    let config = Config {
-        calls_max: NonZeroUsize::MIN,
-        ..config()
-    };
-    let server = Server::start(config).await.unwrap();
-    let mut send = connect(&server).await;
-    let (held_up, mut body) = send.send_request(headers(&server), false).unwrap();
-    let mut client = capacity(&server).await;
-    let asks = || request("a", vec![asked("fair/x", 10.0)]);
-    crate::running::eventually("it is held up", async || {
-        client.get_capacity(asks()).await.is_err()
-    })
-    .await;
-    body.send_reset(h2::Reason::CANCEL);
-    drop(held_up);
-    crate::running::eventually("there is room", async || {
-        client.get_capacity(asks()).await.is_ok()
-    })
-    .await;
+    let mut busy = Busy::start().await;
+    busy.body.send_reset(h2::Reason::CANCEL);
+    busy.until_has_room(true).await;
 }
 
 #[tokio::test]
 async fn a_call_that_never_comes_does_not_keep_others_away() {
-    let config = Config {
-        calls_max: NonZeroUsize::MIN,
-        ..config()
-    };
-    let server = Server::start(config).await.unwrap();
-    let mut send = connect(&server).await;
-    let (held_up, mut body) = send.send_request(headers(&server), false).unwrap();
-    let mut client = capacity(&server).await;
-    let asks = || request("a", vec![asked("fair/x", 10.0)]);
-    crate::running::eventually("there is room", async || {
-        client.get_capacity(asks()).await.is_ok()
-    })
-    .await;
+    let mut busy = Busy::start().await;
+    busy.until_has_room(true).await;
     // It is answered all the same, should it come.
-    body.send_data(framed(&asks()), true).unwrap();
-    assert_eq!(held_up.await.unwrap().status(), 200);
+    busy.body.send_data(framed(&asks()), true).unwrap();
+    assert_eq!(busy.held_up.await.unwrap().status(), 200);
 }
