@@ -20,6 +20,7 @@ pub mod clock;
 pub mod demo;
 pub mod election;
 pub mod flags;
+pub mod limits;
 pub mod logs;
 pub mod metrics;
 pub mod node_handle;

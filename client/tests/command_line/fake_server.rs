@@ -351,6 +351,7 @@ impl Admin for Actor {
                 .truncate(usize::try_from(request.leases_max).unwrap());
         }
         Ok(Response::new(admin::GetStatusResponse {
+            limit: Vec::new(),
             learning_remaining_ms: self.play.learning_remaining_ms,
             conflict: self.play.conflicts.clone(),
             node: "fake".to_owned(),

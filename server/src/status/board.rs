@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::clock;
 use crate::election::etcd::Contact;
+use crate::limits::Limits;
 use crate::node_handle::NodeHandle;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
 
@@ -20,6 +21,7 @@ pub struct Board {
     /// Where this server is reached by others.
     address: String,
     node: Arc<NodeHandle>,
+    limits: Arc<Limits>,
     templates: Mutex<TemplatesNews>,
     /// Absent at the root.
     parent: Mutex<Option<ParentNews>>,
@@ -100,6 +102,7 @@ impl Board {
             node_name,
             address,
             node,
+            limits: Arc::new(Limits::default()),
             templates: Mutex::new(TemplatesNews {
                 source: templates_source,
                 since: clock::wall(),
@@ -138,6 +141,11 @@ impl Board {
     /// The node.
     pub fn node(&self) -> &Arc<NodeHandle> {
         &self.node
+    }
+
+    /// The limits of the server, and what they have refused.
+    pub fn limits(&self) -> &Arc<Limits> {
+        &self.limits
     }
 
     /// What is known of the templates.

@@ -123,6 +123,7 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
     let request = admin::GetStatusRequest {
         resource_id: flags.resource.clone().unwrap_or_default(),
         leases_max,
+        limits: false,
     };
     let status = Status::from(caller.status(request, flags.here).await?);
     let mut out = io::stdout().lock();

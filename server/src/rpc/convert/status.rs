@@ -37,6 +37,7 @@ pub fn status_response(status: Status) -> admin::GetStatusResponse {
             age_ms: etcd.age_ms,
             master_for_ms: etcd.master_for_ms,
         }),
+        limit: Vec::new(),
     }
 }
 

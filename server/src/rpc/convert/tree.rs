@@ -222,6 +222,8 @@ fn server_lease_message(
         learning_for_ms: lease.told.learning_for.map(millis_up),
         decided: lease.decided,
         safe_is_static: lease.told.safe_is_static.then_some(true),
+        wants_max: None,
+        subclients_max: None,
     }
 }
 
