@@ -19,6 +19,7 @@ mod driven_child;
 mod driven_client;
 mod fake_parent;
 mod family;
+mod limits;
 mod logs;
 mod mastership;
 mod overload;
