@@ -20,6 +20,7 @@ mod driven_client;
 mod fake_parent;
 mod family;
 mod limits;
+mod limits_documented;
 mod logs;
 mod mastership;
 mod overload;
