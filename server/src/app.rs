@@ -307,6 +307,7 @@ impl Server {
             .layer(OverloadLayer(Calls::new(
                 config.calls_max,
                 Arc::clone(&metrics),
+                Arc::clone(&board),
             )))
             .add_routes(routes)
             .serve_with_incoming_shutdown(

@@ -234,6 +234,30 @@ impl Limits {
         }
     }
 
+    /// Uses one more, of a limit that this register itself counts: its bound and its use were set. Returns
+    /// whether there was one.
+    pub fn take(&self, limit: Limit) -> bool {
+        let Some(entry) = self.entry(limit) else {
+            return false;
+        };
+        let max = entry.max.load(Ordering::Relaxed);
+        // Only the sum matters: nothing else is read on the strength of it.
+        entry
+            .used
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                (used < max).then_some(used + 1)
+            })
+            .is_ok()
+    }
+
+    /// Uses one less, which was taken.
+    pub fn give_back(&self, limit: Limit) {
+        if let Some(entry) = self.entry(limit) {
+            let used = entry.used.fetch_sub(1, Ordering::Relaxed);
+            debug_assert!(used > 0, "more was given back than was taken");
+        }
+    }
+
     /// Something is refused for that limit, so long after the start. Counts it, and logs it once a minute at
     /// most. Returns how often that happened before.
     pub fn refuse(&self, limit: Limit, now: Duration) -> u64 {
@@ -324,6 +348,20 @@ mod tests {
             assert_eq!(figure.percent(), percent, "{figure:?}");
             assert_eq!(figure.stands_out(), stands_out, "{figure:?}");
         }
+    }
+
+    #[test]
+    fn no_more_is_taken_than_there_is_and_what_is_given_back_is_there_again() {
+        let limits = Limits::default();
+        limits.set_max(Limit::Calls, 2);
+        limits.set_used(Limit::Calls, 0);
+        assert_eq!(
+            [(); 3].map(|()| limits.take(Limit::Calls)),
+            [true, true, false]
+        );
+        limits.give_back(Limit::Calls);
+        assert!(limits.take(Limit::Calls));
+        assert!(!limits.take(Limit::Calls));
     }
 
     #[test]

@@ -16,16 +16,18 @@ use std::future::{Future, poll_fn};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use doorward_engine::time::Time;
 use tonic::Status as RpcStatus;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
 
+use crate::limits::Limit;
 use crate::metrics::Metrics;
+use crate::status::Board;
 
 /// The calls that may be refused.
 const METHOD: &str = "/doorman.Capacity/GetCapacity";
@@ -55,21 +57,27 @@ pub fn pushback(number: u64) -> Duration {
     least + most.saturating_sub(least).mul_f64(part)
 }
 
-/// The calls in progress, of which there is a limit.
+/// The calls in progress, which the limits of the server count.
 #[derive(Debug)]
 pub struct Calls {
     max: NonZeroUsize,
-    in_progress: AtomicUsize,
     metrics: Arc<Metrics>,
+    board: Arc<Board>,
 }
 
 impl Calls {
     /// As many as `max` at once.
-    pub fn new(max: NonZeroUsize, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub fn new(max: NonZeroUsize, metrics: Arc<Metrics>, board: Arc<Board>) -> Arc<Self> {
+        let limits = board.limits();
+        limits.set_max(
+            Limit::Calls,
+            u64::try_from(max.get()).unwrap_or(u64::MAX - 1),
+        );
+        limits.set_used(Limit::Calls, 0);
         Arc::new(Self {
             max,
-            in_progress: AtomicUsize::new(0),
             metrics,
+            board,
         })
     }
 
@@ -79,17 +87,13 @@ impl Calls {
     ///
     /// What to answer if there are as many as there may be.
     fn begin(self: &Arc<Self>) -> Result<InProgress, RpcStatus> {
-        let max = self.max.get();
-        // Only the sum matters: nothing else is read on the strength of it.
-        let before = self
-            .in_progress
-            .try_update(Ordering::Relaxed, Ordering::Relaxed, |calls| {
-                (calls < max).then_some(calls + 1)
-            });
-        match before {
-            Ok(_) => Ok(InProgress(Arc::clone(self))),
-            Err(_) => Err(refusal(max, self.metrics.count_call_refused())),
+        let limits = self.board.limits();
+        if limits.take(Limit::Calls) {
+            return Ok(InProgress(Arc::clone(self)));
         }
+        let now = self.board.node().clock().now();
+        limits.refuse(Limit::Calls, now.since(Time::ZERO));
+        Err(refusal(self.max.get(), self.metrics.count_call_refused()))
     }
 }
 
@@ -99,7 +103,7 @@ struct InProgress(Arc<Calls>);
 
 impl Drop for InProgress {
     fn drop(&mut self) {
-        self.0.in_progress.fetch_sub(1, Ordering::Relaxed);
+        self.0.board.limits().give_back(Limit::Calls);
     }
 }
 

@@ -83,10 +83,14 @@ async fn a_call_too_many_is_told_when_to_come_back_and_served_when_there_is_room
     let status = doorward_proto::admin::v1::GetStatusRequest::default();
     admin(&server).await.get_status(status).await.unwrap();
     let (_, _, metrics) = page(&server, "/metrics").await;
-    assert!(
-        metrics.contains("doorward_calls_refused_total 2\n"),
-        "{metrics}"
-    );
+    for line in [
+        "doorward_calls_refused_total 2\n",
+        "doorward_limit_refused_total{limit=\"calls\"} 2\n",
+        "doorward_limit_max{limit=\"calls\"} 1.0\n",
+        "doorward_limit_used{limit=\"calls\"} 1.0\n",
+    ] {
+        assert!(metrics.contains(line), "{line}{metrics}");
+    }
 
     body.send_data(framed(&asks()), true).unwrap();
     let answer = held_up.await.unwrap();
