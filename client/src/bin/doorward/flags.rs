@@ -279,10 +279,10 @@ pub(crate) struct StatusFlags {
     ///
     /// A line for each limit: what is in use, the bound, and how often something was refused since the
     /// server started; of a limit for each address, template or resource, the one that uses most is
-    /// shown, and "-" is what nobody counts. FULL, "nearly full" (80 %) and "has refused" say where to
-    /// look; the flag of doorward-server sets the bound. Who is refused is told when to come back, and
-    /// nobody loses what he has. Connections are those of the server that is shown: with --here, of one
-    /// that is not the master.
+    /// shown, and "-" is what nobody counts. Lines to look at begin with FULL, or with "!" (80 % of the
+    /// bound are in use, or something was refused). The flag of doorward-server sets the bound. Who is
+    /// refused is told when to come back, and nobody loses what they have. Connections are those of the
+    /// server that is shown: with --here, of one that is not the master.
     #[arg(long, conflicts_with_all = ["resource", "leases"])]
     pub(crate) limits: bool,
 }

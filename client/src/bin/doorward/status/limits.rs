@@ -54,6 +54,15 @@ impl State {
         }
     }
 
+    /// In front of its line, for who sees no colour.
+    const fn mark(self) -> &'static str {
+        match self {
+            Self::Full => "FULL",
+            Self::NearlyFull | Self::HasRefused => "!",
+            Self::Well => "",
+        }
+    }
+
     const fn as_str(self) -> &'static str {
         match self {
             Self::Full => "FULL",
@@ -117,10 +126,9 @@ pub(super) fn write_table(
     limits: &[LimitStatus],
     palette: Palette,
 ) -> io::Result<()> {
-    let header = [
-        "limit", "used", "bound", "share", "refused", "state", "flag",
-    ];
-    let mut table = Table::new(header, 1..5, palette);
+    let header = ["", "limit", "used", "bound", "share", "refused", "flag"];
+    let mut table = Table::new(header, 2..6, palette);
+    table.keep_whole(6);
     for limit in limits {
         let state = limit.state();
         let what = match state {
@@ -137,12 +145,12 @@ pub(super) fn write_table(
             refused => palette.cell(Tone::Partial, refused),
         };
         table.add([
+            palette.cell(state.tone(), state.mark()),
             what,
             Cell::new(limit.shown(limit.used)),
             Cell::new(limit.shown(limit.max)),
             palette.cell(state.tone(), share),
             refused,
-            palette.cell(state.tone(), state.as_str()),
             Cell::new(&limit.flag),
         ]);
     }
