@@ -6,6 +6,7 @@
 //! What can be seen stays as it is, in any script; so do quotes and backslashes.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
 /// More marks than that on one letter grow over the lines above and below.
 const MARKS_MAX: u32 = 4;
@@ -33,6 +34,21 @@ pub fn cut(text: &str) -> Cow<'_, str> {
     // Every text has a boundary at 0.
     let (kept, left) = text.split_at(end.unwrap_or(0));
     Cow::Owned(format!("{}… (and {} bytes more)", line(kept), left.len()))
+}
+
+/// JSON whose strings hold what cannot be seen as JSON's own numbers, `\u202e`: it says the same. In JSON
+/// there is nothing else outside of strings but blanks.
+pub fn json(text: &str) -> Cow<'_, str> {
+    escaped(
+        text,
+        |c| matches!(c, '\n' | '\t' | '\r'),
+        |c, shown| {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing into a string does not fail.
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        },
+    )
 }
 
 /// Tells of one character after the other whether it can be seen.
@@ -64,6 +80,14 @@ impl Looker {
 }
 
 fn shown(text: &str, keeps: impl Fn(char) -> bool) -> Cow<'_, str> {
+    escaped(text, keeps, |c, shown| shown.extend(c.escape_unicode()))
+}
+
+fn escaped(
+    text: &str,
+    keeps: impl Fn(char) -> bool,
+    escape: impl Fn(char, &mut String),
+) -> Cow<'_, str> {
     let mut looker = Looker::default();
     let first = text
         .char_indices()
@@ -85,7 +109,7 @@ fn shown(text: &str, keeps: impl Fn(char) -> bool) -> Cow<'_, str> {
         } else if looker.sees(c) {
             shown.push(c);
         } else {
-            shown.extend(c.escape_unicode());
+            escape(c, &mut shown);
         }
     }
     Cow::Owned(shown)
@@ -205,6 +229,12 @@ mod tests {
         check("a\nb\tc", r"a\u{a}b\u{9}c");
         assert_eq!(lines("a\nb\tc\r\n"), "a\nb\tc\\u{d}\n");
         assert!(matches!(lines("a\n\tb\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn json_says_the_same_by_its_own_numbers() {
+        let text = "{\"a\":\t\"\u{202e}\u{7f}\u{e0001}ä\"}\n";
+        assert_eq!(json(text), "{\"a\":\t\"\\u202e\\u007f\\udb40\\udc01ä\"}\n");
     }
 
     #[test]

@@ -16,10 +16,10 @@ use std::thread;
 use clap::ValueEnum;
 use thiserror::Error;
 use tracing::error;
-use tracing_subscriber::{EnvFilter, fmt};
 use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::flags::LogFlags;
 use crate::logs::plain::{Plain, Style};

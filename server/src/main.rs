@@ -19,7 +19,9 @@ use doorward_server::app::{Config, Server};
 use doorward_server::demo::{self, DemoFlags};
 use doorward_server::election::{self, Election};
 use doorward_server::flags::starts::{self, WrongStart};
-use doorward_server::flags::{self, Command, DEFAULT_NODE, Flags, LogFlags, ParentError, ServeFlags};
+use doorward_server::flags::{
+    self, Command, DEFAULT_NODE, Flags, LogFlags, ParentError, ServeFlags,
+};
 use doorward_server::templates;
 use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::templates::file::{self, TemplateFile, TemplateFileError};

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_clock::Instant;
-use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber, warn};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
@@ -49,7 +48,9 @@ struct Counted {
 impl Counted {
     /// Nothing panics while holding it; should something, what is in it is still right.
     fn allowance(&self) -> MutexGuard<'_, Allowance<Place>> {
-        self.allowance.lock().unwrap_or_else(PoisonError::into_inner)
+        self.allowance
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,10 +84,6 @@ pub(super) fn bounded(lines_max: u32) -> (Bounded, Teller) {
 }
 
 impl<S: Subscriber> Layer<S> for Bounded {
-    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
-        Interest::always()
-    }
-
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         let metadata = event.metadata();
         // Who asks for more than information wants all of it.

