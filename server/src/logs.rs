@@ -1,7 +1,7 @@
 //! Logs on standard error: text for people, or one JSON object a line.
 //!
 //! Standard output is for what was asked for (`--check`, completions). Colours only on a terminal
-//! and not if `NO_COLOR` is set. A line is one line in which everything can be seen ([`plain`]), and no place
+//! and not if `NO_COLOR` is set. In a line everything can be seen ([`plain`]), and no place
 //! in the program logs more than its [allowance].
 
 pub mod allowance;

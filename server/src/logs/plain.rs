@@ -1,8 +1,9 @@
 //! Lines in which everything can be seen.
 //!
 //! Whatever is logged may be words of others: names of clients, errors of a parent, paths. So the whole line
-//! is looked at on its way out, whichever field it comes from: a line is one line, and what cannot be seen
-//! stands there as its number, `\u{202e}`, or `\u202e` within JSON. Colours are the formatter's own, which
+//! is looked at on its way out, whichever field it comes from: what cannot be seen stands there as its number,
+//! `\u{202e}`, or `\u202e` within JSON, and what goes on in another line is indented, so that nobody takes it
+//! for a line of the log. Colours are the formatter's own, which
 //! lets none of a field through; they are kept on a terminal only.
 
 use std::io::{self, Write};
@@ -21,6 +22,9 @@ pub enum Style {
     /// For machines.
     Json,
 }
+
+/// How a line goes on: no line of the log begins like that.
+const CONTINUED: &str = "\n    ";
 
 /// Makes writers of plain lines from writers of lines.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +95,7 @@ fn plain(line: &str, style: Style) -> String {
         match colour {
             Some(colour) => plain.push_str(colour),
             None if looker.sees(c) => plain.push(c),
-            None if c == '\n' => plain.push_str("\\n"),
+            None if c == '\n' => plain.push_str(CONTINUED),
             None => plain.extend(c.escape_unicode()),
         }
     }
@@ -133,9 +137,9 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_one_line_and_what_steers_or_hides_is_its_number() {
+    fn no_text_begins_a_line_of_its_own_and_what_steers_or_hides_is_its_number() {
         let evil = "a\nb\r\u{7}\u{202e}\u{9b}\u{e0001}\n";
-        let text = "a\\nb\\u{d}\\u{7}\\u{202e}\\u{9b}\\u{e0001}\n";
+        let text = "a\n    b\\u{d}\\u{7}\\u{202e}\\u{9b}\\u{e0001}\n";
         check(TEXT, evil, text);
         check(COLOURED, evil, text);
         let json = "\u{7}\u{202e}\u{9b}\u{e0001}\n";
