@@ -121,7 +121,7 @@ fn is_printable(c: char) -> bool {
     // Of a text, only its first character is escaped for being a mark.
     let mut buffer = [0; 5];
     buffer[0] = b'a';
-    #[expect(clippy::indexing_slicing, reason = "a character has at most 4 bytes")]
+    // A character has at most 4 bytes.
     let length = 1 + c.encode_utf8(&mut buffer[1..]).len();
     let pair = buffer
         .get(..length)

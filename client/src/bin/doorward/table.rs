@@ -7,9 +7,16 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
+use doorward_client::visible;
+
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Row, Table as Grid, presets};
 
 use crate::palette::{Palette, Tone};
+
+/// A cell with that text, in which everything can be seen.
+pub(crate) fn cell(text: impl ToString) -> Cell {
+    Cell::new(visible::line(&text.to_string()))
+}
 
 /// Spaces between columns.
 const GAP: u16 = 2;
