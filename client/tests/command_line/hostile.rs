@@ -18,7 +18,7 @@ const EVIL: &str = "\u{1b}[2J\u{1b}]0;title\u{7}\r\nFAKE\u{8}\u{202e}gpj\u{200b}
 fn check_visible(output: &Output, what: &str) {
     let mut all = output.stdout.clone();
     all.extend_from_slice(&output.stderr);
-    let text = String::from_utf8(all).expect("text");
+    let text = String::from_utf8(all).unwrap();
     let hidden = |c: char| {
         (c.is_control() && c != '\n')
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -141,7 +141,6 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
             palette,
         )?;
     }
-    drop(out);
     match &flags.resource {
         Some(resource) if status.resources.is_empty() => {
             Err(nobody(&caller, resource, &status, flags.here).await)
