@@ -65,6 +65,7 @@ pub mod capacity;
 pub mod limiter;
 pub mod state;
 pub mod time;
+pub mod visible;
 
 #[cfg(feature = "transport")]
 mod client;

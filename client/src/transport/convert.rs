@@ -6,6 +6,7 @@ use doorward_proto::doorman;
 
 use crate::capacity::Capacity;
 use crate::state::{Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
+use crate::visible;
 
 /// A request as it goes over the wire. `since_epoch` is the wall clock, for old servers.
 pub(crate) fn request(
@@ -78,10 +79,11 @@ pub(crate) fn response(response: doorman::GetCapacityResponse, since_epoch: Dura
             _ => RefusalKind::Other,
         },
         retry_in: refusal.retry_in_ms.map(Duration::from_millis),
+        message: match &refusal.message {
+            Some(message) => visible::cut(message).into_owned(),
+            None => "the server did not say why".to_owned(),
+        },
         resource: refusal.resource_id.unwrap_or_default(),
-        message: refusal
-            .message
-            .unwrap_or_else(|| "the server did not say why".to_owned()),
     });
     Response {
         granted: granted.collect(),

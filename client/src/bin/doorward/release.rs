@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::caller::{Caller, incarnation, sequence};
 use crate::failure::Failure;
 use crate::flags::{Common, Output, ReleaseFlags};
+use crate::output;
 
 /// What became of a release, as `--output json` prints it. Its field names are an interface.
 #[derive(Default, Serialize)]
@@ -35,10 +36,9 @@ pub(crate) async fn run(common: &Common, flags: &ReleaseFlags) -> Result<(), Fai
     };
     let response = caller.release(request).await?;
     let released = Released::of(flags, &response);
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     if common.output == Output::Json {
-        serde_json::to_writer(&mut out, &released).map_err(io::Error::from)?;
-        writeln!(out)?;
+        output::json(&mut out, &released)?;
     } else {
         released.write(&mut out)?;
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_client::visible;
 use doorward_engine::amount::Amount;
 use doorward_engine::claim::Subclients;
 use doorward_engine::demand::{BandDemand, ServerDemand};
@@ -391,7 +392,10 @@ pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Durati
         };
         match server_lease(resource.clone(), told, sent_at) {
             Ok(lease) => answer.reply.leases.push(lease),
-            Err(problem) => answer.nonsense.push((resource, problem)),
+            Err(problem) => {
+                let problem = visible::cut(&problem).into_owned();
+                answer.nonsense.push((resource, problem));
+            }
         }
     }
     for refused in response.refused {
@@ -407,8 +411,9 @@ pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Durati
             answer.reply.refused.push(Refusal { resource, reason });
         }
     }
-    answer.reply.ancestors = response.ancestor;
-    answer.reply.ancestors.truncate(ANCESTORS_MAX);
+    let ancestors = response.ancestor.into_iter().take(ANCESTORS_MAX);
+    // What is no name is nobody's.
+    answer.reply.ancestors = ancestors.filter(|it| HolderName::new(it).is_ok()).collect();
     answer
 }
 
@@ -441,9 +446,10 @@ fn server_lease(
     let gets = &told.gets;
     let capacity = Amount::new(gets.capacity).map_err(|error| format!("gets.capacity {error}"))?;
     let expires_in = match gets.expires_in_ms {
-        Some(millis) => Duration::from_millis(millis),
+        Some(millis) => span(millis),
         None => Duration::from_secs(u64::try_from(gets.expiry_time).unwrap_or_default())
-            .saturating_sub(sent_at),
+            .saturating_sub(sent_at)
+            .min(DURATION_MAX),
     };
     let refresh_in = match gets.refresh_in_ms {
         Some(millis) => Duration::from_millis(millis),

@@ -290,3 +290,71 @@ fn what_a_parent_cannot_mean_is_told_apart_and_changes_nothing() {
         );
     }
 }
+
+#[test]
+fn what_a_parent_tells_is_bounded() {
+    let ages = Some(u64::MAX);
+    let mut names: Vec<String> = (0..70).map(|number| format!("n{number}")).collect();
+    names[1] = "x".repeat(1_000_000);
+    names[2] = "\u{1b}[2J".to_owned();
+    let message = wire::GetServerCapacityResponse {
+        response: vec![
+            wire::ServerCapacityResourceResponse {
+                resource_id: "db".to_owned(),
+                gets: wire::Lease {
+                    expires_in_ms: ages,
+                    refresh_in_ms: ages,
+                    capacity: 1.0,
+                    ..wire::Lease::default()
+                },
+                reserved_for_ms: ages,
+                inherited_for_ms: ages,
+                predecessor_for_ms: ages,
+                learning_for_ms: ages,
+                ..wire::ServerCapacityResourceResponse::default()
+            },
+            wire::ServerCapacityResourceResponse {
+                resource_id: "old".to_owned(),
+                gets: wire::Lease {
+                    expiry_time: i64::MAX,
+                    refresh_interval: i64::MAX,
+                    capacity: 1.0,
+                    ..wire::Lease::default()
+                },
+                algorithm: Some(wire::Algorithm {
+                    kind: wire::algorithm::Kind::PriorityBands.into(),
+                    lease_length: 60,
+                    refresh_interval: 5,
+                    parameters: vec![wire::NamedParameter {
+                        name: format!("min_share.\u{202e}{}", "x".repeat(1_000_000)),
+                        value: Some("1".to_owned()),
+                    }],
+                    ..wire::Algorithm::default()
+                }),
+                ..wire::ServerCapacityResourceResponse::default()
+            },
+        ],
+        ancestor: names,
+        ..wire::GetServerCapacityResponse::default()
+    };
+    let answer = parents_answer(message, WALL);
+    let week = Duration::from_secs(7 * 24 * 3600);
+    let lease = &answer.reply.leases[0];
+    assert_eq!(lease.expires_in, week);
+    let told = &lease.told;
+    let spans = [
+        told.reserved_for,
+        told.inherited_for,
+        told.predecessor_for,
+        told.learning_for,
+    ];
+    assert_eq!(spans, [Some(week); 4]);
+    let expected: Vec<String> = (0..64)
+        .filter(|number| !matches!(number, 1 | 2))
+        .map(|number| format!("n{number}"))
+        .collect();
+    assert_eq!(answer.reply.ancestors, expected);
+    let problem = &answer.nonsense[0].1;
+    assert!(problem.len() < 2_000, "it is cut");
+    assert!(!problem.contains('\u{202e}'), "{problem}");
+}

@@ -1,11 +1,10 @@
 //! `doorward templates check`: whether documents are in order, without any server; and what they
 //! hardly mean, beside what is in force where that is known.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use comfy_table::Cell;
 use doorward_documents::Located;
 use doorward_engine::template::{SafeCapacity, Templates};
 use doorward_etcd::TemplatesPlace;
@@ -13,8 +12,9 @@ use doorward_etcd::TemplatesPlace;
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::numbers::{number, span};
+use crate::output;
 use crate::palette::{Palette, Tone};
-use crate::table::Table;
+use crate::table::{Table, cell};
 use crate::templates::author::plain;
 use crate::templates::flags::PlaceFlags;
 use crate::templates::warnings::{Before, Warnings};
@@ -42,7 +42,7 @@ pub(crate) async fn files(
             Ok(bytes) => bytes,
             Err(error) => {
                 unread += 1;
-                writeln!(io::stderr(), "{name}: cannot be read: {error}")?;
+                writeln!(output::stderr(), "{name}: cannot be read: {error}")?;
                 continue;
             }
         };
@@ -51,11 +51,11 @@ pub(crate) async fn files(
                 let warnings = Warnings::of(name, &located, &before);
                 print(common, name, &located, &warnings)?;
                 let palette = Palette::of_stderr(common.color);
-                warnings.write_need(&mut io::stderr().lock(), palette)?;
+                warnings.write_need(&mut output::stderr(), palette)?;
             }
             Err(error) => {
                 bad += 1;
-                writeln!(io::stderr(), "{error}")?;
+                writeln!(output::stderr(), "{error}")?;
             }
         }
     }
@@ -93,7 +93,7 @@ pub(crate) async fn in_force(common: &Common, place: &PlaceFlags) -> Result<(), 
             print(common, name, located, &warnings)
         }
         Err(error) => {
-            writeln!(io::stderr(), "{error}")?;
+            writeln!(output::stderr(), "{error}")?;
             let problem = "what stands there is not in order: servers go by what they had before";
             Err(Failure::No(problem.to_owned()))
         }
@@ -127,7 +127,7 @@ async fn former(common: &Common, place: &PlaceFlags) -> Result<(Option<Templates
         }
         Err(failure) => {
             let told = format!("not compared with what is in force: {failure}");
-            writeln!(io::stderr(), "{}", plain(&told))?;
+            writeln!(output::stderr(), "{}", plain(&told))?;
             Ok((None, false))
         }
     }
@@ -141,7 +141,7 @@ fn print(
     warnings: &Warnings,
 ) -> Result<(), Failure> {
     write(common, name, templates, warnings)?;
-    Ok(warnings.write(&mut io::stderr().lock(), Palette::of_stderr(common.color))?)
+    Ok(warnings.write(&mut output::stderr(), Palette::of_stderr(common.color))?)
 }
 
 fn write(
@@ -150,7 +150,7 @@ fn write(
     templates: &Templates,
     warnings: &Warnings,
 ) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     let safe = |safe: Option<SafeCapacity>| match safe {
         None => None,
         Some(SafeCapacity::Unlimited) => Some(-1.0),
@@ -175,7 +175,7 @@ fn write(
             .collect();
         let warnings = warnings.to_json();
         let told = serde_json::json!({"file": name, "templates": templates, "warnings": warnings});
-        writeln!(out, "{told}")?;
+        output::json(&mut out, &told)?;
         return Ok(());
     }
     let count = templates.len();
@@ -199,12 +199,12 @@ fn write(
         let algorithm = &template.algorithm;
         table.add([
             palette.cell(Tone::Strong, &template.identifier_glob),
-            Cell::new(algorithm.kind),
-            Cell::new(number(template.capacity.get())),
-            Cell::new(safe(template.safe_capacity).map_or_else(|| "dynamic".to_owned(), number)),
-            Cell::new(span(algorithm.lease_length)),
-            Cell::new(span(algorithm.refresh_interval)),
-            Cell::new(span(algorithm.learning_mode_duration)),
+            cell(algorithm.kind),
+            cell(number(template.capacity.get())),
+            cell(safe(template.safe_capacity).map_or_else(|| "dynamic".to_owned(), number)),
+            cell(span(algorithm.lease_length)),
+            cell(span(algorithm.refresh_interval)),
+            cell(span(algorithm.learning_mode_duration)),
         ]);
     }
     Ok(table.write(&mut out)?)
