@@ -268,6 +268,7 @@ impl World<'_> {
             })
         });
         let request = GetCapacity {
+            caller: None,
             incarnation: Incarnation::new(client.incarnation()),
             client: client.name.clone(),
             sequence: Some(sequence),

@@ -99,6 +99,7 @@ impl Client {
             expires_in: Some(valid.map_or(Duration::ZERO, |(_, until)| until.since(now))),
         });
         GetCapacity {
+            caller: None,
             incarnation: self.incarnation,
             client: self.name.clone(),
             sequence: Some(self.sequence),
