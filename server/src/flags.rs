@@ -1,5 +1,6 @@
 //! The command line: flags, each with an environment variable, and what `--help` teaches.
 
+mod bytes;
 mod clock;
 mod limits;
 pub mod starts;

@@ -22,6 +22,7 @@ pub mod election;
 pub mod flags;
 pub mod limits;
 pub mod logs;
+pub mod memory;
 pub mod metrics;
 pub mod node_handle;
 pub mod rpc;
