@@ -401,6 +401,11 @@ impl Node {
         self.admission.refusals()
     }
 
+    /// Other bounds are in force from now on: who has more than they allow keeps it.
+    pub fn handle_limits(&mut self, limits: Limits) {
+        self.config.limits = limits;
+    }
+
     /// The bounds of the node.
     pub fn limits(&self) -> &Limits {
         &self.config.limits

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::admission::weight::{self, CURVE_BYTES, LEASE_BYTES, POINT_BYTES};
+use crate::admission::weight::{self, BAND_BYTES, CURVE_BYTES, LEASE_BYTES, POINT_BYTES};
 use crate::admission::{Admission, CallerSlot, Limit, TemplateSlot};
 use crate::demand::Demand;
 use crate::id::{Caller, HolderId, HolderKind, HolderName};
@@ -165,6 +165,15 @@ impl Gate<'_> {
         self.admission
             .check_memory(more * POINT_BYTES, self.limits)?;
         self.admit_points(caller, more)
+    }
+
+    /// Whether there is memory for so many more priorities.
+    ///
+    /// # Errors
+    ///
+    /// There is none left.
+    pub fn admit_bands(&mut self, more: usize) -> Result<(), RefusalReason> {
+        self.admission.check_memory(more * BAND_BYTES, self.limits)
     }
 
     /// Whether a resource that has so many priorities of its kind gets so many more.

@@ -4,16 +4,19 @@
 //! within 30 % of what the process grows by.
 
 /// A resource with its first lease, without what that lease weighs by itself.
-pub const RESOURCE_BYTES: usize = 1_900;
+pub const RESOURCE_BYTES: usize = 5_600;
 
 /// A lease of a client, its claim and its place in line; its name, if it is short.
 pub const LEASE_BYTES: usize = 300;
 
 /// A lease of a child server, without the points of its curve.
-pub const CURVE_BYTES: usize = 700;
+pub const CURVE_BYTES: usize = 590;
 
 /// A point of a demand curve, and the claim that it stands for.
-pub const POINT_BYTES: usize = 130;
+pub const POINT_BYTES: usize = 55;
+
+/// A further priority of a resource.
+pub const BAND_BYTES: usize = 950;
 
 /// What an allocation costs besides what it holds.
 const ALLOCATION_BYTES: usize = 32;
@@ -39,6 +42,8 @@ pub struct Weight {
     pub curves: usize,
     /// Points of their demand curves.
     pub points: usize,
+    /// Priorities of resources, but for the first of each.
+    pub bands: usize,
     /// Names of holders that are not kept in place.
     pub name_bytes: usize,
 }
@@ -49,6 +54,7 @@ impl Weight {
         self.leases * LEASE_BYTES
             + self.curves * CURVE_BYTES
             + self.points * POINT_BYTES
+            + self.bands * BAND_BYTES
             + self.name_bytes
     }
 
@@ -57,6 +63,7 @@ impl Weight {
         self.leases = self.leases + after.leases - before.leases;
         self.curves = self.curves + after.curves - before.curves;
         self.points = self.points + after.points - before.points;
+        self.bands = self.bands + after.bands - before.bands;
         self.name_bytes = self.name_bytes + after.name_bytes - before.name_bytes;
     }
 }

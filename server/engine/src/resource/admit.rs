@@ -92,32 +92,44 @@ impl Resource {
         now: Time,
     ) -> Result<Admitted<'a>, RefusalReason> {
         let new = self.new_priorities(&ask.demand);
-        let holding = slot.and_then(|slot| self.table.get(slot));
-        if !new.is_empty() {
-            let caller = holding.map_or_else(|| gate.enter(now), |holding| holding.caller);
-            self.admit_priorities(ask.holder.kind, caller, new.len(), gate)?;
-        }
-        let Some(holding) = slot.and_then(|slot| self.table.get(slot)) else {
-            let (holder, holders) = (ask.holder, self.table.len());
-            let caller = gate.admit_lease(holder, &ask.demand, holders, now)?;
-            self.note_priorities(&new, ask.holder.kind, caller);
+        let known = slot.and_then(|slot| self.table.get(slot));
+        let known = known.map(|holding| (holding.caller, holding.demand.clone()));
+        let kind = ask.holder.kind;
+        let Some((caller, before)) = known else {
+            if !new.is_empty() {
+                let caller = gate.enter(now);
+                self.admit_priorities(kind, caller, new.len(), gate)?;
+            }
+            let holders = self.table.len();
+            let caller = gate.admit_lease(ask.holder, &ask.demand, holders, now)?;
+            self.note_priorities(&new, kind, caller);
             return Ok(Admitted::New(HolderAsk {
                 caller,
                 ..ask.clone()
             }));
         };
-        let caller = holding.caller;
-        if ask.holder.kind == HolderKind::Server {
-            let more = points_of(&ask.demand).saturating_sub(points_of(&holding.demand));
-            if more > 0 && gate.admit_growth(caller, more).is_err() {
-                return Ok(Admitted::WithoutGrowth(HolderAsk {
-                    demand: holding.demand.clone(),
-                    ..ask.clone()
-                }));
+        let more = points_of(&ask.demand).saturating_sub(points_of(&before));
+        let fits = if new.is_empty() {
+            Ok(())
+        } else {
+            self.admit_priorities(kind, caller, new.len(), gate)
+        };
+        let fits = fits.and_then(|()| match more {
+            0 => Ok(()),
+            more => gate.admit_growth(caller, more),
+        });
+        match (fits, kind) {
+            (Ok(()), _) => {
+                self.note_priorities(&new, kind, caller);
+                Ok(Admitted::AsAsked)
             }
+            (Err(reason), HolderKind::Client) => Err(reason),
+            // It asks on behalf of many: none of them is to lose anything.
+            (Err(_), HolderKind::Server) => Ok(Admitted::WithoutGrowth(HolderAsk {
+                demand: before,
+                ..ask.clone()
+            })),
         }
-        self.note_priorities(&new, ask.holder.kind, caller);
-        Ok(Admitted::AsAsked)
     }
 
     /// The priorities of a demand that nobody has, and the template does not name.
@@ -164,7 +176,8 @@ impl Resource {
         if caller != CallerSlot::NOBODY {
             gate.admit_priorities(Limit::PrioritiesPerCaller, mine, more, of_one)?;
         }
-        gate.admit_priorities(Limit::Priorities, has, more, most)
+        gate.admit_priorities(Limit::Priorities, has, more, most)?;
+        gate.admit_bands(more)
     }
 
     fn note_priorities(&mut self, new: &BTreeSet<i64>, kind: HolderKind, caller: CallerSlot) {
@@ -220,6 +233,7 @@ impl Resource {
             leases: self.table.len() - self.children.len(),
             curves: self.children.len(),
             points: self.arrivals.points,
+            bands: self.bands.len().saturating_sub(1),
             name_bytes: self.table.name_bytes(),
         }
     }
