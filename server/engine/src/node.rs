@@ -11,6 +11,7 @@
 //! Only a master decides anything; *not the master* is an [`Outcome`], not an error. What is known
 //! of leases is dropped whenever mastership is won or lost.
 
+mod admission;
 pub mod children;
 mod config;
 mod conflicts;
@@ -26,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admission::weight::{self, Weight};
-use crate::admission::{Admission, CallerSlot, From, Gate, Limit, Load, TemplateSlot};
+use crate::admission::{Admission, CallerSlot, From, Gate, TemplateSlot};
 use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::demand::Demand;
@@ -40,7 +41,7 @@ use crate::request::{
     Ask, GetCapacity, GetCapacityReply, Lease, Refusal, RefusalReason, ReleaseCapacity, Released,
 };
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
-use crate::resource::{Beginning, Resource};
+use crate::resource::Resource;
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::{Template, Templates};
 use crate::time::Time;
@@ -379,38 +380,6 @@ impl Node {
         leases
     }
 
-    /// How much of what is bounded is in use. O(resources): for whoever looks.
-    pub fn load(&self) -> Load {
-        let holders = self
-            .resources
-            .values()
-            .map(|entry| entry.resource.holders());
-        Load {
-            leases_per_resource: holders.max().unwrap_or(0),
-            ..self.admission.load()
-        }
-    }
-
-    /// How often each limit refused something since the node came to be, in the order of [`Limit::ALL`].
-    pub fn refused_by_limit(&self) -> &[u64; Limit::ALL.len()] {
-        self.admission.refused()
-    }
-
-    /// How often any limit did.
-    pub fn refused_by_limits(&self) -> u64 {
-        self.admission.refusals()
-    }
-
-    /// Other bounds are in force from now on: who has more than they allow keeps it.
-    pub fn handle_limits(&mut self, limits: Limits) {
-        self.config.limits = limits;
-    }
-
-    /// The bounds of the node.
-    pub fn limits(&self) -> &Limits {
-        &self.config.limits
-    }
-
     /// Bytes of memory behind all resources. O(leases); what is bounded is an estimate that costs nothing.
     pub fn memory_bytes(&self) -> usize {
         self.resources
@@ -461,20 +430,6 @@ impl Node {
             self.timeouts,
             "timeouts"
         );
-    }
-
-    /// Asserts that what is counted for limits is there.
-    fn assert_counted(&self) {
-        let mut weight = Weight::default();
-        let (mut names, mut children) = (0, BTreeSet::new());
-        for (id, entry) in &self.resources {
-            weight.replace(Weight::default(), entry.weighed);
-            names += weight::name_bytes(id.as_str());
-            children.extend(entry.resource.children().map(|(name, _)| name));
-        }
-        let brought = self.resources.values().map(|entry| entry.caller);
-        self.admission
-            .assert_counts(brought, weight, names, children.len());
     }
 
     fn handle_ask(
@@ -539,59 +494,6 @@ impl Node {
             AnswerKind::TooEarly => self.counters.too_early += 1,
             AnswerKind::OutOfOrder => self.counters.out_of_order += 1,
         }
-    }
-
-    fn add_resource(
-        &mut self,
-        id: &ResourceId,
-        from: From,
-        now: Time,
-    ) -> Result<(), RefusalReason> {
-        let found = self.templates.find_with_position(id);
-        let of = found.map_or(TemplateSlot::NONE, |(position, _)| {
-            TemplateSlot::of(position)
-        });
-        let template = found.map(|(_, template)| Arc::clone(template));
-        let is_known = template.is_some() || self.config.has_parent;
-        if !is_known {
-            return Err(RefusalReason::UnknownResource);
-        }
-        let name = weight::name_bytes(id.as_str());
-        let caller = self
-            .admission
-            .admit_resource(name, from, of, &self.config.limits, now)?;
-        let glob = template
-            .as_ref()
-            .map(|template| template.identifier_glob.clone());
-        let beginning = Beginning {
-            mastership: self.mastership_id,
-            vacant_since: self.vacant_since,
-            longer_leases: self.longer_leases,
-            clock_tolerance: self.config.clock_tolerance,
-        };
-        let seed = self.config.seed;
-        let resource = match template {
-            Some(template) if !self.config.has_parent => {
-                Resource::of_root(id.clone(), template, beginning, seed, now)
-            }
-            template => Resource::of_parent(id.clone(), template, beginning, seed),
-        };
-        self.resources.insert(
-            id.clone(),
-            Entry {
-                resource,
-                scheduled: None,
-                upstream_scheduled: None,
-                template: of,
-                caller,
-                weighed: Weight::default(),
-            },
-        );
-        self.tell(Event::ResourceAdded {
-            resource: id.clone(),
-            template: glob,
-        });
-        Ok(())
     }
 
     /// After a resource has changed: puts it in its place among the timeouts, or forgets it if

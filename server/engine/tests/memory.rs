@@ -22,6 +22,9 @@ use doorward_engine::request::{Ask, GetCapacity, Has};
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
+/// Fills a node with one kind of load.
+type Fill = Box<dyn Fn() -> Node>;
+
 #[test]
 fn the_figure_of_memory_is_near_what_the_process_grows_by() {
     if resident_bytes().is_none() {
@@ -31,7 +34,7 @@ fn the_figure_of_memory_is_near_what_the_process_grows_by() {
     // What is measured stays, so that nothing takes the place of what was freed.
     let mut kept = Vec::new();
     let mut wrong = Vec::new();
-    let shapes: [(&str, Box<dyn Fn() -> Node>); 8] = [
+    let shapes: [(&str, Fill); 8] = [
         (
             "many leases of one resource",
             Box::new(|| clients(1, 150_000, 20, 1)),

@@ -61,7 +61,10 @@ impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = self.0.get();
         let binary = UNITS.iter().skip(2).take(4).rev();
-        match binary.into_iter().find(|(_, each)| bytes % each == 0) {
+        match binary
+            .into_iter()
+            .find(|(_, each)| bytes.is_multiple_of(*each))
+        {
             Some((name, each)) => write!(f, "{}{name}", bytes / each),
             None => write!(f, "{bytes}"),
         }

@@ -426,6 +426,7 @@ fn response(reply: &GetCapacityReply) -> Response {
         message: refused.reason.to_string(),
         retry_in: match refused.reason {
             RefusalReason::AnotherProcess(retry_in) => Some(retry_in),
+            RefusalReason::Full(full) => Some(full.retry_in),
             _ => None,
         },
     });
