@@ -345,11 +345,7 @@ fn config(
             seed: clock::seed(),
             refresh_floor: flags.refresh_floor,
             clock_tolerance: flags.clock.tolerance,
-            limits: node::Limits {
-                resources_max: flags.limits.resources_max,
-                leases_per_resource_max: flags.limits.leases_per_resource_max,
-                ..node::Limits::default()
-            },
+            limits: flags.limits.of_node(),
             ..node::Config::default()
         },
         calls_max: flags.limits.calls_max,

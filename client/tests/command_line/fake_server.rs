@@ -327,6 +327,7 @@ impl Capacity for Actor {
         let outcomes = outcomes.chain(std::iter::repeat(Outcome::Released));
         let result = request.resource_id.into_iter().zip(outcomes);
         let result = result.map(|(id, outcome)| doorman::ReleaseResult {
+            unless_heard_ms: (outcome == Outcome::UnlessHeard).then_some(6_250),
             resource_id: Some(id),
             outcome: Some(outcome.into()),
         });

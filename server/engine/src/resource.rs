@@ -4,8 +4,9 @@
 //! [`pending`] who waits for the parent, [`learned`] what holders told of that others had granted,
 //! [`masterships`] of what masterships a child server's node spoke before, [`processes`] who has a name
 //! that several processes ask under; `safe` what clients fall back to in safe mode; [`upstream`] is the resource's own lease from
-//! the parent, below the root; here is what else happens to a resource: templates, time, releases.
+//! the parent, below the root; here is what else happens to a resource: templates and time.
 
+mod admit;
 pub mod ask;
 pub mod decision;
 pub mod grant;
@@ -15,6 +16,7 @@ pub mod masterships;
 mod pace;
 pub mod pending;
 pub mod processes;
+mod release;
 mod safe;
 pub mod upstream;
 mod view;
@@ -24,14 +26,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::algorithm;
-use crate::amount::Amount;
 use crate::bands::Bands;
 use crate::demand::Demand;
-use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId, ResourceId};
+use crate::id::{HolderKind, HolderName, MastershipId, ResourceId};
 use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
-use crate::past::{Identity, Precedence};
 use crate::refresh::Invitations;
-use crate::request::Released;
+use crate::resource::admit::Arrivals;
 use crate::resource::learned::Learned;
 use crate::resource::lowering::Lowerings;
 use crate::resource::upstream::Upstream;
@@ -83,6 +83,7 @@ pub struct Resource {
     clients_heard: f64,
     invitations: Invitations,
     expired: u64,
+    arrivals: Arrivals,
     /// Grows whenever a claim comes, goes or changes.
     demand_version: u64,
     /// Something changed that may change what child servers should have.
@@ -151,6 +152,7 @@ impl Resource {
             clients_heard: 0.0,
             invitations: Invitations::new(seed),
             expired: 0,
+            arrivals: Arrivals::default(),
             demand_version: 0,
             unsettled: false,
         }
@@ -186,50 +188,6 @@ impl Resource {
                 self.table.reserved().rounded_down(),
             )
         })
-    }
-
-    /// A holder gives back what it has. Returns whether it had anything.
-    pub fn handle_release(
-        &mut self,
-        holder: &HolderId,
-        process: Option<Incarnation>,
-        sequence: Option<u64>,
-        now: Time,
-    ) -> Released {
-        self.expire(EXPIRIES_PER_REQUEST, now);
-        let slot = self.table.find(holder.kind, holder.name.as_str());
-        let Some((slot, holding)) = slot.and_then(|slot| Some((slot, self.table.get(slot)?)))
-        else {
-            return Released::NotThere;
-        };
-        let asks = Identity {
-            epoch: None,
-            process,
-            sequence,
-        };
-        match holding.precedence(asks, now) {
-            Precedence::Next if holding.leases().has_apart() => {
-                // What another process may be using is not this one's to give back.
-                self.release_own(slot);
-            }
-            Precedence::Next | Precedence::Started => {
-                if let Some(gone) = self.table.remove(slot) {
-                    self.forget(&gone);
-                }
-            }
-            Precedence::Returned | Precedence::Refused => {
-                // It has the name no more, but says that it uses nothing.
-                self.table.change_leases(slot, |leases| {
-                    leases.lower_apart(process, Amount::ZERO);
-                });
-                self.unsettled = true;
-                return Released::OutOfOrder;
-            }
-            Precedence::OutOfOrder | Precedence::Late | Precedence::Unnumbered => {
-                return Released::OutOfOrder;
-            }
-        }
-        Released::Freed
     }
 
     /// The template that is in force from now on; None: it is gone. Below the root it counts only
@@ -338,6 +296,7 @@ impl Resource {
     /// If one is not.
     pub fn assert_consistent(&self) {
         self.table.assert_consistent();
+        self.assert_counted();
         let indexed: usize = self.bands.iter().map(|(_, index)| index.len()).sum();
         let mut claims = 0;
         let mut children = 0;
@@ -436,6 +395,7 @@ impl Resource {
     /// After a holder was taken out of the table.
     fn forget(&mut self, gone: &Holding) {
         self.remove_claims(&gone.demand);
+        self.note_gone(gone);
         if self.upstream.is_some() {
             self.learned.note_gone(self.table.name_hash(&gone.holder));
         }

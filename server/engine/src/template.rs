@@ -296,14 +296,22 @@ impl Templates {
     /// The template for a resource: the one whose glob is the id, else the first whose glob
     /// matches it.
     pub fn find(&self, resource: &ResourceId) -> Option<&Arc<Template>> {
-        let id = resource.as_str();
-        let exact = self
-            .exact
-            .get(id)
-            .and_then(|index| self.in_order.get(*index));
-        exact
-            .or_else(|| self.in_order.iter().find(|(glob, _)| glob.matches(id)))
+        self.find_with_position(resource)
             .map(|(_, template)| template)
+    }
+
+    /// The same, and the how manieth template it is, counted from 0.
+    pub fn find_with_position(&self, resource: &ResourceId) -> Option<(usize, &Arc<Template>)> {
+        let id = resource.as_str();
+        let exact = self.exact.get(id).copied();
+        let position = exact
+            .filter(|index| *index < self.in_order.len())
+            .or_else(|| {
+                let mut globs = self.in_order.iter();
+                globs.position(|(glob, _)| glob.matches(id))
+            })?;
+        let (_, template) = self.in_order.get(position)?;
+        Some((position, template))
     }
 
     /// The templates in order.

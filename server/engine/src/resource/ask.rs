@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::admission::CallerSlot;
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::id::{HolderId, Incarnation, MastershipId};
@@ -35,6 +36,8 @@ pub struct HolderAsk<'a> {
     pub report: Option<ServerReport>,
     /// Asks faster than this get the current lease again.
     pub floor: Duration,
+    /// Who brings the holder, if it is a new one.
+    pub caller: CallerSlot,
 }
 
 impl HolderAsk<'_> {

@@ -520,6 +520,7 @@ impl TreeWorld {
             1 | 2 if self.clients[number].crashed => self.clients[number].restart(self.now),
             3 if !self.clients[number].crashed => {
                 let release = ReleaseCapacity {
+                    caller: self.clients[number].caller(),
                     incarnation: self.clients[number].incarnation,
                     client: self.clients[number].name.clone(),
                     sequence: Some(self.clients[number].release()),

@@ -10,7 +10,7 @@ use doorward_engine::amount::Amount;
 use doorward_engine::claim::Subclients;
 use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::DemandCurve;
-use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
+use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, HandedOut, ServerAsk, ServerLease,
 };
@@ -43,6 +43,7 @@ const ANCESTORS_MAX: usize = 64;
 /// `INVALID_ARGUMENT` for what is wrong with the whole request.
 pub fn get_server_capacity(
     request: &wire::GetServerCapacityRequest,
+    caller: Option<Caller>,
     wall: Duration,
 ) -> Result<(GetServerCapacity, Vec<wire::Refusal>), RpcStatus> {
     let server = server_id(request)?;
@@ -56,6 +57,7 @@ pub fn get_server_capacity(
         }
     }
     let request = GetServerCapacity {
+        caller,
         incarnation: request.incarnation.and_then(Incarnation::new),
         mastership: request.mastership.map(MastershipId::new),
         server,

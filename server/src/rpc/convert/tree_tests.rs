@@ -23,6 +23,7 @@ fn request() -> GetServerCapacity {
             .expect("a curve"),
     };
     GetServerCapacity {
+        caller: None,
         incarnation: None,
         mastership: None,
         epoch: Some(7),
@@ -53,7 +54,7 @@ fn request() -> GetServerCapacity {
 fn a_request_arrives_as_it_was_sent() {
     let sent = request();
     let message = get_server_capacity_request(&sent, WALL);
-    let (got, refused) = get_server_capacity(&message, WALL).expect("in order");
+    let (got, refused) = get_server_capacity(&message, None, WALL).expect("in order");
     assert_eq!(got, sent);
     assert_eq!(refused, []);
 }
@@ -150,7 +151,7 @@ fn a_child_of_the_old_kind_is_taken_for_so_many_equals() {
         }],
         ..wire::GetServerCapacityRequest::default()
     };
-    let (got, refused) = get_server_capacity(&message, WALL).expect("in order");
+    let (got, refused) = get_server_capacity(&message, None, WALL).expect("in order");
     assert_eq!(refused, []);
     assert_eq!(got.height, 1);
     let ask = &got.asks[0];
@@ -183,12 +184,13 @@ fn what_a_child_cannot_mean_is_refused_by_name() {
     for (change, message) in cases {
         let mut request = get_server_capacity_request(&request(), WALL);
         change(&mut request.resource[0]);
-        let (got, refused) = get_server_capacity(&request, WALL).expect("the rest is in order");
+        let (got, refused) =
+            get_server_capacity(&request, None, WALL).expect("the rest is in order");
         assert_eq!(got.asks, []);
         assert!(refused[0].message().contains(message), "{:?}", refused[0]);
     }
     let nobody = wire::GetServerCapacityRequest::default();
-    assert!(get_server_capacity(&nobody, WALL).is_err());
+    assert!(get_server_capacity(&nobody, None, WALL).is_err());
 }
 
 #[test]
