@@ -118,6 +118,7 @@ pub struct Siege {
     pub held: Vec<Connection>,
     /// Of everything but those.
     pub outcome: Outcome,
+    not_taken_in_a_row: u64,
 }
 
 impl Siege {
@@ -126,14 +127,22 @@ impl Siege {
         match connection {
             Ok(connection) => {
                 self.outcome.opened += 1;
+                self.not_taken_in_a_row = 0;
                 self.held.push(connection);
                 self.held.last_mut()
             }
             Err(_) => {
                 self.outcome.not_opened += 1;
+                self.not_taken_in_a_row += 1;
                 None
             }
         }
+    }
+
+    /// Whether the server has not taken any of the last connections, each of which was waited for: nothing is
+    /// gained by more.
+    pub fn is_hopeless(&self) -> bool {
+        self.not_taken_in_a_row >= 4
     }
 
     /// Waits until the server has ended all connections but so many.

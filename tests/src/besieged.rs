@@ -36,9 +36,6 @@ resources:
 - identifier_glob: '*'
   capacity: 1000
   algorithm: *shared
-- identifier_glob: '*/*'
-  capacity: 1000
-  algorithm: *shared
 ";
 
 /// What a server that is attacked may have at most, in bytes, unless its flags allow more.

@@ -23,7 +23,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// What does not happen within this will not happen.
@@ -249,7 +249,10 @@ impl Server {
         let (entries, logs) = mpsc::channel();
         thread::spawn(move || {
             for line in lines {
-                let entry = serde_json::from_str(&line.unwrap()).unwrap();
+                let line = line.unwrap();
+                // What says why there is no log, such as the last words of a process, is none itself.
+                let entry =
+                    serde_json::from_str(&line).unwrap_or_else(|_| json!({"message": line}));
                 if entries.send(entry).is_err() {
                     break;
                 }

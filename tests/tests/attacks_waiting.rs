@@ -95,7 +95,8 @@ async fn child_servers_with_nothing_to_say_are_not_cut() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_connections_never_keep_anybody_from_being_accepted() {
-    let mut besieged = Besieged::start(&[]).await;
+    // None is cut because it was silent for too long.
+    let mut besieged = Besieged::start(&["--patience", "1h"]).await;
     let attack = silent_sockets(besieged.target, 2_200);
     let mut siege = besieged.attacked(attack).await;
     let anew = reopen(&mut siege, besieged.target, 150, 450);

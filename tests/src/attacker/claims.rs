@@ -217,12 +217,13 @@ pub async fn crowded_child(target: Target, resource: &str, clients: i64) -> Outc
     outcome
 }
 
-/// Releases what another one holds, in its name.
+/// Releases what another one holds, in its name, as if its process had been started anew.
 pub async fn released_for(target: Target, victim: &str, resource: &str) -> Outcome {
     let request = ReleaseCapacityRequest {
         client_id: victim.to_owned(),
         resource_id: vec![resource.to_owned()],
-        ..ReleaseCapacityRequest::default()
+        sequence: Some(1),
+        incarnation: Some(u64::MAX),
     };
     let mut outcome = Outcome::default();
     let answer = client(target).release_capacity(request).await;

@@ -104,6 +104,9 @@ pub async fn quiet_child_streams(target: Target, streams: usize) -> Siege {
 async fn said(target: Target, to: SocketAddr, connections: usize, bytes: &[u8]) -> Siege {
     let mut siege = Siege::default();
     for _ in 0..connections {
+        if siege.is_hopeless() {
+            break;
+        }
         let connection = Connection::open(target.from, to).await;
         if let Some(connection) = siege.take(connection) {
             siege.outcome.done += u64::from(connection.send(bytes).await.is_ok());
@@ -121,6 +124,9 @@ pub async fn silent_sockets(target: Target, connections: usize) -> Siege {
 pub async fn reopen(siege: &mut Siege, target: Target, per_second: u32, times: usize) {
     let mut turns = tokio::time::interval(Duration::from_secs(1) / per_second.max(1));
     for _ in 0..times {
+        if siege.is_hopeless() {
+            break;
+        }
         turns.tick().await;
         if !siege.held.is_empty() {
             let mut oldest = siege.held.remove(0);
