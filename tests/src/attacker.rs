@@ -12,6 +12,7 @@
 //! | [`flood`] | Attacks by frames that cost the server more than their sender. |
 //! | [`claims`] | Attacks by well-formed requests: invented names, forged children, lies. |
 //! | [`catalogue`] | All of them by name, in three sizes. |
+//! | [`process`] | The attacker as a process, for benches. |
 //!
 //! An attacker has an address of its own on loopback (127.0.0.2 and up; the honest are at 127.0.0.1), because
 //! servers tell callers apart by address.
@@ -21,6 +22,7 @@ pub mod claims;
 pub mod connection;
 pub mod flood;
 pub mod frames;
+pub mod process;
 pub mod seen;
 pub mod unread;
 pub mod waiting;
