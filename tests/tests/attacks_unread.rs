@@ -24,7 +24,7 @@ async fn until_ended(besieged: &Besieged, siege: &mut Siege, streams: u64) {
 #[tokio::test(flavor = "multi_thread")]
 async fn child_servers_that_never_read_are_cut() {
     let mut besieged = Besieged::start(&HASTY).await;
-    let attack = unread::child_streams(besieged.target, 30);
+    let attack = unread::child_streams(besieged.target, 30, 200);
     let mut siege = besieged.attacked(attack).await;
     until_ended(&besieged, &mut siege, 1).await;
     besieged.assert_unmoved(MEMORY_MAX).await;

@@ -126,8 +126,8 @@ attacks! {
         outcome.add(claims::crowded_child(target, "attacked/crowd", 1_000_000_000_000).await);
         done(outcome)
     };
-    "unread-child-streams", "30 child servers that never read", |target, size, round|
-        unread::child_streams(target, size.of(30, 2)).await;
+    "unread-child-streams", "30 child servers that ask 1,000 times and never read", |target, size, round|
+        unread::child_streams(target, size.of(30, 2), size.of(1_000, 20)).await;
     "unread-statuses", "30 connections ask 60 times for the status and read none", |target, size, round|
         unread::statuses(target, size.of(30, 2), size.of(60, 4)).await;
     "unread-watches", "30 connections with 60 watches of health each, and read nothing", |target, size, round|

@@ -1,18 +1,18 @@
 //! Attacks by never reading: the server is asked for much, and keeps what it cannot send.
 //!
-//! The window of every stream is 0, so that HTTP/2 itself keeps the server from sending; what it sends
-//! besides, such as headers, is not read from the socket, either.
+//! The window of every stream is 0, so that HTTP/2 itself keeps the server from sending answers. What it sends
+//! besides is read, for it tells how much more may be asked; [`pings`] do not read even that.
 
 use std::io;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use prost::Message;
+use tokio::time::timeout;
 
 use super::claims::child_request;
 use super::connection::Connection;
-use super::frames::{
-    DATA, END_STREAM, FRAME_BYTES_MAX, INITIAL_WINDOW_SIZE, PING, begin_call, frame, message,
-};
+use super::frames::{DATA, END_STREAM, INITIAL_WINDOW_SIZE, PING, begin_call, frame, message};
 use super::waiting::STREAM;
 use super::{Siege, Target};
 
@@ -37,20 +37,22 @@ async fn ask(
     messages: &[Vec<u8>],
     ends: bool,
 ) -> Siege {
-    let mut siege = Siege::default();
-    for _ in 0..connections {
-        let connection = Connection::greet(target.from, target.grpc, NO_WINDOW).await;
-        let Some(connection) = siege.take(connection) else {
-            continue;
-        };
+    // At the same time: the server may take nothing more from one of them, which is waited for.
+    let asking = (0..connections).map(|_| async {
+        let mut connection = Connection::greet(target.from, target.grpc, NO_WINDOW).await?;
         let mut done = 0;
         for _ in 0..streams {
-            let asked = ask_on(connection, path, messages, ends, &mut done).await;
+            let asked = ask_on(&mut connection, path, messages, ends, &mut done).await;
             if asked.is_err() {
                 break;
             }
         }
-        siege.outcome.done += done;
+        Ok((connection, done))
+    });
+    let mut siege = Siege::default();
+    for asked in join_all(asking).await {
+        siege.outcome.done += asked.as_ref().map_or(0, |(_, done)| *done);
+        siege.take(asked.map(|(connection, _)| connection));
     }
     siege
 }
@@ -63,31 +65,26 @@ async fn ask_on(
     done: &mut u64,
 ) -> io::Result<()> {
     let stream = connection.next_stream();
+    connection.look_at(stream);
     let mut out = Vec::new();
     begin_call(&mut out, stream, path);
-    connection.send_unread(&out, PRESSED).await?;
+    connection.send(&out).await?;
     for body in messages {
-        for piece in body.chunks(FRAME_BYTES_MAX) {
-            out.clear();
-            frame(&mut out, DATA, 0, stream, piece);
-            connection.send_unread(&out, PRESSED).await?;
-        }
+        timeout(PRESSED, connection.send_data(stream, body, false)).await??;
         *done += 1;
     }
     if ends {
         out.clear();
         frame(&mut out, DATA, END_STREAM, stream, &[]);
-        connection.send_unread(&out, PRESSED).await?;
+        connection.send(&out).await?;
     }
     Ok(())
 }
 
-/// Child servers that ask again and again, and read no answer. Each asks about a hundred resources at once, as
-/// often as the window that every stream has at first lets it.
-pub async fn child_streams(target: Target, streams: usize) -> Siege {
-    const WINDOW: usize = 65_535;
-    let body = message(&child_request("unread", "unread", 100));
-    let messages = vec![body.clone(); WINDOW / body.len()];
+/// Child servers that ask again and again for ten resources, and read no answer.
+pub async fn child_streams(target: Target, streams: usize, messages: usize) -> Siege {
+    let body = message(&child_request("unread", "unread", 10));
+    let messages = vec![body; messages];
     ask(target, STREAM, streams, 1, &messages, false).await
 }
 
