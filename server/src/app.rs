@@ -21,12 +21,12 @@ use doorward_etcd::layout::TemplateKeys;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::accept::{self, HttpListener};
 use crate::clock::{self, Clock};
+use crate::door::{self, Door};
 use crate::election::gate::Gate;
 use crate::election::{Candidate, CandidateTemplates, Election, Running, Standing, TreePlace};
 use crate::metrics::Metrics;
@@ -72,6 +72,8 @@ pub struct Config {
     pub able: Option<watch::Receiver<bool>>,
     /// How many `GetCapacity` calls may be in progress at once.
     pub calls_max: NonZeroUsize,
+    /// How much is taken on over the network.
+    pub door: door::Config,
     /// How long a shutdown waits for what is in flight.
     pub shutdown_grace: Duration,
 }
@@ -99,6 +101,7 @@ impl Default for Config {
             election: Election::default(),
             able: None,
             calls_max: overload::CALLS_MAX,
+            door: door::Config::default(),
             shutdown_grace: Duration::from_secs(10),
         }
     }
@@ -160,7 +163,7 @@ pub enum ServerError {
         /// Which.
         port: Port,
         /// Why, if it says so.
-        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+        source: Option<JoinError>,
     },
 }
 
@@ -172,8 +175,6 @@ pub enum Shutdown {
     /// The grace was over before; what was left was cut off.
     CutOff,
 }
-
-type Served = (Port, Result<(), Box<dyn std::error::Error + Send + Sync>>);
 
 /// A running server.
 #[derive(Debug)]
@@ -189,7 +190,7 @@ pub struct Server {
     shutdown_grace: Duration,
     stop_grpc: CancellationToken,
     stop_http: CancellationToken,
-    serving: JoinSet<Served>,
+    serving: JoinSet<Port>,
     /// The timer and whoever else works in the background. Stopped when dropped.
     background: JoinSet<()>,
 }
@@ -297,28 +298,33 @@ impl Server {
         }
 
         let mut serving = JoinSet::new();
-        let grpc = tonic::transport::Server::builder()
-            .timeout(rpc::CALL_TIMEOUT)
-            .max_concurrent_streams(rpc::STREAMS_PER_CONNECTION_MAX)
-            .http2_max_header_list_size(rpc::HEADER_BYTES_MAX)
-            .http2_keepalive_interval(Some(rpc::KEEPALIVE_INTERVAL))
-            .http2_keepalive_timeout(Some(rpc::KEEPALIVE_TIMEOUT))
+        let services = tower::ServiceBuilder::new()
             .layer(MeterLayer::new(Arc::clone(&metrics), clock))
             .layer(OverloadLayer(Calls::new(
                 config.calls_max,
                 Arc::clone(&metrics),
+                Arc::clone(board.limits()),
             )))
-            .add_routes(routes)
-            .serve_with_incoming_shutdown(
-                accept::connections(grpc),
-                stop_grpc.clone().cancelled_owned(),
-            );
-        serving.spawn(async move { (Port::Grpc, grpc.await.map_err(Into::into)) });
+            .service(routes.prepare());
+        let limits = board.limits();
+        let grpc = door::grpc::serve(
+            grpc,
+            Door::grpc(config.door, Arc::clone(limits)),
+            services,
+            stop_grpc.clone(),
+        );
+        serving.spawn(async move {
+            grpc.await;
+            Port::Grpc
+        });
         let http_address = http.map(|(listener, address)| {
-            let router = web::router(Arc::clone(&board), Arc::clone(&metrics));
-            let served = axum::serve(HttpListener::new(listener), router)
-                .with_graceful_shutdown(stop_http.clone().cancelled_owned());
-            serving.spawn(async move { (Port::Http, served.await.map_err(Into::into)) });
+            let pages = web::router(Arc::clone(&board), Arc::clone(&metrics));
+            let door = Door::http(config.door, Arc::clone(limits));
+            let served = door::http::serve(listener, door, pages, stop_http.clone());
+            serving.spawn(async move {
+                served.await;
+                Port::Http
+            });
             address
         });
         info!(node = board.node_name(), grpc = %grpc_address, "serving gRPC");
@@ -390,13 +396,10 @@ impl Server {
             Some(_) = self.obeying.join_next(), if elects => return ServerError::Election,
         };
         match stopped {
-            Some(Ok((port, result))) => ServerError::Stopped {
-                port,
-                source: result.err(),
-            },
+            Some(Ok(port)) => ServerError::Stopped { port, source: None },
             Some(Err(error)) => ServerError::Stopped {
                 port: Port::Grpc,
-                source: Some(error.into()),
+                source: Some(error),
             },
             // Told before, and not heeded.
             None => std::future::pending().await,

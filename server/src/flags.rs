@@ -1,6 +1,8 @@
 //! The command line: flags, each with an environment variable, and what `--help` teaches.
 
+mod bytes;
 mod clock;
+mod door;
 mod limits;
 pub mod starts;
 
@@ -19,6 +21,7 @@ use thiserror::Error;
 
 use crate::demo::DemoFlags;
 use crate::flags::clock::ClockFlags;
+use crate::flags::door::DoorFlags;
 use crate::flags::limits::LimitFlags;
 use crate::logs::LogFormat;
 use crate::upstream;
@@ -218,6 +221,10 @@ pub struct ServeFlags {
     /// How much is taken on at most.
     #[command(flatten)]
     pub limits: LimitFlags,
+
+    /// How much is taken on over the network.
+    #[command(flatten)]
+    pub door: DoorFlags,
 
     /// How long a shutdown waits for calls in flight.
     #[arg(
@@ -452,6 +459,9 @@ mod tests {
             ["--election-ttl", "2500ms"],
             ["--etcd-endpoints", "ftp://here"],
             ["--calls-max", "0"],
+            ["--connections-max", "0"],
+            ["--patience", "0s"],
+            ["--message-bytes-max", "much"],
             ["--templates", "etcd:"],
             // A parent, but no name to be known by.
             ["--parent", "127.0.0.1:6970"],

@@ -14,11 +14,12 @@
 //! - [`demo`] is a whole demonstration in one process;
 //! - [`clock`] alone reads clocks and draws entropy.
 
-pub mod accept;
 pub mod app;
 pub mod clock;
 pub mod demo;
+pub mod door;
 pub mod election;
+pub mod files;
 pub mod flags;
 pub mod limits;
 pub mod logs;

@@ -81,6 +81,8 @@ limits! {
     HttpConnections { "http_connections", "--http-connections-max", Count, "HTTP connections" }
     /// HTTP connections from one address.
     HttpConnectionsPerAddress { "http_connections_per_address", "--http-connections-per-address-max", Count, "HTTP connections from one address" }
+    /// HTTP requests each second from one address.
+    HttpRequestsPerAddress { "http_requests_per_address", "--http-requests-per-second-per-address-max", PerSecond, "HTTP requests from one address" }
     /// Calls in progress on one connection. HTTP/2 tells the peer, and resets what comes beyond.
     StreamsPerConnection { "streams_per_connection", "--streams-per-connection-max", Count, "calls in progress on one connection" }
     /// Frames of a connection that carry no call.

@@ -17,6 +17,7 @@ use doorward_etcd::flags::{ENDPOINTS, FlagsError};
 use doorward_server::app::{Config, Server};
 use doorward_server::demo::{self, DemoFlags};
 use doorward_server::election::{self, Election};
+use doorward_server::files;
 use doorward_server::flags::starts::{self, WrongStart};
 use doorward_server::flags::{self, Command, DEFAULT_NODE, Flags, ParentError, ServeFlags};
 use doorward_server::logs::LogFormat;
@@ -348,6 +349,7 @@ fn config(
             ..node::Config::default()
         },
         calls_max: flags.limits.calls_max,
+        door: flags.door.config(files::raise_limit()),
         shutdown_grace: flags.shutdown_grace,
         ..Config::default()
     }

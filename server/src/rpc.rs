@@ -36,27 +36,11 @@ use crate::rpc::health::Health;
 use crate::rpc::stream::{CapacityStreamService, Pushes};
 use crate::status::Board;
 
-/// The largest message accepted. A thousand resources take a tenth of it.
+/// The largest message between servers. A thousand resources take a tenth of it.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// Calls in flight on one connection.
-pub const STREAMS_PER_CONNECTION_MAX: u32 = 1_000;
-
-/// The largest size of a call's headers.
-pub const HEADER_BYTES_MAX: u32 = 16 * 1024;
-
-/// A call that takes longer is cancelled: no call waits for long, so only one whose request never
-/// arrives in full does.
-pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a client's call waits for the parent, should this server have no lease yet.
 pub const PARENT_WAIT: Duration = Duration::from_secs(1);
-
-/// A silent connection is pinged this often,
-pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
-
-/// and closed if it has not answered after this long.
-pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Doorman's service.
 #[derive(Clone, Debug)]
@@ -201,18 +185,18 @@ pub fn routes(
         board: Arc::clone(board),
         metrics: Arc::clone(metrics),
     })
-    .max_decoding_message_size(MESSAGE_BYTES_MAX);
+    .max_decoding_message_size(usize::MAX);
     let streams = CapacityStreamService::new(
         Arc::clone(board),
         Arc::clone(metrics),
         Arc::clone(pushes),
         stopping.clone(),
     );
-    let streams = CapacityStreamServer::new(streams).max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let streams = CapacityStreamServer::new(streams).max_decoding_message_size(usize::MAX);
     let admin = AdminServer::new(AdminService {
         board: Arc::clone(board),
     })
-    .max_decoding_message_size(MESSAGE_BYTES_MAX);
+    .max_decoding_message_size(usize::MAX);
     let routes = Routes::new(capacity)
         .add_service(streams)
         .add_service(admin)

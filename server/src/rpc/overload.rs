@@ -6,11 +6,11 @@
 //! [`PUSHBACK`] (gRFC A6) after how many milliseconds to try again. Those times are spread evenly over
 //! [`PUSHBACK_SPREAD`], so that who was refused at the same time does not come back at the same time.
 //!
-//! A call is in progress from its headers on, so one that waits for its turn counts. One whose body does not
-//! come, or that waits for our parent, counts for a short while only: it costs the machine nothing, and whoever
-//! opens calls and never sends them must not keep others away. Only `GetCapacity`
-//! is refused: a release frees capacity, child servers ask on behalf of many and are few, and whoever
-//! looks for what is wrong must get an answer.
+//! A call is in progress once its message has arrived ([`intake`](crate::door::intake) sees to that): whoever
+//! opens calls and never sends them does not keep others away. One that waits for our parent counts for a
+//! short while only, since it costs the machine nothing. Only `GetCapacity` is refused: a release frees
+//! capacity, child servers ask on behalf of many and are few, and whoever looks for what is wrong must get an
+//! answer.
 
 use std::future::{Future, poll_fn};
 use std::num::NonZeroUsize;
@@ -20,11 +20,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tonic::Status as RpcStatus;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
 
+use crate::limits::{Limit, Limits};
 use crate::metrics::Metrics;
 
 /// The calls that may be refused.
@@ -61,15 +63,21 @@ pub struct Calls {
     max: NonZeroUsize,
     in_progress: AtomicUsize,
     metrics: Arc<Metrics>,
+    limits: Arc<Limits>,
+    started: Instant,
 }
 
 impl Calls {
     /// As many as `max` at once.
-    pub fn new(max: NonZeroUsize, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub fn new(max: NonZeroUsize, metrics: Arc<Metrics>, limits: Arc<Limits>) -> Arc<Self> {
+        limits.set_max(Limit::Calls, count(max.get()));
+        limits.set_used(Limit::Calls, 0);
         Arc::new(Self {
             max,
             in_progress: AtomicUsize::new(0),
             metrics,
+            limits,
+            started: Instant::now(),
         })
     }
 
@@ -87,8 +95,14 @@ impl Calls {
                 (calls < max).then_some(calls + 1)
             });
         match before {
-            Ok(_) => Ok(InProgress(Arc::clone(self))),
-            Err(_) => Err(refusal(max, self.metrics.count_call_refused())),
+            Ok(before) => {
+                self.limits.set_used(Limit::Calls, count(before + 1));
+                Ok(InProgress(Arc::clone(self)))
+            }
+            Err(_) => {
+                self.limits.refuse(Limit::Calls, self.started.elapsed());
+                Err(refusal(max, self.metrics.count_call_refused()))
+            }
         }
     }
 }
@@ -99,8 +113,13 @@ struct InProgress(Arc<Calls>);
 
 impl Drop for InProgress {
     fn drop(&mut self) {
-        self.0.in_progress.fetch_sub(1, Ordering::Relaxed);
+        let before = self.0.in_progress.fetch_sub(1, Ordering::Relaxed);
+        self.0.limits.set_used(Limit::Calls, count(before - 1));
     }
+}
+
+fn count(calls: usize) -> u64 {
+    u64::try_from(calls).unwrap_or(u64::MAX)
 }
 
 fn refusal(max: usize, number: u64) -> RpcStatus {
@@ -199,5 +218,34 @@ mod tests {
             tenths.iter().all(|count| (98..=102).contains(count)),
             "{tenths:?}"
         );
+    }
+
+    /// Calls of which there may be one at once.
+    fn one_at_once() -> Arc<Calls> {
+        let clock = crate::clock::Clock::start();
+        let (config, templates) = Default::default();
+        let node = crate::node_handle::NodeHandle::new(config, templates, clock);
+        let text = String::new;
+        let board = crate::status::Board::new(text(), text(), text(), Arc::new(node));
+        let metrics = Arc::new(Metrics::new(&Arc::new(board)));
+        Calls::new(NonZeroUsize::MIN, metrics, Arc::default())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_waits_for_long_does_not_keep_others_away() {
+        let calls = one_at_once();
+        let waits = tower::service_fn(|_: Request<Body>| {
+            std::future::pending::<Result<Response<Body>, std::convert::Infallible>>()
+        });
+        let mut service = OverloadLayer(Arc::clone(&calls)).layer(waits);
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = tonic::codegen::http::Uri::from_static(METHOD);
+        let waiting = tokio::spawn(service.call(request));
+        // Time goes on by itself while nobody has anything to do.
+        tokio::time::sleep(COUNTS_MAX / 2).await;
+        assert!(calls.begin().is_err(), "it counts");
+        tokio::time::sleep(COUNTS_MAX).await;
+        assert!(calls.begin().is_ok(), "it counts no more");
+        waiting.abort();
     }
 }

@@ -15,6 +15,7 @@ mod children;
 mod clocks;
 mod cycles;
 mod discovery;
+mod door;
 mod driven_child;
 mod driven_client;
 mod fake_parent;

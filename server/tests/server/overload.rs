@@ -1,44 +1,18 @@
-//! A server with as many calls in progress as there may be.
+//! A server with as many calls in progress as there may be: they wait for a parent that says nothing.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use bytes::Bytes;
+use doorward_engine::template::Templates;
 use doorward_proto::doorman::{DiscoveryRequest, GetCapacityRequest, ReleaseCapacityRequest};
 use doorward_server::app::{Config, Server};
 use doorward_server::rpc::overload::{PUSHBACK, PUSHBACK_SPREAD};
-use h2::client::SendRequest;
-use prost::Message;
-use tokio::net::TcpStream;
-use tonic::codegen::http::Request;
+use tokio::task::JoinSet;
 use tonic::{Code, Status};
 
-use crate::running::{admin, asked, capacity, config, get, only, page, request};
-
-/// The bytes of a call's message, as gRPC frames it.
-fn framed(message: &GetCapacityRequest) -> Bytes {
-    let message = message.encode_to_vec();
-    let length = u32::try_from(message.len()).unwrap();
-    [&[0][..], &length.to_be_bytes(), &message].concat().into()
-}
-
-fn headers(server: &Server) -> Request<()> {
-    let address = server.grpc_address();
-    Request::builder()
-        .method("POST")
-        .uri(format!("http://{address}/doorman.Capacity/GetCapacity"))
-        .header("content-type", "application/grpc")
-        .header("te", "trailers")
-        .body(())
-        .unwrap()
-}
-
-async fn connect(server: &Server) -> SendRequest<Bytes> {
-    let stream = TcpStream::connect(server.grpc_address()).await.unwrap();
-    let (send, connection) = h2::client::handshake(stream).await.unwrap();
-    tokio::spawn(connection);
-    send.ready().await.unwrap()
-}
+use crate::fake_parent::{FakeParent, Streams};
+use crate::running::{admin, asked, capacity, eventually, page, request};
+use crate::upstream::child_config;
 
 /// After how long the caller is to come back.
 fn pushback(status: &Status) -> Duration {
@@ -47,32 +21,72 @@ fn pushback(status: &Status) -> Duration {
     Duration::from_millis(told.to_str().unwrap().parse().unwrap())
 }
 
-#[tokio::test]
-async fn a_call_too_many_is_told_when_to_come_back_and_served_when_there_is_room() {
-    let config = Config {
-        calls_max: NonZeroUsize::MIN,
-        ..config()
-    };
-    let server = Server::start(config).await.unwrap();
-    // One call of which only the headers have come.
-    let mut send = connect(&server).await;
-    let (held_up, mut body) = send.send_request(headers(&server), false).unwrap();
-    // What comes on the same connection comes after it.
-    let mut send = send.ready().await.unwrap();
-    let (refused, _) = send.send_request(headers(&server), true).unwrap();
-    let refused = refused.await.unwrap();
-    let first = Status::from_header_map(refused.headers()).expect("refused");
+fn asks() -> GetCapacityRequest {
+    request("a", vec![asked("fair/x", 10.0)])
+}
 
-    let mut client = capacity(&server).await;
-    let asks = || request("a", vec![asked("fair/x", 10.0)]);
-    let second = client.get_capacity(asks()).await.unwrap_err();
+/// A server that takes one call at once, and callers that always have one in progress.
+struct Busy {
+    server: Server,
+    /// Says nothing.
+    _parent: FakeParent,
+    callers: JoinSet<()>,
+}
+
+impl Busy {
+    async fn start() -> Self {
+        let parent = FakeParent::start(Streams::Served).await;
+        parent.delay(Duration::from_secs(3_600));
+        let server = Server::start(Config {
+            calls_max: NonZeroUsize::MIN,
+            ..child_config(&[&parent.address], Templates::default())
+        })
+        .await
+        .expect("free ports");
+        let mut callers = JoinSet::new();
+        for _ in 0..2 {
+            let mut client = capacity(&server).await;
+            callers.spawn(async move {
+                loop {
+                    // One of them is refused, which is what all this is for.
+                    let _ = client.get_capacity(asks()).await;
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+        Self {
+            server,
+            _parent: parent,
+            callers,
+        }
+    }
+
+    /// A call that is refused since there is no room.
+    async fn refused(&self) -> Status {
+        let mut client = capacity(&self.server).await;
+        let mut refused = None;
+        eventually("a call is refused", async || {
+            refused = client.get_capacity(asks()).await.err();
+            refused.is_some()
+        })
+        .await;
+        refused.expect("it was refused")
+    }
+}
+
+#[tokio::test]
+async fn a_call_too_many_is_told_when_to_come_back_and_whatever_else_is_called_is_served() {
+    let busy = Busy::start().await;
     let (least, most) = PUSHBACK_SPREAD;
-    let (first, second) = (pushback(&first), pushback(&second));
+    let (first, second) = (
+        pushback(&busy.refused().await),
+        pushback(&busy.refused().await),
+    );
     assert!((least..most).contains(&first), "{first:?}");
     assert!((least..most).contains(&second), "{second:?}");
     assert_ne!(first, second, "they do not come back together");
 
-    // Whatever else is called is served.
+    let mut client = capacity(&busy.server).await;
     client.discovery(DiscoveryRequest {}).await.unwrap();
     let release = ReleaseCapacityRequest {
         client_id: "a".to_owned(),
@@ -81,72 +95,22 @@ async fn a_call_too_many_is_told_when_to_come_back_and_served_when_there_is_room
     };
     client.release_capacity(release).await.unwrap();
     let status = doorward_proto::admin::v1::GetStatusRequest::default();
-    admin(&server).await.get_status(status).await.unwrap();
-    let (_, _, metrics) = page(&server, "/metrics").await;
-    assert!(
-        metrics.contains("doorward_calls_refused_total 2\n"),
-        "{metrics}"
-    );
-
-    body.send_data(framed(&asks()), true).unwrap();
-    let answer = held_up.await.unwrap();
-    assert_eq!(answer.status(), 200);
-    let mut answer = answer.into_body();
-    while answer.data().await.is_some() {}
-    let response = get(&mut client, "b", vec![asked("fair/x", 10.0)]).await;
-    assert_eq!(only(&response).gets.capacity, 10.0);
-}
-
-/// A server that takes one call at once, and is busy with one of which only the headers have come.
-struct Busy {
-    server: Server,
-    held_up: h2::client::ResponseFuture,
-    body: h2::SendStream<Bytes>,
-}
-
-impl Busy {
-    async fn start() -> Self {
-        let config = Config {
-            calls_max: NonZeroUsize::MIN,
-            ..config()
-        };
-        let server = Server::start(config).await.unwrap();
-        let mut send = connect(&server).await;
-        let (held_up, body) = send.send_request(headers(&server), false).unwrap();
-        let busy = Self {
-            server,
-            held_up,
-            body,
-        };
-        busy.until_has_room(false).await;
-        busy
-    }
-
-    async fn until_has_room(&self, has_room: bool) {
-        let mut client = capacity(&self.server).await;
-        crate::running::eventually(&format!("has room: {has_room}"), async || {
-            client.get_capacity(asks()).await.is_ok() == has_room
-        })
-        .await;
-    }
-}
-
-fn asks() -> GetCapacityRequest {
-    request("a", vec![asked("fair/x", 10.0)])
+    admin(&busy.server).await.get_status(status).await.unwrap();
+    let (_, _, metrics) = page(&busy.server, "/metrics").await;
+    let refused = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("doorward_calls_refused_total "));
+    assert!(refused.is_some_and(|count| count != "0"), "{metrics}");
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_makes_room() {
+async fn callers_that_go_make_room() {
     let mut busy = Busy::start().await;
-    busy.body.send_reset(h2::Reason::CANCEL);
-    busy.until_has_room(true).await;
-}
-
-#[tokio::test]
-async fn a_call_that_never_comes_does_not_keep_others_away() {
-    let mut busy = Busy::start().await;
-    busy.until_has_room(true).await;
-    // It is answered all the same, should it come.
-    busy.body.send_data(framed(&asks()), true).unwrap();
-    assert_eq!(busy.held_up.await.unwrap().status(), 200);
+    busy.refused().await;
+    busy.callers.shutdown().await;
+    let mut client = capacity(&busy.server).await;
+    eventually("there is room", async || {
+        client.get_capacity(asks()).await.is_ok()
+    })
+    .await;
 }

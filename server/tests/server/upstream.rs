@@ -37,7 +37,7 @@ async fn child_with(addresses: &[&str], templates: Templates) -> Server {
         .expect("free ports")
 }
 
-fn child_config(addresses: &[&str], templates: Templates) -> Config {
+pub(crate) fn child_config(addresses: &[&str], templates: Templates) -> Config {
     let given: Vec<String> = addresses.iter().map(|a| (*a).to_owned()).collect();
     Config {
         node_name: "eu".to_owned(),

@@ -1,0 +1,351 @@
+//! The way in: connections, and how much of everything one address can cause.
+//!
+//! [`registry`] knows the connections, and who goes when there are as many as there may be; [`guarded`]
+//! looks at the bytes of each as they pass by; [`calls`] takes a call in before anybody works on it
+//! ([`intake`]), and counts what is answered until it is read ([`outflow`]). [`grpc`] and [`http`] accept
+//! connections. Nothing here knows what is served.
+//!
+//! Everything is bounded for each [`address`], and in all. Who has an address has its bounds; who may do
+//! what is not decided here.
+
+pub mod address;
+pub mod budget;
+pub mod calls;
+pub mod connection;
+mod density;
+pub mod frames;
+pub mod grpc;
+pub mod guarded;
+pub mod http;
+pub mod intake;
+mod listening;
+pub mod outflow;
+pub mod rate;
+pub mod registry;
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tonic::Status as RpcStatus;
+
+use crate::door::address::Address;
+use crate::door::budget::Budget;
+use crate::door::connection::{AddressState, Connection};
+use crate::door::registry::{Bounds, Full, Registry, Settings};
+use crate::limits::{Limit, Limits};
+
+/// How much is taken on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// gRPC connections.
+    pub grpc: Bounds,
+    /// HTTP connections.
+    pub http: Bounds,
+    /// Calls in progress on one connection.
+    pub streams_per_connection_max: NonZeroU32,
+    /// Frames a second of one connection that carry no call.
+    pub control_frames_per_second_max: NonZeroU32,
+    /// How long a handshake, headers, a message or an answer that is not read may take.
+    pub patience: Duration,
+    /// Bytes of a message of a client.
+    pub message_bytes_max: usize,
+    /// Bytes of a message of a child server.
+    pub child_message_bytes_max: usize,
+    /// Bytes of messages that have not arrived in full.
+    pub incoming_bytes_max: u64,
+    /// The same, of one address.
+    pub incoming_bytes_per_address_max: u64,
+    /// Bytes of answers that are not read.
+    pub outgoing_bytes_max: u64,
+    /// The same, of one address.
+    pub outgoing_bytes_per_address_max: u64,
+    /// gRPC calls a second from one address.
+    pub calls_per_second_per_address_max: u64,
+    /// HTTP requests a second from one address.
+    pub http_requests_per_second_per_address_max: u64,
+}
+
+/// File descriptors that are kept back for parents, etcd, templates and logs; half of them if there are few.
+const FILES_KEPT: usize = 64;
+
+/// How many of so many files may be connections.
+pub fn files_for_connections(files: usize) -> usize {
+    files - FILES_KEPT.min(files / 2)
+}
+
+impl Config {
+    /// What a process that may open so many files takes on.
+    pub fn for_files(files: usize) -> Self {
+        const MIB: u64 = 1024 * 1024;
+        let available = files_for_connections(files);
+        let http = (available / 4).clamp(1, 1_024);
+        let grpc = (available - http.min(available)).clamp(1, 65_536);
+        Self {
+            grpc: Bounds {
+                connections: grpc,
+                per_address: (grpc - grpc / 4).clamp(1, 20_000),
+            },
+            http: Bounds {
+                connections: http,
+                per_address: (http - http / 4).max(1),
+            },
+            streams_per_connection_max: const { NonZeroU32::new(64).unwrap() },
+            control_frames_per_second_max: const { NonZeroU32::new(200).unwrap() },
+            patience: Duration::from_secs(10),
+            message_bytes_max: 256 * 1024,
+            child_message_bytes_max: 4 * 1024 * 1024,
+            incoming_bytes_max: 256 * MIB,
+            incoming_bytes_per_address_max: 64 * MIB,
+            outgoing_bytes_max: 256 * MIB,
+            outgoing_bytes_per_address_max: 64 * MIB,
+            calls_per_second_per_address_max: 20_000,
+            http_requests_per_second_per_address_max: 100,
+        }
+    }
+}
+
+/// What a process takes on that may open a few thousand files.
+impl Default for Config {
+    fn default() -> Self {
+        Self::for_files(20_000)
+    }
+}
+
+/// A way in: for gRPC, or for HTTP.
+#[derive(Debug)]
+pub struct Door {
+    config: Config,
+    kind: Kind,
+    started: Instant,
+    limits: Arc<Limits>,
+    registry: Mutex<Registry>,
+    incoming: Budget,
+    outgoing: Budget,
+}
+
+/// For what a door is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Grpc,
+    Http,
+}
+
+impl Door {
+    /// For gRPC.
+    pub fn grpc(config: Config, limits: Arc<Limits>) -> Arc<Self> {
+        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        for (limit, max) in [
+            (Limit::Connections, count(config.grpc.connections)),
+            (Limit::ConnectionsPerAddress, count(config.grpc.per_address)),
+            (
+                Limit::StreamsPerConnection,
+                config.streams_per_connection_max.get().into(),
+            ),
+            (
+                Limit::ControlFrames,
+                config.control_frames_per_second_max.get().into(),
+            ),
+            (Limit::MessageBytes, count(config.message_bytes_max)),
+            (
+                Limit::ChildMessageBytes,
+                count(config.child_message_bytes_max),
+            ),
+            (Limit::IncomingBytes, config.incoming_bytes_max),
+            (
+                Limit::IncomingBytesPerAddress,
+                config.incoming_bytes_per_address_max,
+            ),
+            (Limit::OutgoingBytes, config.outgoing_bytes_max),
+            (
+                Limit::OutgoingBytesPerAddress,
+                config.outgoing_bytes_per_address_max,
+            ),
+            (
+                Limit::CallsPerAddress,
+                config.calls_per_second_per_address_max,
+            ),
+        ] {
+            limits.set_max(limit, max);
+        }
+        Self::new(config, Kind::Grpc, limits)
+    }
+
+    /// For HTTP.
+    pub fn http(config: Config, limits: Arc<Limits>) -> Arc<Self> {
+        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        for (limit, max) in [
+            (Limit::HttpConnections, count(config.http.connections)),
+            (
+                Limit::HttpConnectionsPerAddress,
+                count(config.http.per_address),
+            ),
+            (
+                Limit::HttpRequestsPerAddress,
+                config.http_requests_per_second_per_address_max,
+            ),
+        ] {
+            limits.set_max(limit, max);
+        }
+        Self::new(config, Kind::Http, limits)
+    }
+
+    fn new(config: Config, kind: Kind, limits: Arc<Limits>) -> Arc<Self> {
+        let (bounds, calls_per_second) = match kind {
+            Kind::Grpc => (config.grpc, config.calls_per_second_per_address_max),
+            Kind::Http => (config.http, config.http_requests_per_second_per_address_max),
+        };
+        let settings = Settings {
+            calls_per_second,
+            incoming_bytes: config.incoming_bytes_per_address_max,
+            outgoing_bytes: config.outgoing_bytes_per_address_max,
+        };
+        let door = Self {
+            config,
+            kind,
+            started: Instant::now(),
+            limits,
+            registry: Mutex::new(Registry::new(bounds, settings)),
+            incoming: Budget::new(config.incoming_bytes_max),
+            outgoing: Budget::new(config.outgoing_bytes_max),
+        };
+        door.tell(0, 0);
+        Arc::new(door)
+    }
+
+    /// How much is taken on.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// How long a handshake, headers, a message or an answer that is not read may take.
+    pub fn patience(&self) -> Duration {
+        self.config.patience
+    }
+
+    /// Since the start.
+    pub fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Something is refused for a limit. Returns how often that happened before.
+    pub fn refuse(&self, limit: Limit) -> u64 {
+        self.limits.refuse(limit, self.now())
+    }
+
+    /// Somebody connects. Who has to go in his stead is told so. None: he has to go himself.
+    fn admit(&self, peer: SocketAddr) -> Option<Arc<Connection>> {
+        let mut registry = self.registry();
+        let admission = registry.admit(Address::of(peer.ip()), self.now());
+        self.tell(registry.len(), registry.largest());
+        drop(registry);
+        if let Some(full) = admission.full {
+            self.refuse(match (self.kind, full) {
+                (Kind::Grpc, Full::InAll) => Limit::Connections,
+                (Kind::Grpc, Full::OfAddress) => Limit::ConnectionsPerAddress,
+                (Kind::Http, Full::InAll) => Limit::HttpConnections,
+                (Kind::Http, Full::OfAddress) => Limit::HttpConnectionsPerAddress,
+            });
+        }
+        if let Some(evicted) = admission.evicted {
+            evicted.evict();
+        }
+        admission.admitted
+    }
+
+    /// The system has no room for another connection: somebody has to go.
+    fn make_room(&self) {
+        let silent = self.registry().make_room(self.now());
+        if let Some(silent) = silent {
+            silent.evict();
+        }
+    }
+
+    /// A connection is closed.
+    fn close(&self, connection: &Connection) {
+        let mut registry = self.registry();
+        registry.remove(connection, self.now());
+        self.tell(registry.len(), registry.largest());
+        drop(registry);
+        self.note_written(connection, connection.unread());
+    }
+
+    fn tell(&self, connections: usize, largest: usize) {
+        let (all, of_address) = match self.kind {
+            Kind::Grpc => (Limit::Connections, Limit::ConnectionsPerAddress),
+            Kind::Http => (Limit::HttpConnections, Limit::HttpConnectionsPerAddress),
+        };
+        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        self.limits.set_used(all, count(connections));
+        self.limits.set_used(of_address, count(largest));
+        if self.kind == Kind::Grpc {
+            self.limits
+                .set_used(Limit::IncomingBytes, self.incoming.used());
+            self.limits
+                .set_used(Limit::OutgoingBytes, self.outgoing.used());
+        }
+    }
+
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        // Nothing in there panics half-way through a change.
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// More of a message that has not arrived in full.
+    fn charge_incoming(&self, connection: &Connection, bytes: u64) -> Result<(), RpcStatus> {
+        let of_address = &connection.of_address().incoming;
+        if !of_address.charge(bytes) {
+            return Err(self.exhausted(Limit::IncomingBytesPerAddress));
+        }
+        if !self.incoming.charge(bytes) {
+            of_address.refund(bytes);
+            return Err(self.exhausted(Limit::IncomingBytes));
+        }
+        Ok(())
+    }
+
+    fn refund_incoming(&self, connection: &Connection, bytes: u64) {
+        if bytes > 0 {
+            connection.of_address().incoming.refund(bytes);
+            self.incoming.refund(bytes);
+        }
+    }
+
+    /// An answer is on its way. Returns whether there is room for it.
+    fn note_answer(&self, connection: &Connection, bytes: u64) -> bool {
+        let of_address = &connection.of_address().outgoing;
+        if !of_address.charge(bytes) {
+            self.refuse(Limit::OutgoingBytesPerAddress);
+            return false;
+        }
+        if !self.outgoing.charge(bytes) {
+            of_address.refund(bytes);
+            self.refuse(Limit::OutgoingBytes);
+            return false;
+        }
+        connection.note_answer(bytes);
+        true
+    }
+
+    /// Parts of answers are written.
+    fn note_written(&self, connection: &Connection, bytes: u64) {
+        let counted = connection.note_written(bytes);
+        if counted > 0 {
+            connection.of_address().outgoing.refund(counted);
+            self.outgoing.refund(counted);
+        }
+    }
+
+    /// The limit for which nothing more is answered now, if there is one.
+    fn unread_too_much(&self, address: &AddressState) -> Option<Limit> {
+        if address.outgoing.used() >= self.config.outgoing_bytes_per_address_max {
+            Some(Limit::OutgoingBytesPerAddress)
+        } else if self.outgoing.used() >= self.config.outgoing_bytes_max {
+            Some(Limit::OutgoingBytes)
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Whom something is attributed to that comes over the network: an address.
+//!
+//! An IPv4 address counts as a whole, and so does one that is mapped into IPv6. Of an IPv6 address the
+//! first 64 bits count: whoever has one has all addresses of such a network.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// An address, or a network of addresses that are one for all limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address(u128);
+
+/// The bits of an IPv6 address that name the network.
+const NETWORK: u128 = !(u64::MAX as u128);
+
+impl Address {
+    /// The one that an IP address belongs to.
+    pub fn of(ip: IpAddr) -> Self {
+        let bits = |ip: Ipv6Addr| u128::from_be_bytes(ip.octets());
+        match ip.to_canonical() {
+            IpAddr::V4(ip) => Self(bits(ip.to_ipv6_mapped())),
+            IpAddr::V6(ip) => Self(bits(ip) & NETWORK),
+        }
+    }
+
+    /// Its bits: those of an IPv6 address.
+    pub const fn get(self) -> u128 {
+        self.0
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ip = Ipv6Addr::from(self.0.to_be_bytes());
+        match ip.to_ipv4_mapped() {
+            Some(ip) => ip.fmt(f),
+            None => write!(f, "{ip}/64"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_one_network_are_one() {
+        for (one, other, same) in [
+            ("10.0.0.1", "10.0.0.1", true),
+            ("10.0.0.1", "10.0.0.2", false),
+            ("10.0.0.1", "::ffff:10.0.0.1", true),
+            ("2001:db8::1", "2001:db8::ffff:1", true),
+            ("2001:db8:0:1::1", "2001:db8:0:2::1", false),
+            ("127.0.0.1", "::1", false),
+        ] {
+            let address = |text: &str| Address::of(text.parse().unwrap());
+            assert_eq!(address(one) == address(other), same, "{one} and {other}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_printed_as_people_write_it() {
+        for (ip, printed) in [
+            ("10.0.0.1", "10.0.0.1"),
+            ("2001:db8::1", "2001:db8::/64"),
+            ("::ffff:10.0.0.1", "10.0.0.1"),
+        ] {
+            assert_eq!(Address::of(ip.parse().unwrap()).to_string(), printed);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The calls of a gRPC connection: counted for the address they come from, and taken in before anybody
+//! works on them.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use http_body::Frame;
+use hyper::body::Incoming;
+use tonic::Status as RpcStatus;
+use tonic::body::Body;
+use tonic::codegen::http::{HeaderMap, Request, Response};
+use tower::Service;
+
+use crate::door::Door;
+use crate::door::connection::Connection;
+use crate::door::guarded::PAUSE;
+use crate::door::intake::{Intake, Size};
+use crate::door::outflow::{InProgress, Outflow};
+use crate::limits::Limit;
+use crate::rpc::overload::{PUSHBACK, pushback};
+
+/// What child servers call.
+const OF_CHILD_SERVERS: [&str; 2] = [
+    "/doorman.Capacity/GetServerCapacity",
+    "/doorward.v1.CapacityStream/StreamServerCapacity",
+];
+
+/// What is called once, with one message: nobody works on such a call before that has arrived.
+const WITH_ONE_MESSAGE: [&str; 7] = [
+    "/doorman.Capacity/GetCapacity",
+    "/doorman.Capacity/ReleaseCapacity",
+    "/doorman.Capacity/Discovery",
+    "/doorman.Capacity/GetServerCapacity",
+    "/doorward.admin.v1.Admin/GetStatus",
+    "/grpc.health.v1.Health/Check",
+    "/grpc.health.v1.Health/Watch",
+];
+
+/// The services, as one connection calls them.
+#[derive(Debug)]
+pub struct Calls<S> {
+    services: S,
+    door: Arc<Door>,
+    connection: Arc<Connection>,
+}
+
+impl<S> Calls<S> {
+    /// For a connection.
+    pub fn new(services: S, door: Arc<Door>, connection: Arc<Connection>) -> Self {
+        Self {
+            services,
+            door,
+            connection,
+        }
+    }
+
+    /// What is answered instead of serving the call, if the address has called too much, or does not read.
+    fn refusal(&self) -> Option<RpcStatus> {
+        let address = self.connection.of_address();
+        let now = self.door.now();
+        if address.calls.take(now).is_err() {
+            self.connection.pause(now + PAUSE);
+            return Some(self.door.exhausted(Limit::CallsPerAddress));
+        }
+        let limit = self.door.unread_too_much(address)?;
+        Some(self.door.exhausted(limit))
+    }
+}
+
+impl<S> hyper::service::Service<Request<Incoming>> for Calls<S>
+where
+    S: Service<Request<Intake<Incoming>>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Outflow<Body>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let call = InProgress::begin(&self.door, &self.connection);
+        if let Some(status) = self.refusal() {
+            let answer = outflow(status.into_http(), call);
+            return Box::pin(std::future::ready(Ok(answer)));
+        }
+        let path = request.uri().path();
+        let waits = WITH_ONE_MESSAGE.contains(&path);
+        let size = self.door.size_of(OF_CHILD_SERVERS.contains(&path));
+        let mut request = request.map(|body| {
+            let (door, connection) = (Arc::clone(&self.door), Arc::clone(&self.connection));
+            Intake::new(body, door, connection, size)
+        });
+        request.extensions_mut().insert(self.connection.address());
+        let mut services = self.services.clone();
+        Box::pin(async move {
+            if waits && let Err(status) = poll_fn(|cx| request.body_mut().poll_first(cx)).await {
+                return Ok(outflow(status.into_http(), call));
+            }
+            let answer = services.call(request).await?;
+            Ok(outflow(answer, call))
+        })
+    }
+}
+
+fn outflow(answer: Response<Body>, call: InProgress) -> Response<Outflow<Body>> {
+    answer.map(|body| Outflow::new(body, unread_too_much, call))
+}
+
+/// The end of an answer that is not read.
+fn unread_too_much() -> Result<Frame<Bytes>, Box<dyn std::error::Error + Send + Sync>> {
+    let status = RpcStatus::resource_exhausted("this address does not read its answers");
+    let mut trailers = HeaderMap::new();
+    status.add_header(&mut trailers)?;
+    Ok(Frame::trailers(trailers))
+}
+
+impl Door {
+    /// Something is refused for a limit: what to answer, and when to come back.
+    pub fn exhausted(&self, limit: Limit) -> RpcStatus {
+        let after = pushback(self.refuse(limit));
+        let mut status = RpcStatus::resource_exhausted(format!(
+            "there are too many {}; try again in {after:.1?} ({})",
+            limit.what(),
+            limit.flag()
+        ));
+        let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        status.metadata_mut().insert(PUSHBACK, millis.into());
+        status
+    }
+
+    fn size_of(&self, child_server: bool) -> Size {
+        let config = self.config();
+        if child_server {
+            Size {
+                max: config.child_message_bytes_max,
+                limit: Limit::ChildMessageBytes,
+            }
+        } else {
+            Size {
+                max: config.message_bytes_max,
+                limit: Limit::MessageBytes,
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! gRPC connections: HTTP/2, with every bound that the library has.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tonic::body::Body;
+use tonic::codegen::http::{Request, Response};
+use tower::Service;
+use tracing::debug;
+
+use crate::door::calls::Calls;
+use crate::door::connection::Connection;
+use crate::door::frames::ControlFrames;
+use crate::door::guarded::{Guarded, PREFACE};
+use crate::door::intake::Intake;
+use crate::door::{Door, listening};
+use crate::limits::Limit;
+
+/// The largest size of a call's headers.
+const HEADER_BYTES_MAX: u32 = 16 * 1024;
+
+/// A silent connection is pinged this often,
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// and closed if it has not answered after this long.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Bytes of one call that may be on their way, or wait to be read.
+const STREAM_WINDOW: u32 = 128 * 1024;
+
+/// The same, of all calls of a connection.
+const CONNECTION_WINDOW: u32 = 256 * 1024;
+
+/// Bytes of an answer that the library takes ahead.
+const SEND_BUFFER: usize = 64 * 1024;
+
+/// Streams that were reset before anybody looked at them; more, and the connection is closed.
+const PENDING_RESETS_MAX: usize = 20;
+
+/// Streams that we reset for something wrong; more, and the connection is closed.
+const OWN_RESETS_MAX: usize = 256;
+
+/// Serves gRPC until `stop`; then finishes what is in progress.
+pub async fn serve<S>(listener: TcpListener, door: Arc<Door>, services: S, stop: CancellationToken)
+where
+    S: Service<Request<Intake<Incoming>>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send + 'static,
+{
+    let stopping = stop.clone();
+    let door_of = Arc::clone(&door);
+    listening::serve(listener, door, stop, move |socket, connection| {
+        let (door, services) = (Arc::clone(&door_of), services.clone());
+        let stop = stopping.clone();
+        async move {
+            if let Err(error) = converse(socket, door, connection, services, stop).await {
+                debug!(%error, "a connection ended");
+            }
+        }
+    })
+    .await;
+}
+
+async fn converse<S>(
+    mut socket: TcpStream,
+    door: Arc<Door>,
+    connection: Arc<Connection>,
+    services: S,
+    stop: CancellationToken,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
+where
+    S: Service<Request<Intake<Incoming>>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send + 'static,
+{
+    let hello = tokio::time::timeout(door.patience(), hear_preface(&mut socket));
+    let heard = tokio::select! {
+        heard = hello => heard,
+        // Nothing is in progress.
+        () = stop.cancelled() => return Ok(()),
+    };
+    match heard {
+        Ok(heard) => heard?,
+        Err(_) => {
+            door.refuse(Limit::Patience);
+            return Ok(());
+        }
+    }
+    let config = door.config();
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(config.streams_per_connection_max.get())
+        .max_header_list_size(HEADER_BYTES_MAX)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(SEND_BUFFER)
+        .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
+        .max_local_error_reset_streams(OWN_RESETS_MAX)
+        .keep_alive_interval(KEEPALIVE_INTERVAL)
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
+        .auto_date_header(false);
+    let control = ControlFrames::new(config.control_frames_per_second_max.get());
+    let io = Guarded::http2(socket, Arc::clone(&door), Arc::clone(&connection), control);
+    let calls = Calls::new(services, door, connection);
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(io), calls));
+    tokio::select! {
+        served = serving.as_mut() => return Ok(served?),
+        () = stop.cancelled() => serving.as_mut().graceful_shutdown(),
+    }
+    Ok(serving.await?)
+}
+
+/// Waits until the other side has said that it speaks HTTP/2.
+async fn hear_preface(socket: &mut TcpStream) -> io::Result<()> {
+    let mut heard = [0; PREFACE.len()];
+    let mut length = 0;
+    loop {
+        let place = heard.get_mut(length..).unwrap_or_default();
+        if place.is_empty() {
+            return Ok(());
+        }
+        let more = socket.read(place).await?;
+        length += more;
+        if more == 0 || heard.get(..length) != PREFACE.get(..length) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the other side does not speak HTTP/2",
+            ));
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! A connection's bytes as they pass by: counted, and never waited for without end.
+//!
+//! What arrives is looked at frame by frame (HTTP/2 only): frames that carry no call have a limit, and one
+//! that has begun has to be complete some time. What leaves is counted against the answers that were
+//! given: so it is known what the other side has not read yet.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+
+use crate::door::Door;
+use crate::door::connection::Connection;
+use crate::door::frames::{ControlFrames, Frame, Kind, Scanner};
+use crate::limits::Limit;
+
+/// What a client of HTTP/2 says first (RFC 9113, section 3.4).
+pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What is spoken on a connection.
+#[derive(Debug)]
+enum Protocol {
+    Http1,
+    Http2 {
+        /// Of the preface, which is read already, what the HTTP library has not been told yet.
+        preface: &'static [u8],
+        reads: Scanner,
+        writes: Scanner,
+        control: ControlFrames,
+    },
+}
+
+/// A connection's socket.
+#[derive(Debug)]
+pub struct Guarded<S> {
+    socket: S,
+    door: Arc<Door>,
+    connection: Arc<Connection>,
+    protocol: Protocol,
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Guarded<S> {
+    /// One that speaks HTTP/1.
+    pub fn http1(socket: S, door: Arc<Door>, connection: Arc<Connection>) -> Self {
+        Self {
+            socket,
+            door,
+            connection,
+            protocol: Protocol::Http1,
+            pause: None,
+        }
+    }
+
+    /// One that speaks HTTP/2, and has said so.
+    pub fn http2(
+        socket: S,
+        door: Arc<Door>,
+        connection: Arc<Connection>,
+        control: ControlFrames,
+    ) -> Self {
+        let protocol = Protocol::Http2 {
+            preface: PREFACE,
+            reads: Scanner::default(),
+            writes: Scanner::default(),
+            control,
+        };
+        Self {
+            socket,
+            door,
+            connection,
+            protocol,
+            pause: None,
+        }
+    }
+
+    /// Who asks too much is read from later.
+    fn poll_paused(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if let Some(pause) = &mut self.pause {
+                std::task::ready!(pause.as_mut().poll(cx));
+                self.pause = None;
+            }
+            match self.connection.paused_for(|| self.door.now()) {
+                Some(left) => self.pause = Some(Box::pin(tokio::time::sleep(left))),
+                None => return Poll::Ready(()),
+            }
+        }
+    }
+
+    fn look_at(&mut self, arrived: &[u8]) -> io::Result<()> {
+        let Protocol::Http2 { reads, control, .. } = &mut self.protocol else {
+            return Ok(());
+        };
+        let door = &self.door;
+        let was_open = reads.is_midway();
+        let (mut began, mut too_many) = (false, false);
+        reads.scan(arrived, |frame| {
+            // The rest of headers that have begun is no beginning.
+            began |= frame.kind != Kind::Continuation;
+            too_many |= control.note(frame, || door.now());
+        });
+        let midway = self.connection.midway();
+        if !reads.is_midway() {
+            midway.end();
+        } else if began || !was_open {
+            midway.begin_anew(door.now());
+        }
+        if too_many {
+            door.refuse(Limit::ControlFrames);
+            return Err(io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                "too many HTTP/2 frames that carry no call",
+            ));
+        }
+        Ok(())
+    }
+
+    fn note_written(&mut self, bufs: &[IoSlice<'_>], written: usize) {
+        let mut left = written;
+        let mut counts: u64 = 0;
+        match &mut self.protocol {
+            Protocol::Http1 => counts = u64::try_from(written).unwrap_or(u64::MAX),
+            Protocol::Http2 { writes, .. } => {
+                for buf in bufs {
+                    let part = left.min(buf.len());
+                    left -= part;
+                    let part = buf.get(..part).unwrap_or_default();
+                    writes.scan(part, |frame: Frame| {
+                        if frame.kind == Kind::Data {
+                            counts += u64::from(frame.length);
+                        }
+                    });
+                    if left == 0 {
+                        break;
+                    }
+                }
+            }
+        }
+        if counts > 0 {
+            self.door.note_written(&self.connection, counts);
+        }
+    }
+
+    fn noted(
+        &mut self,
+        bufs: &[IoSlice<'_>],
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        match &written {
+            Poll::Ready(Ok(written)) => {
+                self.connection.blocked().end();
+                self.note_written(bufs, *written);
+            }
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => self.connection.blocked().begin(|| self.door.now()),
+        }
+        written
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Protocol::Http2 { preface, .. } = &mut self.protocol
+            && !preface.is_empty()
+        {
+            let (head, rest) = preface.split_at(preface.len().min(buf.remaining()));
+            buf.put_slice(head);
+            *preface = rest;
+            return Poll::Ready(Ok(()));
+        }
+        std::task::ready!(self.poll_paused(cx));
+        let before = buf.filled().len();
+        std::task::ready!(Pin::new(&mut self.socket).poll_read(cx, buf))?;
+        let arrived = buf.filled().get(before..).unwrap_or_default();
+        Poll::Ready(self.look_at(arrived))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(cx, buf);
+        self.noted(&[IoSlice::new(buf)], written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write_vectored(cx, bufs);
+        self.noted(bufs, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+}
+
+/// How long nothing is read from somebody who asks too much.
+pub const PAUSE: Duration = Duration::from_millis(100);

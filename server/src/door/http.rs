@@ -1,0 +1,124 @@
+//! HTTP connections: pages and metrics, for few.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use http_body::Frame;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tower::Service;
+use tracing::debug;
+
+use crate::door::connection::Connection;
+use crate::door::guarded::{Guarded, PAUSE};
+use crate::door::outflow::{InProgress, Outflow};
+use crate::door::{Door, listening};
+use crate::limits::Limit;
+
+/// What of a request and an answer is kept in memory at once.
+const BUFFER: usize = 16 * 1024;
+
+/// Headers of a request.
+const HEADERS_MAX: usize = 64;
+
+/// Serves pages until `stop`; then finishes what is in progress.
+pub async fn serve(listener: TcpListener, door: Arc<Door>, pages: Router, stop: CancellationToken) {
+    let stopping = stop.clone();
+    let door_of = Arc::clone(&door);
+    listening::serve(listener, door, stop, move |socket, connection| {
+        let (door, pages) = (Arc::clone(&door_of), pages.clone());
+        let stop = stopping.clone();
+        async move {
+            if let Err(error) = converse(socket, door, connection, pages, stop).await {
+                debug!(%error, "a connection ended");
+            }
+        }
+    })
+    .await;
+}
+
+async fn converse(
+    socket: TcpStream,
+    door: Arc<Door>,
+    connection: Arc<Connection>,
+    pages: Router,
+    stop: CancellationToken,
+) -> Result<(), hyper::Error> {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        // Also how long a connection is kept open for the next request.
+        .header_read_timeout(door.patience())
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(BUFFER);
+    let io = Guarded::http1(socket, Arc::clone(&door), Arc::clone(&connection));
+    let requests = Requests {
+        pages,
+        door,
+        connection,
+    };
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(io), requests));
+    tokio::select! {
+        served = serving.as_mut() => return served,
+        () = stop.cancelled() => serving.as_mut().graceful_shutdown(),
+    }
+    serving.await
+}
+
+/// The pages, as one connection asks for them.
+#[derive(Debug)]
+struct Requests {
+    pages: Router,
+    door: Arc<Door>,
+    connection: Arc<Connection>,
+}
+
+impl Requests {
+    fn refusal(&self) -> Option<Limit> {
+        let now = self.door.now();
+        let address = self.connection.of_address();
+        if address.calls.take(now).is_err() {
+            self.connection.pause(now + PAUSE);
+            return Some(Limit::HttpRequestsPerAddress);
+        }
+        self.door.unread_too_much(address)
+    }
+}
+
+impl hyper::service::Service<Request<Incoming>> for Requests {
+    type Response = Response<Outflow<Body>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let call = InProgress::begin(&self.door, &self.connection);
+        if let Some(limit) = self.refusal() {
+            self.door.refuse(limit);
+            let body = format!("too many {}; try again ({})\n", limit.what(), limit.flag());
+            let mut answer = Response::new(Body::from(body));
+            *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            let headers = answer.headers_mut();
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            let answer = answer.map(|body| Outflow::new(body, cut_off, call));
+            return Box::pin(std::future::ready(Ok(answer)));
+        }
+        let mut pages = self.pages.clone();
+        Box::pin(async move {
+            let answer = pages.call(request).await?;
+            Ok(answer.map(|body| Outflow::new(body, cut_off, call)))
+        })
+    }
+}
+
+/// The end of an answer that is not read.
+fn cut_off() -> Result<Frame<Bytes>, Box<dyn std::error::Error + Send + Sync>> {
+    Err("this address does not read its answers".into())
+}

@@ -1,0 +1,234 @@
+//! What a call sends, as far as it has arrived.
+//!
+//! gRPC announces the length of each message, and the library makes room for it at once: a few bytes would
+//! cost megabytes. So a message is handed on when it is complete, and until then only what has arrived is
+//! kept, within a budget of bytes in all and for each address, and within the patience.
+//!
+//! A message that arrives in one piece, as nearly all do, is passed on as it is.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::{Bytes, HttpBody};
+use bytes::{Buf, BytesMut};
+use http_body::Frame;
+use tokio::time::Sleep;
+use tonic::Status as RpcStatus;
+
+use crate::door::connection::Connection;
+use crate::door::{Door, density};
+use crate::limits::Limit;
+
+/// What stands before each message: whether it is compressed, and its length.
+const PREFIX: usize = 5;
+
+/// How large a message may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// In bytes.
+    pub max: usize,
+    /// The limit that this is.
+    pub limit: Limit,
+}
+
+/// What a call sends.
+#[derive(Debug)]
+pub struct Intake<B> {
+    body: B,
+    door: Arc<Door>,
+    connection: Arc<Connection>,
+    size: Size,
+    /// The beginning of a message.
+    held: BytesMut,
+    /// It is counted in the budgets.
+    charged: u64,
+    /// No message has arrived.
+    is_first: bool,
+    deadline: Option<Pin<Box<Sleep>>>,
+    /// Arrived, and not taken yet.
+    ready: Option<Frame<Bytes>>,
+}
+
+impl<B> Intake<B>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<tonic::codegen::StdError>,
+{
+    /// Nothing has arrived yet.
+    pub fn new(body: B, door: Arc<Door>, connection: Arc<Connection>, size: Size) -> Self {
+        Self {
+            body,
+            door,
+            connection,
+            size,
+            held: BytesMut::new(),
+            charged: 0,
+            is_first: true,
+            deadline: None,
+            ready: None,
+        }
+    }
+
+    /// Waits until the first message is complete, or the call ends without one.
+    ///
+    /// # Errors
+    ///
+    /// What to answer if it is too large, too slow, or more than there is room for.
+    pub fn poll_first(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RpcStatus>> {
+        match std::task::ready!(self.poll_next(cx)) {
+            Some(Ok(frame)) => {
+                self.ready = Some(frame);
+                Poll::Ready(Ok(()))
+            }
+            Some(Err(status)) => Poll::Ready(Err(status)),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RpcStatus>>> {
+        loop {
+            let frame = match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Pending => return self.poll_deadline(cx).map(|status| Some(Err(status))),
+                Poll::Ready(None) if self.held.is_empty() => return Poll::Ready(None),
+                Poll::Ready(None) => {
+                    self.release();
+                    return Poll::Ready(Some(Err(RpcStatus::invalid_argument(
+                        "the call ended within a message",
+                    ))));
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    return Poll::Ready(Some(Err(RpcStatus::from_error(error.into()))));
+                }
+                Poll::Ready(Some(Ok(frame))) => frame,
+            };
+            match frame.into_data() {
+                Ok(arrived) => match self.take_in(arrived) {
+                    Ok(complete) if complete.is_empty() => {}
+                    Ok(complete) => return Poll::Ready(Some(Ok(Frame::data(complete)))),
+                    Err(status) => {
+                        self.release();
+                        return Poll::Ready(Some(Err(status)));
+                    }
+                },
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            }
+        }
+    }
+
+    /// What is complete with that; the rest is held back.
+    fn take_in(&mut self, mut arrived: Bytes) -> Result<Bytes, RpcStatus> {
+        if self.held.is_empty() {
+            let complete = self.complete(&arrived)?;
+            if complete < arrived.len() {
+                self.hold(arrived.get(complete..).unwrap_or_default())?;
+                arrived.truncate(complete);
+            }
+            return Ok(arrived);
+        }
+        self.hold(&arrived)?;
+        let complete = self.complete(&self.held)?;
+        if complete == 0 {
+            return Ok(Bytes::new());
+        }
+        let rest = self.held.split_off(complete);
+        let messages = std::mem::replace(&mut self.held, rest);
+        let bytes = u64::try_from(complete).unwrap_or(u64::MAX);
+        self.charged -= bytes;
+        self.door.refund_incoming(&self.connection, bytes);
+        Ok(messages.freeze())
+    }
+
+    /// How many of the bytes are complete messages.
+    fn complete(&self, bytes: &[u8]) -> Result<usize, RpcStatus> {
+        let mut complete = 0;
+        loop {
+            let rest = bytes.get(complete..).unwrap_or_default();
+            let Some(mut prefix) = rest.get(..PREFIX) else {
+                return Ok(complete);
+            };
+            prefix.advance(1);
+            let length = prefix.get_u32() as usize;
+            let Size { max, limit } = self.size;
+            if length > max {
+                self.door.refuse(limit);
+                return Err(RpcStatus::out_of_range(format!(
+                    "the message has {length} bytes; at most {max} are taken ({})",
+                    limit.flag()
+                )));
+            }
+            let Some(message) = rest.get(PREFIX..PREFIX + length) else {
+                return Ok(complete);
+            };
+            density::check(message).map_err(RpcStatus::invalid_argument)?;
+            complete += PREFIX + length;
+        }
+    }
+
+    fn hold(&mut self, bytes: &[u8]) -> Result<(), RpcStatus> {
+        let more = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.door.charge_incoming(&self.connection, more)?;
+        self.charged += more;
+        self.held.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Nothing is held back any more.
+    fn release(&mut self) {
+        self.held = BytesMut::new();
+        self.door.refund_incoming(&self.connection, self.charged);
+        self.charged = 0;
+    }
+
+    /// The first message, and one that has begun, has to be complete some time.
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<RpcStatus> {
+        if !self.is_first && self.held.is_empty() {
+            self.deadline = None;
+            return Poll::Pending;
+        }
+        let patience = self.door.patience();
+        let deadline = self
+            .deadline
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        std::task::ready!(deadline.as_mut().poll(cx));
+        self.release();
+        self.door.refuse(Limit::Patience);
+        Poll::Ready(RpcStatus::deadline_exceeded(format!(
+            "no complete message within {patience:?}"
+        )))
+    }
+}
+
+impl<B> HttpBody for Intake<B>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<tonic::codegen::StdError>,
+{
+    type Data = Bytes;
+    type Error = RpcStatus;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, RpcStatus>>> {
+        let frame = match self.ready.take() {
+            Some(frame) => Some(Ok(frame)),
+            None => std::task::ready!(self.poll_next(cx)),
+        };
+        self.is_first = false;
+        if self.held.is_empty() {
+            self.deadline = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ready.is_none() && self.held.is_empty() && self.body.is_end_stream()
+    }
+}
+
+impl<B> Drop for Intake<B> {
+    fn drop(&mut self) {
+        self.door.refund_incoming(&self.connection, self.charged);
+    }
+}

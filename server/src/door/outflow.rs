@@ -1,0 +1,111 @@
+//! What a call is answered, as far as it is not read.
+//!
+//! Every byte of an answer counts from when it is handed to the HTTP library until it is written to the
+//! socket ([`Guarded`](crate::door::guarded::Guarded) sees that), in a budget for each address and in all.
+//! A call that would be answered beyond is ended instead.
+//!
+//! What the library drops without writing it, since the caller gave a call up, stays counted until the
+//! connection closes: a little, and at the worst an idle connection is closed for it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::{Bytes, HttpBody};
+use http_body::{Frame, SizeHint};
+
+use crate::door::Door;
+use crate::door::connection::Connection;
+
+/// A call in progress. It is over when this is dropped.
+#[derive(Debug)]
+pub struct InProgress {
+    door: Arc<Door>,
+    connection: Arc<Connection>,
+    answered: bool,
+}
+
+impl InProgress {
+    /// A call begins.
+    pub fn begin(door: &Arc<Door>, connection: &Arc<Connection>) -> Self {
+        connection.begin_call(door.now());
+        Self {
+            door: Arc::clone(door),
+            connection: Arc::clone(connection),
+            answered: false,
+        }
+    }
+}
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        self.connection.end_call(self.answered, self.door.now());
+    }
+}
+
+/// What ends an answer for which there is no room.
+type Ending = fn() -> Result<Frame<Bytes>, BoxError>;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// An answer on its way.
+#[derive(Debug)]
+pub struct Outflow<B> {
+    /// None: it was ended.
+    body: Option<B>,
+    ending: Ending,
+    call: InProgress,
+}
+
+impl<B> Outflow<B> {
+    /// An answer to a call, which ends with it.
+    pub fn new(body: B, ending: Ending, call: InProgress) -> Self {
+        Self {
+            body: Some(body),
+            ending,
+            call,
+        }
+    }
+}
+
+impl<B> HttpBody for Outflow<B>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        let frame = std::task::ready!(Pin::new(body).poll_frame(cx));
+        let bytes = match &frame {
+            Some(Ok(frame)) => frame.data_ref().map_or(0, Bytes::len),
+            Some(Err(_)) | None => 0,
+        };
+        let InProgress {
+            door, connection, ..
+        } = &self.call;
+        if bytes > 0 && !door.note_answer(connection, u64::try_from(bytes).unwrap_or(u64::MAX)) {
+            self.body = None;
+            return Poll::Ready(Some((self.ending)()));
+        }
+        self.call.answered |= !matches!(frame, Some(Err(_)));
+        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body
+            .as_ref()
+            .map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+    }
+}

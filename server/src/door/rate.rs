@@ -1,0 +1,87 @@
+//! So many a second, and a burst: a token bucket in one word (GCRA), for many threads.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How many a second there may be, and how many at once: what one second brings.
+#[derive(Debug)]
+pub struct Rate {
+    /// What one costs, in nanoseconds. 0: nothing is limited.
+    cost: u64,
+    /// When the bucket is full again, in nanoseconds since the start.
+    full_at: AtomicU64,
+}
+
+/// A bucket is full after so long.
+const BURST: u64 = 1_000_000_000;
+
+impl Rate {
+    /// A full bucket. 0 a second: no limit.
+    pub fn new(per_second: u64) -> Self {
+        Self {
+            cost: BURST.checked_div(per_second).unwrap_or(0),
+            full_at: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes one, so long after the start.
+    ///
+    /// # Errors
+    ///
+    /// After how long there is one again.
+    pub fn take(&self, now: Duration) -> Result<(), Duration> {
+        let now = nanos(now);
+        let taken = self
+            .full_at
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, |full_at| {
+                let next = full_at.max(now) + self.cost;
+                (next - now <= BURST).then_some(next)
+            });
+        match taken {
+            Ok(_) => Ok(()),
+            Err(full_at) => {
+                let wait = (full_at + self.cost).saturating_sub(now + BURST);
+                Err(Duration::from_nanos(wait))
+            }
+        }
+    }
+
+    /// Whether nothing is lost by forgetting it.
+    pub fn is_full(&self, now: Duration) -> bool {
+        self.full_at.load(Ordering::Relaxed) <= nanos(now)
+    }
+}
+
+fn nanos(span: Duration) -> u64 {
+    // 584 years.
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_brings_as_many_as_are_allowed_and_no_more() {
+        let rate = Rate::new(100);
+        let start = Duration::from_secs(7);
+        for _ in 0..100 {
+            assert_eq!(rate.take(start), Ok(()));
+        }
+        assert_eq!(rate.take(start), Err(Duration::from_millis(10)));
+        assert!(!rate.is_full(start));
+        let later = start + Duration::from_millis(25);
+        assert_eq!(rate.take(later), Ok(()));
+        assert_eq!(rate.take(later), Ok(()));
+        assert_eq!(rate.take(later), Err(Duration::from_millis(5)));
+        assert!(rate.is_full(start + Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn no_rate_is_no_limit() {
+        let rate = Rate::new(0);
+        for _ in 0..100_000 {
+            assert_eq!(rate.take(Duration::ZERO), Ok(()));
+        }
+    }
+}

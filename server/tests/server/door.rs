@@ -1,0 +1,249 @@
+//! The way in: what a connection may do, and what becomes of one that does too much or too little.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use doorward_proto::doorman::GetCapacityRequest;
+use doorward_server::app::{Config, Server};
+use doorward_server::door;
+use doorward_server::door::registry::Bounds;
+use doorward_server::limits::Limit;
+use doorward_server::rpc::overload::PUSHBACK;
+use h2::client::SendRequest;
+use prost::Message;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tonic::codegen::http::Request;
+use tonic::{Code, Status};
+
+use crate::running::{asked, capacity, config, eventually, get, only, request};
+
+/// A server that waits for nobody for long.
+async fn hasty() -> Server {
+    with(door::Config {
+        patience: Duration::from_millis(300),
+        ..door::Config::default()
+    })
+    .await
+}
+
+async fn with(door: door::Config) -> Server {
+    Server::start(Config { door, ..config() })
+        .await
+        .expect("free ports")
+}
+
+fn refused(server: &Server, limit: Limit) -> u64 {
+    let figures = server.board().limits().figures();
+    let of_limit = figures.iter().find(|figure| figure.limit == limit);
+    of_limit.expect("every limit has a figure").refused
+}
+
+/// An honest client is served, whatever others do.
+async fn serves(server: &Server) {
+    let mut client = capacity(server).await;
+    let response = get(&mut client, "honest", vec![asked("fair/honest", 10.0)]).await;
+    assert_eq!(only(&response).gets.capacity, 10.0);
+}
+
+fn headers(server: &Server, method: &str) -> Request<()> {
+    let address = server.grpc_address();
+    Request::builder()
+        .method("POST")
+        .uri(format!("http://{address}/{method}"))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .body(())
+        .unwrap()
+}
+
+const GET_CAPACITY: &str = "doorman.Capacity/GetCapacity";
+
+/// The bytes of a call's message, as gRPC frames it.
+fn framed(message: &GetCapacityRequest) -> Bytes {
+    let message = message.encode_to_vec();
+    let length = u32::try_from(message.len()).unwrap();
+    [&[0][..], &length.to_be_bytes(), &message].concat().into()
+}
+
+async fn connect(server: &Server) -> SendRequest<Bytes> {
+    let stream = TcpStream::connect(server.grpc_address()).await.unwrap();
+    let (send, connection) = h2::client::handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    send.ready().await.unwrap()
+}
+
+/// What a call is answered whose message are those bytes, and no end.
+async fn answered(server: &Server, bytes: &[u8]) -> Status {
+    let mut send = connect(server).await;
+    let (answer, mut body) = send
+        .send_request(headers(server, GET_CAPACITY), false)
+        .unwrap();
+    body.send_data(Bytes::copy_from_slice(bytes), false)
+        .unwrap();
+    let answer = answer.await.unwrap();
+    Status::from_header_map(answer.headers()).expect("refused at once")
+}
+
+/// Waits until the server closes a connection.
+async fn closed(stream: &mut TcpStream) {
+    let mut rest = Vec::new();
+    // Closed or reset, as the system likes.
+    let _ = stream.read_to_end(&mut rest).await;
+}
+
+#[tokio::test]
+async fn a_message_that_does_not_arrive_in_full_is_given_up() {
+    let server = hasty().await;
+    let announces_4_mib = [0, 0, 64, 0, 0];
+    let half = [&[0, 0, 0, 0, 100][..], &[7; 50]].concat();
+    let too_large = answered(&server, &announces_4_mib).await;
+    assert_eq!(too_large.code(), Code::OutOfRange, "{too_large}");
+    assert!(too_large.message().contains("--message-bytes-max"));
+    assert_eq!(refused(&server, Limit::MessageBytes), 1);
+    for part in [&half[..], &half[..3], &[]] {
+        let late = answered(&server, part).await;
+        assert_eq!(late.code(), Code::DeadlineExceeded, "{late}");
+    }
+    assert_eq!(refused(&server, Limit::Patience), 3);
+    serves(&server).await;
+}
+
+#[tokio::test]
+async fn a_message_in_crumbs_is_served() {
+    let server = with(door::Config::default()).await;
+    let mut send = connect(&server).await;
+    let (answer, mut body) = send
+        .send_request(headers(&server, GET_CAPACITY), false)
+        .unwrap();
+    let message = framed(&request("a", vec![asked("fair/x", 10.0)]));
+    for byte in &message {
+        body.send_data(Bytes::copy_from_slice(&[*byte]), false)
+            .unwrap();
+        tokio::task::yield_now().await;
+    }
+    body.send_data(Bytes::new(), true).unwrap();
+    let answer = answer.await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let status = Status::from_header_map(answer.headers());
+    assert!(status.is_none_or(|status| status.code() == Code::Ok));
+}
+
+#[tokio::test]
+async fn who_is_silent_or_stops_half_way_is_closed() {
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let server = hasty().await;
+    let settings: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+    // HEADERS without an end, which CONTINUATION would bring.
+    let open_headers: &[u8] = &[0, 0, 1, 1, 0, 0, 0, 0, 1, 0x83];
+    for (says, bytes) in [
+        ("nothing", Vec::new()),
+        ("a byte", b"P".to_vec()),
+        ("half a preface", PREFACE[..20].to_vec()),
+        ("something else", b"GET / HTTP/1.1\r\n\r\n".to_vec()),
+        ("half a frame", [PREFACE, settings, &settings[..5]].concat()),
+        (
+            "half of the headers",
+            [PREFACE, settings, open_headers].concat(),
+        ),
+    ] {
+        let mut stream = TcpStream::connect(server.grpc_address()).await.unwrap();
+        stream.write_all(&bytes).await.unwrap();
+        let closed = tokio::time::timeout(crate::running::PATIENCE, closed(&mut stream)).await;
+        assert!(closed.is_ok(), "{says}");
+    }
+    assert!(refused(&server, Limit::Patience) >= 5);
+    let mut page = TcpStream::connect(server.http_address().expect("pages"))
+        .await
+        .unwrap();
+    page.write_all(b"GET / HTTP/1.1\r\nX: ").await.unwrap();
+    closed(&mut page).await;
+    serves(&server).await;
+}
+
+#[tokio::test]
+async fn at_the_limit_the_oldest_silent_connection_makes_room() {
+    let server = with(door::Config {
+        grpc: Bounds {
+            connections: 2,
+            per_address: 2,
+        },
+        ..door::Config::default()
+    })
+    .await;
+    let mut silent = TcpStream::connect(server.grpc_address()).await.unwrap();
+    let _later = TcpStream::connect(server.grpc_address()).await.unwrap();
+    serves(&server).await;
+    closed(&mut silent).await;
+    assert_eq!(refused(&server, Limit::ConnectionsPerAddress), 1);
+}
+
+#[tokio::test]
+async fn a_flood_of_frames_that_carry_no_call_is_closed() {
+    let server = with(door::Config {
+        patience: Duration::from_secs(600),
+        ..door::Config::default()
+    })
+    .await;
+    let ping: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    let settings: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+    for frame in [ping, settings] {
+        let before = refused(&server, Limit::ControlFrames);
+        let mut stream = TcpStream::connect(server.grpc_address()).await.unwrap();
+        let hello = [door::guarded::PREFACE, settings].concat();
+        stream.write_all(&hello).await.unwrap();
+        let (mut reads, mut writes) = stream.split();
+        let flood = async {
+            // Until it is closed.
+            while writes.write_all(&frame.repeat(100)).await.is_ok() {}
+        };
+        let mut sink = tokio::io::sink();
+        let (_, _) = tokio::join!(flood, tokio::io::copy(&mut reads, &mut sink));
+        assert_eq!(refused(&server, Limit::ControlFrames), before + 1);
+    }
+    serves(&server).await;
+}
+
+#[tokio::test]
+async fn an_address_that_calls_too_often_is_told_when_to_come_back() {
+    let server = with(door::Config {
+        calls_per_second_per_address_max: 1,
+        ..door::Config::default()
+    })
+    .await;
+    let mut client = capacity(&server).await;
+    let mut refusal = None;
+    eventually("a call is refused", async || {
+        let asks = request("a", vec![asked("fair/x", 10.0)]);
+        refusal = client.get_capacity(asks).await.err();
+        refusal.is_some()
+    })
+    .await;
+    let refusal = refusal.unwrap();
+    assert_eq!(refusal.code(), Code::ResourceExhausted, "{refusal}");
+    assert!(refusal.metadata().get(PUSHBACK).is_some());
+    assert!(refused(&server, Limit::CallsPerAddress) > 0);
+}
+
+#[tokio::test]
+async fn answers_that_are_not_read_end_the_connection() {
+    let server = hasty().await;
+    let (send, connection) = {
+        let stream = TcpStream::connect(server.grpc_address()).await.unwrap();
+        let mut builder = h2::client::Builder::new();
+        // Nothing of any answer may be sent.
+        builder.initial_window_size(0);
+        builder.handshake::<_, Bytes>(stream).await.unwrap()
+    };
+    let connection = tokio::spawn(connection);
+    let mut send = send.ready().await.unwrap();
+    let (answer, mut body) = send
+        .send_request(headers(&server, GET_CAPACITY), false)
+        .unwrap();
+    let message = framed(&request("a", vec![asked("fair/x", 10.0)]));
+    body.send_data(message, true).unwrap();
+    let _unread = answer.await.unwrap();
+    let _closed_or_reset = connection.await.unwrap();
+    assert_eq!(refused(&server, Limit::Patience), 1);
+    serves(&server).await;
+}
