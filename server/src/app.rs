@@ -303,7 +303,7 @@ impl Server {
             .layer(OverloadLayer(Calls::new(
                 config.calls_max,
                 Arc::clone(&metrics),
-                Arc::clone(board.limits()),
+                Arc::clone(&board),
             )))
             .service(routes.prepare());
         let limits = board.limits();

@@ -32,7 +32,6 @@ use tokio::time::Instant;
 use tonic::Status as RpcStatus;
 
 use crate::door::address::Address;
-use crate::door::budget::Budget;
 use crate::door::connection::{AddressState, Connection};
 use crate::door::registry::{Bounds, Full, Registry, Settings};
 use crate::limits::{Limit, Limits};
@@ -122,8 +121,6 @@ pub struct Door {
     started: Instant,
     limits: Arc<Limits>,
     registry: Mutex<Registry>,
-    incoming: Budget,
-    outgoing: Budget,
 }
 
 /// For what a door is.
@@ -153,12 +150,10 @@ impl Door {
                 Limit::ChildMessageBytes,
                 count(config.child_message_bytes_max),
             ),
-            (Limit::IncomingBytes, config.incoming_bytes_max),
             (
                 Limit::IncomingBytesPerAddress,
                 config.incoming_bytes_per_address_max,
             ),
-            (Limit::OutgoingBytes, config.outgoing_bytes_max),
             (
                 Limit::OutgoingBytesPerAddress,
                 config.outgoing_bytes_per_address_max,
@@ -170,6 +165,7 @@ impl Door {
         ] {
             limits.set_max(limit, max);
         }
+        limits.set_max(Limit::Patience, millis(config.patience));
         Self::new(config, Kind::Grpc, limits)
     }
 
@@ -202,14 +198,19 @@ impl Door {
             incoming_bytes: config.incoming_bytes_per_address_max,
             outgoing_bytes: config.outgoing_bytes_per_address_max,
         };
+        for (limit, max) in [
+            (Limit::IncomingBytes, config.incoming_bytes_max),
+            (Limit::OutgoingBytes, config.outgoing_bytes_max),
+        ] {
+            limits.set_max(limit, max);
+            limits.take_up(limit);
+        }
         let door = Self {
             config,
             kind,
             started: Instant::now(),
             limits,
             registry: Mutex::new(Registry::new(bounds, settings)),
-            incoming: Budget::new(config.incoming_bytes_max),
-            outgoing: Budget::new(config.outgoing_bytes_max),
         };
         door.tell(0, 0);
         Arc::new(door)
@@ -280,12 +281,6 @@ impl Door {
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         self.limits.set_used(all, count(connections));
         self.limits.set_used(of_address, count(largest));
-        if self.kind == Kind::Grpc {
-            self.limits
-                .set_used(Limit::IncomingBytes, self.incoming.used());
-            self.limits
-                .set_used(Limit::OutgoingBytes, self.outgoing.used());
-        }
     }
 
     fn registry(&self) -> MutexGuard<'_, Registry> {
@@ -299,7 +294,7 @@ impl Door {
         if !of_address.charge(bytes) {
             return Err(self.exhausted(Limit::IncomingBytesPerAddress));
         }
-        if !self.incoming.charge(bytes) {
+        if !self.limits.take(Limit::IncomingBytes, bytes) {
             of_address.refund(bytes);
             return Err(self.exhausted(Limit::IncomingBytes));
         }
@@ -309,7 +304,7 @@ impl Door {
     fn refund_incoming(&self, connection: &Connection, bytes: u64) {
         if bytes > 0 {
             connection.of_address().incoming.refund(bytes);
-            self.incoming.refund(bytes);
+            self.limits.give_back(Limit::IncomingBytes, bytes);
         }
     }
 
@@ -320,7 +315,7 @@ impl Door {
             self.refuse(Limit::OutgoingBytesPerAddress);
             return false;
         }
-        if !self.outgoing.charge(bytes) {
+        if !self.limits.take(Limit::OutgoingBytes, bytes) {
             of_address.refund(bytes);
             self.refuse(Limit::OutgoingBytes);
             return false;
@@ -334,18 +329,20 @@ impl Door {
         let counted = connection.note_written(bytes);
         if counted > 0 {
             connection.of_address().outgoing.refund(counted);
-            self.outgoing.refund(counted);
+            self.limits.give_back(Limit::OutgoingBytes, counted);
         }
     }
 
-    /// The limit for which nothing more is answered now, if there is one.
+    /// The limit for which nothing more is answered now, if there is one: what is refused before anybody
+    /// works on it costs less.
     fn unread_too_much(&self, address: &AddressState) -> Option<Limit> {
-        if address.outgoing.used() >= self.config.outgoing_bytes_per_address_max {
-            Some(Limit::OutgoingBytesPerAddress)
-        } else if self.outgoing.used() >= self.config.outgoing_bytes_max {
-            Some(Limit::OutgoingBytes)
-        } else {
-            None
-        }
+        /// As much as most answers have.
+        const ROOM: u64 = 16 * 1024;
+        let is_full = address.outgoing.used() + ROOM > self.config.outgoing_bytes_per_address_max;
+        is_full.then_some(Limit::OutgoingBytesPerAddress)
     }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

@@ -13,13 +13,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use serde::Serialize;
 use tracing::warn;
 
 /// How long a limit that refuses is not logged again.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What the numbers of a limit count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Things.
     Count,
@@ -27,6 +29,8 @@ pub enum Unit {
     Bytes,
     /// Things each second.
     PerSecond,
+    /// Milliseconds: the bound is a span of time.
+    Millis,
 }
 
 macro_rules! limits {
@@ -88,7 +92,7 @@ limits! {
     /// Frames of a connection that carry no call.
     ControlFrames { "control_frames", "--control-frames-per-second-max", PerSecond, "HTTP/2 frames of one connection that carry no call" }
     /// How long something that has begun to arrive, or to leave, may take.
-    Patience { "patience", "--patience", Count, "connections and messages that took longer than the patience" }
+    Patience { "patience_ms", "--patience", Millis, "time for what has begun to arrive or to leave" }
     /// The size of a client's message.
     MessageBytes { "message_bytes", "--message-bytes-max", Bytes, "a message of a client" }
     /// The size of a child server's message.
@@ -159,6 +163,25 @@ pub struct LimitFigure {
     pub refused: u64,
 }
 
+impl LimitFigure {
+    /// From this part of its bound on a limit is nearly reached.
+    pub const NEARLY_PERCENT: u64 = 80;
+
+    /// How much of the bound is in use, in whole percent, rounded down. Absent: that is not known.
+    pub fn percent(&self) -> Option<u64> {
+        let (used, max) = (u128::from(self.used?), u128::from(self.max?));
+        match max {
+            0 => Some(100),
+            _ => Some(u64::try_from(used * 100 / max).unwrap_or(u64::MAX)),
+        }
+    }
+
+    /// Whether an operator should look at it: it is nearly reached, or has refused something.
+    pub fn stands_out(&self) -> bool {
+        self.refused > 0 || self.percent().is_some_and(|it| it >= Self::NEARLY_PERCENT)
+    }
+}
+
 #[derive(Debug, Default)]
 struct Entry {
     /// `u64::MAX`: nobody says.
@@ -208,6 +231,38 @@ impl Limits {
     pub fn set_used(&self, limit: Limit, used: u64) {
         if let Some(entry) = self.entry(limit) {
             entry.used.store(used, Ordering::Relaxed);
+        }
+    }
+
+    /// Begins to count the use of a limit here, if nobody does.
+    pub fn take_up(&self, limit: Limit) {
+        if let Some(entry) = self.entry(limit) {
+            let (nobody_says, order) = (u64::MAX, Ordering::Relaxed);
+            let _counted_already = entry.used.compare_exchange(nobody_says, 0, order, order);
+        }
+    }
+
+    /// Uses more, of a limit that this register itself counts: its bound and its use were set. Returns
+    /// whether there was as much; if not, nothing is used.
+    pub fn take(&self, limit: Limit, more: u64) -> bool {
+        let Some(entry) = self.entry(limit) else {
+            return false;
+        };
+        let max = entry.max.load(Ordering::Relaxed);
+        // Only the sum matters: nothing else is read on the strength of it.
+        entry
+            .used
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                used.checked_add(more).filter(|used| *used <= max)
+            })
+            .is_ok()
+    }
+
+    /// Uses less, of what was taken.
+    pub fn give_back(&self, limit: Limit, less: u64) {
+        if let Some(entry) = self.entry(limit) {
+            let used = entry.used.fetch_sub(less, Ordering::Relaxed);
+            debug_assert!(used >= less, "more was given back than was taken");
         }
     }
 
@@ -275,6 +330,46 @@ mod tests {
                 assert_ne!(limit.flag(), other.flag());
             }
         }
+    }
+
+    #[test]
+    fn a_limit_stands_out_if_it_is_nearly_reached_or_has_refused_something() {
+        let figure = |used, max, refused| LimitFigure {
+            limit: Limit::Leases,
+            used,
+            max,
+            refused,
+        };
+        for (used, max, refused, percent, stands_out) in [
+            (Some(0), Some(10), 0, Some(0), false),
+            (Some(799), Some(1_000), 0, Some(79), false),
+            (Some(800), Some(1_000), 0, Some(80), true),
+            (Some(u64::MAX - 1), Some(u64::MAX), 0, Some(99), true),
+            (Some(12), Some(10), 0, Some(120), true),
+            (Some(0), Some(0), 0, Some(100), true),
+            (Some(0), Some(10), 1, Some(0), true),
+            (None, Some(10), 0, None, false),
+            (Some(10), None, 0, None, false),
+            (None, None, 1, None, true),
+        ] {
+            let figure = figure(used, max, refused);
+            assert_eq!(figure.percent(), percent, "{figure:?}");
+            assert_eq!(figure.stands_out(), stands_out, "{figure:?}");
+        }
+    }
+
+    #[test]
+    fn no_more_is_taken_than_there_is_and_what_is_given_back_is_there_again() {
+        let limits = Limits::default();
+        limits.set_max(Limit::Calls, 2);
+        limits.set_used(Limit::Calls, 0);
+        assert_eq!(
+            [(); 3].map(|()| limits.take(Limit::Calls, 1)),
+            [true, true, false]
+        );
+        limits.give_back(Limit::Calls, 1);
+        assert!(limits.take(Limit::Calls, 1));
+        assert!(!limits.take(Limit::Calls, 1));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! methods that do not exist share the method `other`.
 
 pub mod election;
+pub mod limits;
 pub mod tree;
 
 use std::fmt;
@@ -233,6 +234,7 @@ impl Collector for NodeCollector {
             gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
         }
         election::encode(&self.0, &mut encoder)?;
+        limits::encode(&self.0, &mut encoder)?;
         for (name, help, value) in counters(snapshot.counters) {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;

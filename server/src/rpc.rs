@@ -157,9 +157,17 @@ impl Admin for AdminService {
         &self,
         request: Request<admin::GetStatusRequest>,
     ) -> Result<Response<admin::GetStatusResponse>, RpcStatus> {
-        let only = convert::status_resource(request.get_ref())?;
-        let leases_max = usize::try_from(request.get_ref().leases_max).unwrap_or(usize::MAX);
-        let status = self.board.status(only.as_ref(), leases_max);
+        let request = request.get_ref();
+        let only = convert::status_resource(request)?;
+        let leases_max = usize::try_from(request.leases_max).unwrap_or(usize::MAX);
+        let mut status = if request.without_resources {
+            self.board.status_without_resources()
+        } else {
+            self.board.status(only.as_ref(), leases_max)
+        };
+        if request.limits {
+            status = status.with_limits(&self.board);
+        }
         Ok(Response::new(convert::status_response(status)))
     }
 }

@@ -9,6 +9,7 @@ mod board;
 pub mod conflicts;
 pub mod election;
 pub mod learning;
+pub mod limits;
 pub mod readiness;
 pub mod tree;
 
@@ -24,6 +25,7 @@ use serde::Serialize;
 pub use crate::status::board::{Board, ParentLink, ParentNews, TemplatesNews};
 use crate::status::conflicts::ConflictStatus;
 use crate::status::election::EtcdStatus;
+use crate::status::limits::LimitStatus;
 use crate::status::readiness::Readiness;
 use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
 
@@ -32,16 +34,34 @@ use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
 /// what a gRPC client takes by default (4 MiB).
 pub const LEASES_LISTED_MAX: usize = 10_000;
 
+/// Which resources a status lists.
+#[derive(Clone, Copy, Debug)]
+enum Listed<'a> {
+    All,
+    Only(&'a ResourceId),
+    Nothing,
+}
+
 impl Board {
-    /// The state of everything now.
+    /// The state of everything now, without limits.
     pub fn status(&self, only: Option<&ResourceId>, leases_max: usize) -> Status {
+        self.listing(only.map_or(Listed::All, Listed::Only), leases_max)
+    }
+
+    /// The same without any resource: short, and taken at once, however many there are.
+    pub fn status_without_resources(&self) -> Status {
+        self.listing(Listed::Nothing, 0)
+    }
+
+    fn listing(&self, listed: Listed<'_>, leases_max: usize) -> Status {
         let news = self.templates_news();
         let parent = self.parent_news().map(ParentStatus::of);
         let (mastership, master_for, templates, resources, uptime, ancestors, conflicts, learning) =
             self.node().read(|node, now| {
-                let resources = match only {
-                    Some(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
-                    None => node.snapshot(now).resources,
+                let resources = match listed {
+                    Listed::All => node.snapshot(now).resources,
+                    Listed::Only(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
+                    Listed::Nothing => Vec::new(),
                 };
                 let uptime = now.since(Time::ZERO);
                 (
@@ -96,6 +116,7 @@ impl Board {
             ancestors,
             is_in_cycle: self.is_in_cycle(),
             conflicts,
+            limits: None,
             resources,
         }
     }
@@ -229,6 +250,8 @@ pub struct Status {
     pub is_in_cycle: bool,
     /// Names under which two live processes ask, as far as that was seen lately.
     pub conflicts: Vec<ConflictStatus>,
+    /// The limits of the server. Absent: they were not asked for.
+    pub limits: Option<Vec<LimitStatus>>,
     /// Sorted by id.
     pub resources: Vec<ResourceStatus>,
 }

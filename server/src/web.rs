@@ -4,7 +4,8 @@
 //! | --- | --- |
 //! | `/` | the page with every resource |
 //! | `/resource?id=ID` | the page of one resource, with its leases and why each is what it is |
-//! | `/status?leases=N&id=ID` | [`crate::status::Status`] as JSON, with up to N leases a resource |
+//! | `/limits` | the page with every limit: its use, its bound, and how often it refused something |
+//! | `/status?leases=N&id=ID&limits=true` | [`crate::status::Status`] as JSON, with up to N leases a resource, and limits if they are asked for |
 //! | `/metrics` | Prometheus |
 //! | `/healthz` | 200 as long as the process lives |
 //! | `/readyz` | 200 if the server is [ready](crate::status::readiness), else 503 and why |
@@ -47,6 +48,7 @@ pub fn router(board: Arc<Board>, metrics: Arc<Metrics>) -> Router {
     Router::new()
         .route("/", get(index))
         .route("/resource", get(resource))
+        .route("/limits", get(limits))
         .route("/status", get(status))
         .route("/metrics", get(metrics_text))
         .route("/healthz", get(|| async { "ok\n" }))
@@ -62,7 +64,14 @@ pub fn router(board: Arc<Board>, metrics: Arc<Metrics>) -> Router {
 
 async fn index(State(site): State<Site>) -> Response {
     let status = site.board.status(None, 0);
-    page(&pages::Index::new(&status, RESOURCES_SHOWN))
+    let limits = site.board.limit_figures();
+    page(&pages::Index::new(&status, &limits, RESOURCES_SHOWN))
+}
+
+async fn limits(State(site): State<Site>) -> Response {
+    let status = site.board.status_without_resources();
+    let limits = site.board.limit_figures();
+    page(&pages::limits::Limits::new(&status, &limits))
 }
 
 #[derive(Debug, Deserialize)]
@@ -89,6 +98,8 @@ struct StatusQuery {
     #[serde(default)]
     leases: usize,
     id: Option<String>,
+    #[serde(default)]
+    limits: bool,
 }
 
 async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> Response {
@@ -98,7 +109,11 @@ async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> R
             return (StatusCode::BAD_REQUEST, format!("id {error}\n")).into_response();
         }
     };
-    Json(site.board.status(only.as_ref(), query.leases)).into_response()
+    let mut status = site.board.status(only.as_ref(), query.leases);
+    if query.limits {
+        status = status.with_limits(&site.board);
+    }
+    Json(status).into_response()
 }
 
 async fn metrics_text(State(site): State<Site>) -> Response {

@@ -6,6 +6,10 @@
     clippy::panic,
     reason = "a test that cannot go on says so"
 )]
+#![allow(
+    clippy::indexing_slicing,
+    reason = "of JSON, which answers for everything"
+)]
 
 use std::fs;
 use std::future::Future;
@@ -13,7 +17,7 @@ use std::time::Duration;
 
 use doorward_client::Mode;
 use tempfile::TempDir;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::attacker::{Target, attacker};
 use crate::crowd::Crowd;
@@ -56,6 +60,7 @@ pub struct Besieged {
     /// The client that asks all the time.
     pub honest: Honest,
     library: Crowd,
+    began: Instant,
     _folder: TempDir,
 }
 
@@ -72,6 +77,7 @@ impl Besieged {
         fs::write(&path, templates).unwrap();
         let own = ["--http-listen", "127.0.0.1:0", "--templates"];
         let own = [&own[..], &[path.to_str().unwrap()]].concat();
+        let began = Instant::now();
         let mut server = Server::start_limited(ulimits, &[&own[..], flags].concat());
         let target = Target {
             grpc: server.address.parse().unwrap(),
@@ -92,6 +98,7 @@ impl Besieged {
             target,
             honest,
             library,
+            began,
             _folder: folder,
         }
     }
@@ -136,13 +143,26 @@ impl Besieged {
         of_limit.map_or(0, |(_, count)| *count)
     }
 
-    /// Fails unless one of those limits has refused something.
+    /// Fails unless one of those limits has refused something, or if one was logged more than once.
     #[track_caller]
     pub fn assert_counted(&mut self, limits: &[&str]) {
+        let logged = self.server.logged("a limit is reached");
+        let logged: Vec<&str> = logged
+            .iter()
+            .filter_map(|line| line["limit"].as_str())
+            .collect();
+        let minutes = 1 + self.began.elapsed().as_secs() / 60;
+        for limit in &logged {
+            let lines = logged.iter().filter(|it| *it == limit).count();
+            assert!(lines as u64 <= minutes, "{limit} is logged too often");
+        }
         let refused = refused(&self.server.get("/metrics"));
         let counted = refused
             .iter()
             .any(|(limit, count)| *count > 0 && limits.contains(&limit.as_str()));
-        assert!(counted, "none of {limits:?} among {refused:?}");
+        assert!(
+            counted,
+            "none of {limits:?} among {refused:?}; logged are {logged:?}"
+        );
     }
 }

@@ -20,6 +20,12 @@ async fn messages_that_are_announced_and_never_sent_take_no_memory() {
     let siege = besieged.attacked(attack).await;
     let announced = announced_calls(besieged.target, 20, 999, STREAM);
     let children = besieged.attacked(announced).await;
+    println!(
+        "{} {} {:?}",
+        siege.outcome,
+        children.outcome,
+        siege.held[0].seen()
+    );
     besieged.assert_unmoved(MEMORY_MAX).await;
     besieged.assert_counted(&[
         "streams_per_connection",
@@ -64,6 +70,7 @@ async fn child_servers_that_stop_shortly_before_the_end_of_a_message_are_bounded
     let mut besieged = Besieged::start(&["--patience", "3s"]).await;
     let attack = stopped_child_streams(besieged.target, 60);
     let mut siege = besieged.attacked(attack).await;
+    println!("{} {:?}", siege.outcome, siege.held[0].seen());
     let ended = async {
         for connection in &mut siege.held {
             while connection.seen().ended == 0 && !connection.is_cut() {
@@ -73,6 +80,7 @@ async fn child_servers_that_stop_shortly_before_the_end_of_a_message_are_bounded
     };
     besieged.attacked(ended).await;
     besieged.assert_unmoved(MEMORY_MAX).await;
+    println!("{} {:?}", siege.outcome, siege.held[0].seen());
     besieged.assert_counted(&["patience", "incoming_bytes_per_address", "incoming_bytes"]);
 }
 
@@ -96,7 +104,8 @@ async fn child_servers_with_nothing_to_say_are_not_cut() {
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_connections_never_keep_anybody_from_being_accepted() {
     // None is cut because it was silent for too long.
-    let mut besieged = Besieged::start(&["--patience", "1h"]).await;
+    let few = ["--patience=10m", "--connections-max=500"];
+    let mut besieged = Besieged::start(&few).await;
     let attack = silent_sockets(besieged.target, 2_200);
     let mut siege = besieged.attacked(attack).await;
     let anew = reopen(&mut siege, besieged.target, 150, 450);

@@ -56,6 +56,8 @@ pub(crate) struct Play {
     pub(crate) resources: Vec<admin::ResourceStatus>,
     /// Two live processes under one name.
     pub(crate) conflicts: Vec<admin::ConflictStatus>,
+    /// Those it tells if it is asked for them. None: it is an older server.
+    pub(crate) limits: Vec<admin::LimitStatus>,
     /// Absent: it is the root.
     pub(crate) parent: Option<admin::ParentStatus>,
     /// From the parent up to the root.
@@ -82,6 +84,7 @@ impl Default for Play {
             old: false,
             resources: Vec::new(),
             conflicts: Vec::new(),
+            limits: Vec::new(),
             parent: None,
             ancestors: Vec::new(),
             is_in_cycle: false,
@@ -351,7 +354,10 @@ impl Admin for Actor {
                 .truncate(usize::try_from(request.leases_max).unwrap());
         }
         Ok(Response::new(admin::GetStatusResponse {
-            limit: Vec::new(),
+            limit: match request.limits {
+                true => self.play.limits.clone(),
+                false => Vec::new(),
+            },
             learning_remaining_ms: self.play.learning_remaining_ms,
             conflict: self.play.conflicts.clone(),
             node: "fake".to_owned(),

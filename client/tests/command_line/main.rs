@@ -11,6 +11,7 @@ mod calls;
 mod documents;
 mod fake_server;
 mod leases;
+mod limits;
 mod nodes;
 mod shell;
 mod status;

@@ -105,7 +105,7 @@ fn status_for_programs_has_a_stable_shape() {
         "node": "fake", "version": "1.2.3", "is_master": true, "master_address": server.address,
         "epoch": 7, "uptime_ms": 65_000, "templates_source": "templates.yaml", "templates": 1,
         "templates_problem": null, "etcd": null, "parent": null, "ancestors": [], "is_in_cycle": false, "learning_remaining_ms": null,
-        "conflicts": [],
+        "conflicts": [], "limits": null,
         "resources": [{
             "resource_id": "db/reads", "template": "db/*", "description": "Reads a second.",
             "algorithm": "FAIR_SHARE", "capacity": 100.0, "safe_capacity": -1.0, "wants": 160.0,

@@ -16,18 +16,18 @@ use std::future::{Future, poll_fn};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use doorward_engine::time::Time;
 use tonic::Status as RpcStatus;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tower::{Layer, Service};
 
-use crate::limits::{Limit, Limits};
+use crate::limits::Limit;
 use crate::metrics::Metrics;
+use crate::status::Board;
 
 /// The calls that may be refused.
 const METHOD: &str = "/doorman.Capacity/GetCapacity";
@@ -57,27 +57,27 @@ pub fn pushback(number: u64) -> Duration {
     least + most.saturating_sub(least).mul_f64(part)
 }
 
-/// The calls in progress, of which there is a limit.
+/// The calls in progress, which the limits of the server count.
 #[derive(Debug)]
 pub struct Calls {
     max: NonZeroUsize,
-    in_progress: AtomicUsize,
     metrics: Arc<Metrics>,
-    limits: Arc<Limits>,
-    started: Instant,
+    board: Arc<Board>,
 }
 
 impl Calls {
     /// As many as `max` at once.
-    pub fn new(max: NonZeroUsize, metrics: Arc<Metrics>, limits: Arc<Limits>) -> Arc<Self> {
-        limits.set_max(Limit::Calls, count(max.get()));
+    pub fn new(max: NonZeroUsize, metrics: Arc<Metrics>, board: Arc<Board>) -> Arc<Self> {
+        let limits = board.limits();
+        limits.set_max(
+            Limit::Calls,
+            u64::try_from(max.get()).unwrap_or(u64::MAX - 1),
+        );
         limits.set_used(Limit::Calls, 0);
         Arc::new(Self {
             max,
-            in_progress: AtomicUsize::new(0),
             metrics,
-            limits,
-            started: Instant::now(),
+            board,
         })
     }
 
@@ -87,23 +87,13 @@ impl Calls {
     ///
     /// What to answer if there are as many as there may be.
     fn begin(self: &Arc<Self>) -> Result<InProgress, RpcStatus> {
-        let max = self.max.get();
-        // Only the sum matters: nothing else is read on the strength of it.
-        let before = self
-            .in_progress
-            .try_update(Ordering::Relaxed, Ordering::Relaxed, |calls| {
-                (calls < max).then_some(calls + 1)
-            });
-        match before {
-            Ok(before) => {
-                self.limits.set_used(Limit::Calls, count(before + 1));
-                Ok(InProgress(Arc::clone(self)))
-            }
-            Err(_) => {
-                self.limits.refuse(Limit::Calls, self.started.elapsed());
-                Err(refusal(max, self.metrics.count_call_refused()))
-            }
+        let limits = self.board.limits();
+        if limits.take(Limit::Calls, 1) {
+            return Ok(InProgress(Arc::clone(self)));
         }
+        let now = self.board.node().clock().now();
+        limits.refuse(Limit::Calls, now.since(Time::ZERO));
+        Err(refusal(self.max.get(), self.metrics.count_call_refused()))
     }
 }
 
@@ -113,13 +103,8 @@ struct InProgress(Arc<Calls>);
 
 impl Drop for InProgress {
     fn drop(&mut self) {
-        let before = self.0.in_progress.fetch_sub(1, Ordering::Relaxed);
-        self.0.limits.set_used(Limit::Calls, count(before - 1));
+        self.0.board.limits().give_back(Limit::Calls, 1);
     }
-}
-
-fn count(calls: usize) -> u64 {
-    u64::try_from(calls).unwrap_or(u64::MAX)
 }
 
 fn refusal(max: usize, number: u64) -> RpcStatus {
@@ -226,9 +211,8 @@ mod tests {
         let (config, templates) = Default::default();
         let node = crate::node_handle::NodeHandle::new(config, templates, clock);
         let text = String::new;
-        let board = crate::status::Board::new(text(), text(), text(), Arc::new(node));
-        let metrics = Arc::new(Metrics::new(&Arc::new(board)));
-        Calls::new(NonZeroUsize::MIN, metrics, Arc::default())
+        let board = Arc::new(Board::new(text(), text(), text(), Arc::new(node)));
+        Calls::new(NonZeroUsize::MIN, Arc::new(Metrics::new(&board)), board)
     }
 
     #[tokio::test(start_paused = true)]

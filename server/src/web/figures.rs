@@ -42,6 +42,23 @@ pub fn count(value: usize) -> String {
     grouped(&value.to_string())
 }
 
+/// A size in bytes: `512 B`, `1.5 KiB`, `256 MiB`, `2,048 MiB`.
+pub fn bytes(value: u64) -> String {
+    const KIB: u64 = 1_024;
+    const MIB: u64 = KIB * KIB;
+    let (unit, name) = match value {
+        0..KIB => return format!("{value} B"),
+        KIB..MIB => (KIB, "KiB"),
+        MIB.. => (MIB, "MiB"),
+    };
+    let tenths = value % unit * 10 / unit;
+    let whole = grouped(&(value / unit).to_string());
+    match tenths {
+        0 => format!("{whole} {name}"),
+        _ => format!("{whole}.{tenths} {name}"),
+    }
+}
+
 fn grouped(digits: &str) -> String {
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -135,6 +152,20 @@ mod tests {
             (273_600_000, "3 d 4 h"),
         ] {
             assert_eq!(span(millis), expected);
+        }
+    }
+
+    #[test]
+    fn sizes_have_the_unit_that_reads_best() {
+        for (value, expected) in [
+            (0, "0 B"),
+            (1_023, "1023 B"),
+            (262_144, "256 KiB"),
+            (1_572_864, "1.5 MiB"),
+            (4_194_304, "4 MiB"),
+            (8_589_934_592, "8,192 MiB"),
+        ] {
+            assert_eq!(bytes(value), expected);
         }
     }
 

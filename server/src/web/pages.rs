@@ -2,13 +2,16 @@
 //!
 //! askama escapes every text; ids in links are percent-encoded by the template.
 
+pub mod limits;
 pub mod master;
 pub mod tree;
 
 use askama::Template;
 
+use crate::limits::LimitFigure;
 use crate::status::{LeaseStatus, ResourceStatus, Status};
 use crate::web::figures::{amount, count, percent, span};
+use crate::web::pages::limits::Limit;
 use crate::web::pages::master::Master;
 use crate::web::pages::tree::{Children, OwnLease, Parent};
 
@@ -315,6 +318,8 @@ impl Lease {
 #[template(path = "index.html")]
 pub struct Index {
     head: Head,
+    /// Those that an operator should look at.
+    limits: Vec<Limit>,
     rows: Vec<Row>,
     resources: String,
     left_out: String,
@@ -325,7 +330,7 @@ pub struct Index {
 
 impl Index {
     /// Up to `shown` resources of a status.
-    pub fn new(status: &Status, shown: usize) -> Self {
+    pub fn new(status: &Status, limits: &[LimitFigure], shown: usize) -> Self {
         let resources = &status.resources;
         let left_out = resources.len().saturating_sub(shown);
         // Children take rows as well: with many of them, later resources show none.
@@ -337,6 +342,7 @@ impl Index {
         };
         Self {
             head: Head::new(status),
+            limits: limits::standing_out(limits),
             rows: resources.iter().take(shown).map(row).collect(),
             resources: count(resources.len()),
             left_out: shown_unless_zero(left_out, count(left_out)),

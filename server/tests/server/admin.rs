@@ -28,7 +28,7 @@ async fn the_status_tells_every_lease_and_why() {
     let request = GetStatusRequest {
         resource_id: "fair/x".to_owned(),
         leases_max: 10,
-        limits: false,
+        ..GetStatusRequest::default()
     };
     let status = admin(&server).await.get_status(request).await;
     let status = status.expect("served").into_inner();
@@ -66,7 +66,7 @@ async fn no_more_leases_are_listed_than_asked_for() {
         let request = GetStatusRequest {
             resource_id: String::new(),
             leases_max,
-            limits: false,
+            ..GetStatusRequest::default()
         };
         let status = admin.get_status(request).await.expect("served");
         let resource = &status.get_ref().resource[0];
@@ -80,7 +80,7 @@ async fn a_status_of_no_resource_id_is_refused() {
     let request = GetStatusRequest {
         resource_id: "x".repeat(257),
         leases_max: 0,
-        limits: false,
+        ..GetStatusRequest::default()
     };
     let error = admin(&server).await.get_status(request).await;
     assert_eq!(error.expect_err("refused").code(), Code::InvalidArgument);

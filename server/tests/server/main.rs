@@ -20,6 +20,8 @@ mod driven_child;
 mod driven_client;
 mod fake_parent;
 mod family;
+mod limits;
+mod limits_documented;
 mod logs;
 mod mastership;
 mod overload;

@@ -97,10 +97,14 @@ async fn a_call_too_many_is_told_when_to_come_back_and_whatever_else_is_called_i
     let status = doorward_proto::admin::v1::GetStatusRequest::default();
     admin(&busy.server).await.get_status(status).await.unwrap();
     let (_, _, metrics) = page(&busy.server, "/metrics").await;
-    let refused = metrics
-        .lines()
-        .find_map(|line| line.strip_prefix("doorward_calls_refused_total "));
-    assert!(refused.is_some_and(|count| count != "0"), "{metrics}");
+    for counter in [
+        "doorward_calls_refused_total ",
+        "doorward_limit_refused_total{limit=\"calls\"} ",
+    ] {
+        let refused = metrics.lines().find_map(|line| line.strip_prefix(counter));
+        assert!(refused.is_some_and(|count| count != "0"), "{metrics}");
+    }
+    assert!(metrics.contains("doorward_limit_max{limit=\"calls\"} 1.0\n"));
 }
 
 #[tokio::test]

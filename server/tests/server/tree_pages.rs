@@ -26,7 +26,7 @@ fn busy() -> Family {
 }
 
 fn front(family: &Family) -> String {
-    Index::new(&family.eu.status(None, 0), 100)
+    Index::new(&family.eu.status(None, 0), &[], 100)
         .render()
         .unwrap()
 }

@@ -162,11 +162,15 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// If the connection is cut, or the server takes nothing for long.
+    /// If the connection is cut, the server ends a stream of it, or takes nothing for long.
     pub async fn send_data(&mut self, stream: u32, body: &[u8], ends: bool) -> io::Result<()> {
+        let ended = self.seen.ended;
         let mut rest = body;
         while !rest.is_empty() {
             self.look();
+            if self.seen.ended > ended {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
             let window = self.seen.connection_window.min(self.seen.stream_window);
             let window = usize::try_from(window).unwrap_or(0).min(FRAME_BYTES_MAX);
             if window == 0 {

@@ -3,6 +3,10 @@
 //! A server may cut such a connection, and the attacker makes a new one, until it has sent as many frames as it
 //! meant to, or has lost as many connections as it has patience for.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use super::connection::Connection;
 use super::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, FRAME_BYTES_MAX, HEADERS, NEWEST_REMEMBERED, PING,
@@ -133,6 +137,9 @@ pub struct Amount {
     pub connections_max: u64,
 }
 
+/// How long a server has to end a connection on which all has been said.
+const JUDGED_WITHIN: Duration = Duration::from_secs(2);
+
 /// Sends it so often.
 pub async fn flood(target: Target, what: Flood, amount: Amount) -> Outcome {
     const BATCH: u64 = 100;
@@ -159,7 +166,8 @@ pub async fn flood(target: Target, what: Flood, amount: Amount) -> Outcome {
             }
             outcome.done += BATCH;
         }
-        connection.look();
+        // It may have much to read yet. Whether it ends the connection is seen, or it does not.
+        let _ = timeout(JUDGED_WITHIN, connection.until_cut()).await;
         outcome.add_connection(&connection);
     }
     outcome

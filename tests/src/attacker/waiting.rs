@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+
 use super::connection::Connection;
 use super::frames::{
     DATA, END_HEADERS, HEADERS, announcement, begin_call, call_headers, frame, message,
@@ -57,12 +59,8 @@ pub async fn announced_calls(
 pub async fn stopped_child_streams(target: Target, streams: usize) -> Siege {
     const MISSING: u32 = MESSAGE_BYTES / 400;
     let body = vec![0; (MESSAGE_BYTES - MISSING) as usize];
-    let mut siege = Siege::default();
-    for _ in 0..streams {
-        let connection = Connection::greet(target.from, target.grpc, &[]).await;
-        let Some(connection) = siege.take(connection) else {
-            continue;
-        };
+    let sending = (0..streams).map(|_| async {
+        let mut connection = Connection::greet(target.from, target.grpc, &[]).await?;
         let stream = connection.next_stream();
         connection.look_at(stream);
         let mut out = Vec::new();
@@ -73,7 +71,13 @@ pub async fn stopped_child_streams(target: Target, streams: usize) -> Siege {
             connection.send_data(stream, &announced, false).await?;
             connection.send_data(stream, &body, false).await
         };
-        siege.outcome.done += u64::from(arrived.await.is_ok());
+        let arrived = arrived.await.is_ok();
+        Ok((connection, arrived))
+    });
+    let mut siege = Siege::default();
+    for sent in join_all(sending).await {
+        siege.outcome.done += sent.as_ref().map_or(0, |(_, arrived)| u64::from(*arrived));
+        siege.take(sent.map(|(connection, _)| connection));
     }
     siege
 }

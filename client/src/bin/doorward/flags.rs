@@ -19,6 +19,7 @@ Examples:
   doorward watch example/fair 30          hold a lease, and see it change
   doorward status                         what the master holds
   doorward status example/fair            every lease on a resource, and why it is what it is
+  doorward status --limits                what the server takes on at most, and how full that is
   doorward shell                          play several clients at once
   doorward nodes --etcd-endpoints http://etcd-0:2379
                                           all nodes in etcd, their masters and servers
@@ -274,6 +275,16 @@ pub(crate) struct StatusFlags {
     /// Show the server that was asked, even if another one is the master.
     #[arg(long)]
     pub(crate) here: bool,
+    /// Show what the server takes on at most instead, how full that is, and what was refused for it.
+    ///
+    /// A line for each limit: what is in use, the bound, and how often something was refused since the
+    /// server started; of a limit for each address, template or resource, the one that uses most is
+    /// shown, and "-" is what nobody counts. Lines to look at begin with FULL, or with "!" (80 % of the
+    /// bound are in use, or something was refused). The flag of doorward-server sets the bound. Who is
+    /// refused is told when to come back, and nobody loses what they have. Connections are those of the
+    /// server that is shown: with --here, of one that is not the master.
+    #[arg(long, conflicts_with_all = ["resource", "leases"])]
+    pub(crate) limits: bool,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -1,5 +1,6 @@
 //! `doorward status`: what the server holds, and why.
 
+mod limits;
 mod near;
 mod tree;
 
@@ -17,6 +18,7 @@ use crate::failure::Failure;
 use crate::flags::{Common, Output, StatusFlags};
 use crate::numbers::{number, span};
 use crate::palette::{Palette, Tone, tone_of};
+use crate::status::limits::LimitStatus;
 use crate::status::tree::{
     ChildStatus, OwnLeaseStatus, ParentStatus, children_table, write_parent,
 };
@@ -49,6 +51,9 @@ struct Status {
     is_in_cycle: bool,
     /// Names under which two live processes ask.
     conflicts: Vec<Conflict>,
+    /// Absent: they were not asked for.
+    limits: Option<Vec<LimitStatus>>,
+    /// Left out where limits were asked for.
     resources: Vec<ResourceStatus>,
 }
 
@@ -123,9 +128,24 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
     let request = admin::GetStatusRequest {
         resource_id: flags.resource.clone().unwrap_or_default(),
         leases_max,
-        limits: false,
+        // A table has a line about them in any case.
+        limits: flags.limits || common.output == Output::Table,
+        without_resources: flags.limits,
     };
-    let status = Status::from(caller.status(request, flags.here).await?);
+    let mut status = Status::from(caller.status(request, flags.here).await?);
+    if flags.limits {
+        // Earlier versions list them in spite of what they are asked.
+        status.resources.clear();
+        if status.limits.is_none() {
+            return Err(Failure::No(
+                plain(&format!(
+                    "{} {} does not tell its limits; it may be an older server",
+                    status.node, status.version
+                ))
+                .into_owned(),
+            ));
+        }
+    }
     let mut out = io::stdout().lock();
     if common.output == Output::Json {
         serde_json::to_writer(&mut out, &status).map_err(io::Error::from)?;
@@ -133,13 +153,13 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
     } else {
         let in_detail = flags.resource.is_some() || leases_max > 0;
         let palette = Palette::of_stdout(common.color);
-        write_text(
-            &mut out,
-            &status,
-            flags.resource.as_deref(),
-            in_detail,
-            palette,
-        )?;
+        write_head(&mut out, &status, palette)?;
+        if let Some(limits) = status.limits.as_ref().filter(|_| flags.limits) {
+            limits::write_table(&mut out, limits, palette)?;
+        } else {
+            let asked = flags.resource.as_deref();
+            write_resources(&mut out, &status, asked, in_detail, palette)?;
+        }
     }
     drop(out);
     match &flags.resource {
@@ -172,13 +192,8 @@ async fn nobody(caller: &Caller, resource: &str, status: &Status, here: bool) ->
     Failure::No(plain(&told).into_owned())
 }
 
-fn write_text(
-    out: &mut impl Write,
-    status: &Status,
-    asked: Option<&str>,
-    in_detail: bool,
-    palette: Palette,
-) -> io::Result<()> {
+/// What is to be said of the server itself, and an empty line.
+fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Result<()> {
     let mastership = match (&status.master_address, status.is_master) {
         (_, true) => palette.paint(Tone::Good, "master"),
         (Some(address), false) => {
@@ -227,7 +242,19 @@ fn write_text(
              its own, or stop one"
         )?;
     }
-    writeln!(out)?;
+    let limits = status.limits.as_deref().unwrap_or_default();
+    limits::write_line(out, limits, palette)?;
+    writeln!(out)
+}
+
+/// What it holds.
+fn write_resources(
+    out: &mut impl Write,
+    status: &Status,
+    asked: Option<&str>,
+    in_detail: bool,
+    palette: Palette,
+) -> io::Result<()> {
     if status.resources.is_empty() {
         if let Some(left) = status.learning_remaining_ms {
             let left = span(Duration::from_millis(left));
@@ -423,6 +450,9 @@ impl From<admin::GetStatusResponse> for Status {
                     age_ms: it.age_ms,
                 })
                 .collect(),
+            // Who was asked for them and tells none does not know them.
+            limits: (!status.limit.is_empty())
+                .then(|| status.limit.into_iter().map(LimitStatus::from).collect()),
             resources: status
                 .resource
                 .into_iter()

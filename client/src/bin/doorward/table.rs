@@ -7,7 +7,9 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Row, Table as Grid, presets};
+use comfy_table::{
+    Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Table as Grid, presets,
+};
 
 use crate::palette::{Palette, Tone};
 
@@ -19,7 +21,12 @@ pub(crate) struct Table {
     grid: Grid,
     /// Columns that hold numbers.
     numbers: Range<usize>,
+    /// The column whose text is not wrapped.
+    whole: Option<usize>,
 }
+
+/// A terminal that is narrower has no room for a column that is not wrapped.
+const WHOLE_FROM: u16 = 100;
 
 impl Table {
     /// With a header. The columns of `numbers` are aligned to the right.
@@ -46,7 +53,17 @@ impl Table {
         if palette.on {
             grid.enforce_styling();
         }
-        Self { grid, numbers }
+        Self {
+            grid,
+            numbers,
+            whole: None,
+        }
+    }
+
+    /// Does not wrap what stands in that column, for it is to be copied; on a narrow terminal it is wrapped.
+    pub(crate) fn keep_whole(&mut self, column: usize) {
+        let width = self.grid.width();
+        self.whole = Some(column).filter(|_| width.is_none_or(|width| width >= WHOLE_FROM));
     }
 
     pub(crate) fn add(&mut self, row: impl Into<Row>) {
@@ -58,6 +75,9 @@ impl Table {
             column.set_padding((0, GAP));
             if self.numbers.contains(&index) {
                 column.set_cell_alignment(CellAlignment::Right);
+            }
+            if self.whole == Some(index) {
+                column.set_constraint(ColumnConstraint::ContentWidth);
             }
         }
         for line in self.grid.lines() {

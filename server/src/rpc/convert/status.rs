@@ -3,6 +3,8 @@
 
 use doorward_proto::admin::v1 as admin;
 
+use crate::limits::Unit;
+use crate::status::limits::LimitStatus;
 use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
 use crate::status::{LeaseStatus, ResourceStatus, Status};
 
@@ -37,7 +39,30 @@ pub fn status_response(status: Status) -> admin::GetStatusResponse {
             age_ms: etcd.age_ms,
             master_for_ms: etcd.master_for_ms,
         }),
-        limit: Vec::new(),
+        limit: status
+            .limits
+            .into_iter()
+            .flatten()
+            .map(limit_status)
+            .collect(),
+    }
+}
+
+fn limit_status(limit: LimitStatus) -> admin::LimitStatus {
+    let unit = match limit.unit {
+        Unit::Count => admin::limit_status::Unit::Count,
+        Unit::Bytes => admin::limit_status::Unit::Bytes,
+        Unit::PerSecond => admin::limit_status::Unit::PerSecond,
+        Unit::Millis => admin::limit_status::Unit::Millis,
+    };
+    admin::LimitStatus {
+        name: limit.name.to_owned(),
+        what: limit.what.to_owned(),
+        flag: limit.flag.to_owned(),
+        unit: unit.into(),
+        used: limit.used,
+        max: limit.max,
+        refused: limit.refused,
     }
 }
 

@@ -87,6 +87,7 @@ impl Stage {
                     resource,
                     leases: None,
                     here: false,
+                    limits: false,
                 };
                 status::run(&self.common, &flags).await
             }

@@ -1,0 +1,92 @@
+//! Limits on pages: those that stand out on the front page, all of them on their own.
+
+use askama::Template;
+
+use crate::limits::{LimitFigure, Unit};
+use crate::status::Status;
+use crate::web::figures::{bytes, count, percent, span};
+use crate::web::pages::Head;
+
+/// A limit in a table.
+#[derive(Debug)]
+pub struct Limit {
+    /// What is limited.
+    pub what: &'static str,
+    /// The flag that sets it.
+    pub flag: &'static str,
+    /// What is in use; `-` if nobody counts it.
+    pub used: String,
+    /// The bound; `-` if there is none.
+    pub max: String,
+    /// How often something was refused. Empty: never.
+    pub refused: String,
+    /// How full it is, for the bar.
+    pub percent: f64,
+    /// The same in words. Empty: that is not known.
+    pub label: String,
+    /// Everything is in use.
+    pub is_full: bool,
+    /// Nearly everything is.
+    pub is_nearly_full: bool,
+    /// An operator should look at it.
+    pub stands_out: bool,
+}
+
+impl Limit {
+    fn new(figure: &LimitFigure) -> Self {
+        let unit = figure.limit.unit();
+        let told = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |it| shown(unit, it));
+        let full = figure.percent();
+        Self {
+            what: figure.limit.what(),
+            flag: figure.limit.flag(),
+            used: told(figure.used),
+            max: told(figure.max),
+            refused: match figure.refused {
+                0 => String::new(),
+                refused => count(usize::try_from(refused).unwrap_or(usize::MAX)),
+            },
+            #[expect(clippy::cast_precision_loss, reason = "the width of a bar")]
+            percent: full.map_or(0.0, |full| percent(full as f64, 100.0)),
+            label: full.map_or_else(String::new, |full| format!("{full} %")),
+            is_full: full.is_some_and(|full| full >= 100),
+            is_nearly_full: full.is_some_and(|full| full >= LimitFigure::NEARLY_PERCENT),
+            stands_out: figure.stands_out(),
+        }
+    }
+}
+
+/// A number of that unit.
+fn shown(unit: Unit, value: u64) -> String {
+    let number = count(usize::try_from(value).unwrap_or(usize::MAX));
+    match unit {
+        Unit::Count => number,
+        Unit::Bytes => bytes(value),
+        Unit::PerSecond => format!("{number}/s"),
+        Unit::Millis => span(value),
+    }
+}
+
+/// The limits that an operator should look at.
+pub fn standing_out(figures: &[LimitFigure]) -> Vec<Limit> {
+    let figures = figures.iter().filter(|figure| figure.stands_out());
+    figures.map(Limit::new).collect()
+}
+
+/// The page of all limits.
+#[derive(Debug, Template)]
+#[template(path = "limits.html")]
+pub struct Limits {
+    head: Head,
+    limits: Vec<Limit>,
+}
+
+impl Limits {
+    /// Of a server.
+    pub fn new(status: &Status, figures: &[LimitFigure]) -> Self {
+        Self {
+            head: Head::new(status),
+            limits: figures.iter().map(Limit::new).collect(),
+        }
+    }
+}

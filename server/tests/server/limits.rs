@@ -1,0 +1,156 @@
+//! Where a server's limits are shown: to the admin service, on pages, in metrics.
+
+use std::time::Duration;
+
+use doorward_proto::admin::v1::GetStatusRequest;
+use doorward_proto::admin::v1::limit_status::Unit;
+use doorward_server::app::Server;
+use doorward_server::limits::Limit;
+use serde_json::{Value, json};
+
+use crate::running::{admin, asked, capacity, get, page, start};
+
+/// A server with limits that say: a third of all leases are out, all priorities are in use, and something
+/// of a message was refused twice.
+async fn bounded() -> Server {
+    let server = start().await;
+    let limits = server.board().limits();
+    limits.set_max(Limit::Leases, 3_000);
+    limits.set_used(Limit::Leases, 1_000);
+    limits.set_max(Limit::Priorities, 64);
+    limits.set_used(Limit::Priorities, 64);
+    limits.set_max(Limit::MessageBytes, 262_144);
+    for _ in 0..2 {
+        limits.refuse(Limit::MessageBytes, Duration::from_secs(1));
+    }
+    server
+}
+
+#[tokio::test]
+async fn limits_are_told_to_who_asks_for_them_and_to_nobody_else() {
+    let server = bounded().await;
+    get(
+        &mut capacity(&server).await,
+        "a",
+        vec![asked("fair/x", 1.0)],
+    )
+    .await;
+    let mut admin = admin(&server).await;
+    let unasked = admin.get_status(GetStatusRequest::default()).await;
+    assert_eq!(unasked.expect("served").get_ref().limit, []);
+    let request = GetStatusRequest {
+        limits: true,
+        ..GetStatusRequest::default()
+    };
+    let status = admin.get_status(request).await.expect("served");
+    let status = status.get_ref();
+    assert_eq!(status.resource.len(), 1);
+    assert_eq!(status.limit.len(), Limit::ALL.len());
+    let of = |name| status.limit.iter().find(|it| it.name == name).unwrap();
+    let leases = of("leases");
+    assert_eq!(
+        (leases.flag.as_str(), leases.unit()),
+        ("--leases-max", Unit::Count)
+    );
+    assert_eq!(
+        (leases.used, leases.max, leases.refused),
+        (Some(1_000), Some(3_000), 0)
+    );
+    let message = of("message_bytes");
+    assert_eq!(message.unit(), Unit::Bytes);
+    assert_eq!(
+        (message.used, message.max, message.refused),
+        (None, Some(262_144), 2)
+    );
+}
+
+#[tokio::test]
+async fn a_status_can_be_had_without_resources_so_that_it_is_short_however_many_there_are() {
+    let server = bounded().await;
+    get(
+        &mut capacity(&server).await,
+        "a",
+        vec![asked("fair/x", 1.0)],
+    )
+    .await;
+    let request = GetStatusRequest {
+        limits: true,
+        without_resources: true,
+        ..GetStatusRequest::default()
+    };
+    let status = admin(&server).await.get_status(request).await;
+    let status = status.expect("served").into_inner();
+    assert_eq!((status.node.as_str(), status.templates), ("root", 2));
+    assert_eq!(status.resource, []);
+    assert_eq!(status.limit.len(), Limit::ALL.len());
+}
+
+#[tokio::test]
+async fn the_json_has_limits_if_they_are_asked_for() {
+    let server = bounded().await;
+    let status = async |path| {
+        let (code, _, text) = page(&server, path).await;
+        assert_eq!(code, 200);
+        serde_json::from_str::<Value>(&text).expect("JSON")
+    };
+    assert_eq!(status("/status").await["limits"], Value::Null);
+    let limits = status("/status?limits=true").await["limits"].take();
+    let limits = limits.as_array().expect("a list");
+    assert_eq!(limits.len(), Limit::ALL.len());
+    let expected = json!({
+        "name": "message_bytes", "what": Limit::MessageBytes.what(), "flag": "--message-bytes-max",
+        "unit": "bytes", "used": null, "max": 262_144, "refused": 2,
+    });
+    assert!(limits.contains(&expected), "{limits:?}");
+}
+
+#[tokio::test]
+async fn the_front_page_has_limits_to_look_at_and_their_own_page_has_all() {
+    let server = bounded().await;
+    let (_, _, front) = page(&server, "/").await;
+    assert!(front.contains("--priorities-max"), "{front}");
+    assert!(front.contains("--message-bytes-max"), "{front}");
+    assert!(!front.contains("--leases-max"), "{front}");
+    let (code, _, all) = page(&server, "/limits").await;
+    assert_eq!(code, 200);
+    for limit in Limit::ALL {
+        assert!(all.contains(limit.flag()), "{limit:?}");
+    }
+    for shown in ["33 %", "3,000", "full</span>", "256 KiB"] {
+        assert!(all.contains(shown), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_front_page_has_nothing_of_limits_that_are_well() {
+    let server = start().await;
+    let limits = server.board().limits();
+    limits.set_max(Limit::Leases, 10);
+    limits.set_used(Limit::Leases, 7);
+    let (_, _, front) = page(&server, "/").await;
+    assert!(!front.contains("--leases-max"), "{front}");
+}
+
+#[tokio::test]
+async fn every_limit_has_a_metric_of_what_it_refused_and_of_bound_and_use_as_far_as_they_are_known()
+{
+    let server = bounded().await;
+    let (_, _, text) = page(&server, "/metrics").await;
+    for line in [
+        "doorward_limit_max{limit=\"leases\"} 3000.0",
+        "doorward_limit_used{limit=\"leases\"} 1000.0",
+        "doorward_limit_max{limit=\"message_bytes\"} 262144.0",
+        "doorward_limit_refused_total{limit=\"message_bytes\"} 2",
+    ] {
+        let found = text.lines().any(|l| l == line);
+        assert!(found, "no line {line:?} in\n{text}");
+    }
+    assert!(!text.contains("doorward_limit_used{limit=\"message_bytes\"}"));
+    for limit in Limit::ALL {
+        let line = format!(
+            "doorward_limit_refused_total{{limit=\"{}\"}} ",
+            limit.name()
+        );
+        assert!(text.contains(&line), "{line}");
+    }
+}
