@@ -6,6 +6,7 @@
 //! told that asks as one; [`meter`] counts and
 //! times every call; [`overload`] refuses what is too much.
 
+pub mod answers;
 pub mod convert;
 pub mod cycle;
 pub mod health;

@@ -17,10 +17,7 @@ use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::server::{GetServerCapacity, Via};
 use doorward_proto::doorman as wire;
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStream;
-use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::TrySendError;
 use tokio_stream::Stream;
-use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status as RpcStatus, Streaming};
 use tracing::{info, warn};
@@ -28,11 +25,9 @@ use tracing::{info, warn};
 use crate::clock;
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
+use crate::rpc::answers::{self, Answers, NotSent, Place};
 use crate::rpc::{convert, cycle, meter};
 use crate::status::Board;
-
-/// Messages to a child that it has not taken yet. More, and its stream is closed.
-const BACKLOG_MAX: usize = 64;
 
 /// How a parent begins to tell a child that it has another stream instead of this one: a newer one,
 /// or that of a newer master.
@@ -40,8 +35,6 @@ pub const REPLACED: &str = "a newer";
 
 /// How long the first message of a stream may take.
 const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
-
-type Answers = mpsc::Sender<Result<wire::GetServerCapacityResponse, RpcStatus>>;
 
 /// The streams that are open, by the name of the child's node.
 #[derive(Debug, Default)]
@@ -96,7 +89,7 @@ impl Pushes {
             let response =
                 convert::tree::get_server_capacity_response(reply, Vec::new(), clock::wall());
             // One that is gone is about to notice it by itself.
-            if let Err(TrySendError::Full(_)) = stream.answers.try_send(Ok(response)) {
+            if stream.answers.try_send(Ok(response)) == Err(NotSent::Full) {
                 warn!(%child, "the child takes nothing from its stream, which is closed");
                 stream.over.cancel();
                 streams.by_child.remove(&child);
@@ -246,7 +239,7 @@ impl Opened {
     /// Returns whether the stream goes on.
     fn answer(
         &self,
-        permit: mpsc::Permit<'_, Result<wire::GetServerCapacityResponse, RpcStatus>>,
+        place: Place<'_>,
         decide: impl FnOnce() -> Result<wire::GetServerCapacityResponse, RpcStatus>,
     ) -> bool {
         let streams = self.pushes.streams();
@@ -257,7 +250,7 @@ impl Opened {
         let ends = answer
             .as_ref()
             .map_or(true, |answer| answer.mastership.is_some());
-        permit.send(answer);
+        place.send(answer);
         !ends
     }
 
@@ -360,14 +353,18 @@ impl CapacityStreamService {
                 )));
             }
             let request = parse(&self.metrics, &request)?;
-            let permit = tokio::select! {
-                permit = answers.reserve() => permit,
+            let place = tokio::select! {
+                place = answers.reserve() => place,
                 status = self.over(&opened.over) => return Err(status),
             };
-            let Ok(permit) = permit else {
-                return Ok(());
+            let place = match place {
+                Ok(place) => place,
+                Err(NotSent::Closed) => return Ok(()),
+                Err(NotSent::Full) => {
+                    return Err(RpcStatus::resource_exhausted("the child takes nothing"));
+                }
             };
-            if !opened.answer(permit, || decide(&self.board, request, Via::Stream)) {
+            if !opened.answer(place, || decide(&self.board, request, Via::Stream)) {
                 return Ok(());
             }
             next = tokio::select! {
@@ -447,7 +444,7 @@ impl CapacityStream for CapacityStreamService {
         &self,
         request: Request<Streaming<wire::GetServerCapacityRequest>>,
     ) -> Result<Response<Self::StreamServerCapacityStream>, RpcStatus> {
-        let (answers, outgoing) = mpsc::channel(BACKLOG_MAX);
+        let (answers, outgoing) = answers::channel();
         let service = self.clone();
         let requests = request.into_inner();
         tokio::spawn(async move {
@@ -455,6 +452,6 @@ impl CapacityStream for CapacityStreamService {
                 let _full_or_gone = answers.try_send(Err(status));
             }
         });
-        Ok(Response::new(Box::pin(ReceiverStream::new(outgoing))))
+        Ok(Response::new(Box::pin(outgoing)))
     }
 }
