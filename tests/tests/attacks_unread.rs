@@ -28,7 +28,11 @@ async fn child_servers_that_never_read_are_cut() {
     let mut siege = besieged.attacked(attack).await;
     until_ended(&besieged, &mut siege, 1).await;
     besieged.assert_unmoved(MEMORY_MAX).await;
-    besieged.assert_counted(&["patience", "outgoing_bytes", "outgoing_bytes_per_address"]);
+    besieged.assert_counted(&[
+        "patience_ms",
+        "outgoing_bytes",
+        "outgoing_bytes_per_address",
+    ]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,7 +46,11 @@ async fn answers_for_operators_that_nobody_reads_take_bounded_memory_and_are_dro
     let mut siege = besieged.attacked(attack).await;
     until_ended(&besieged, &mut siege, 60).await;
     besieged.assert_unmoved(MEMORY_MAX).await;
-    besieged.assert_counted(&["patience", "outgoing_bytes", "outgoing_bytes_per_address"]);
+    besieged.assert_counted(&[
+        "patience_ms",
+        "outgoing_bytes",
+        "outgoing_bytes_per_address",
+    ]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,7 @@ use tokio::io::Interest;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use super::frames::{DATA, END_STREAM, FRAME_BYTES_MAX, PREFACE, frame, settings};
+use super::frames::{DATA, END_STREAM, FRAME_BYTES_MAX, PREFACE, SETTINGS, frame, settings};
 use super::seen::Seen;
 
 /// A server that does not take a connection, or bytes, within this does not take them.
@@ -24,6 +24,8 @@ pub struct Connection {
     seen: Seen,
     sent: u64,
     next_stream: u32,
+    /// Settings of the server that it was told are in force.
+    acknowledged: u64,
     is_cut: bool,
 }
 
@@ -43,6 +45,7 @@ impl Connection {
             seen: Seen::default(),
             sent: 0,
             next_stream: 1,
+            acknowledged: 0,
             is_cut: false,
         })
     }
@@ -184,7 +187,11 @@ impl Connection {
             } else {
                 0
             };
-            let mut out = Vec::with_capacity(now.len() + 9);
+            let mut out = Vec::with_capacity(now.len() + 18);
+            while self.acknowledged < self.seen.settings {
+                frame(&mut out, SETTINGS, END_STREAM, 0, &[]);
+                self.acknowledged += 1;
+            }
             frame(&mut out, DATA, flags, stream, now);
             let taken = i64::try_from(now.len()).unwrap_or(i64::MAX);
             self.seen.connection_window -= taken;

@@ -28,6 +28,8 @@ pub struct Seen {
     pub goaway: Option<u32>,
     /// Answers to pings and settings.
     pub acknowledged: u64,
+    /// Settings of the server, which hold for what is sent once they are acknowledged.
+    pub settings: u64,
     /// How much may be sent on the connection.
     pub connection_window: i64,
     /// How much may be sent on the stream that is looked at.
@@ -49,6 +51,7 @@ impl Default for Seen {
             ended: 0,
             goaway: None,
             acknowledged: 0,
+            settings: 0,
             connection_window: DEFAULT_WINDOW,
             stream_window: DEFAULT_WINDOW,
             stream: 0,
@@ -132,6 +135,7 @@ impl Seen {
     }
 
     fn count_settings(&mut self) {
+        self.settings += 1;
         for setting in self.payload.chunks_exact(6) {
             if let [a, b, c, d, e, f] = *setting
                 && u16::from_be_bytes([a, b]) == INITIAL_WINDOW_SIZE
