@@ -23,7 +23,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// What does not happen within this will not happen.
@@ -203,9 +203,41 @@ impl Server {
         Self::spawn(address, &[], arguments)
     }
 
+    /// Starts one on a free port, with limits of the system, as a shell's `ulimit` takes them: `("-n", 64)`.
+    pub fn start_limited(ulimits: &[(&str, u64)], arguments: &[&str]) -> Self {
+        if ulimits.is_empty() {
+            return Self::start(arguments);
+        }
+        let limits: String = ulimits
+            .iter()
+            .map(|(which, most)| format!("ulimit {which} {most} && "))
+            .collect();
+        let mut shell = command("doorward-server");
+        let program = shell.get_program().to_owned();
+        // The variables that are taken away are taken away from the shell.
+        let removed: Vec<_> = shell.get_envs().map(|(name, _)| name.to_owned()).collect();
+        shell = Command::new("bash");
+        for name in removed {
+            shell.env_remove(name);
+        }
+        shell
+            .args(["-c", &format!("{limits}exec \"$0\" \"$@\"")])
+            .arg(program);
+        Self::spawn_by(shell, "127.0.0.1:0", &[], arguments)
+    }
+
     fn spawn(address: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
+        Self::spawn_by(command("doorward-server"), address, variables, arguments)
+    }
+
+    fn spawn_by(
+        mut command: Command,
+        address: &str,
+        variables: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> Self {
         let no_pages = !arguments.contains(&"--http-listen");
-        let mut child = command("doorward-server")
+        let mut child = command
             .envs(variables.iter().copied())
             .args(["--listen", address, "--log-format", "json"])
             .args(no_pages.then_some("--http-listen=none"))
@@ -217,7 +249,10 @@ impl Server {
         let (entries, logs) = mpsc::channel();
         thread::spawn(move || {
             for line in lines {
-                let entry = serde_json::from_str(&line.unwrap()).unwrap();
+                let line = line.unwrap();
+                // What says why there is no log, such as the last words of a process, is none itself.
+                let entry =
+                    serde_json::from_str(&line).unwrap_or_else(|_| json!({"message": line}));
                 if entries.send(entry).is_err() {
                     break;
                 }
@@ -285,6 +320,11 @@ impl Server {
         let entry = told.unwrap_or_else(|| self.wait_for_log(pages));
         let address = &entry["message"].as_str().unwrap()[pages.len()..];
         address.trim_end_matches('/').to_owned()
+    }
+
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Its process.

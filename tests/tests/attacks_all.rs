@@ -1,0 +1,35 @@
+//! Every attack that there is, a little of each, at the same time and from different addresses: what the soak bench
+//! does for half an hour.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+#![allow(missing_docs, reason = "a test")]
+
+use std::collections::BTreeSet;
+
+use doorward_tests::attacker::attacker;
+use doorward_tests::attacker::catalogue::{ATTACKS, Size, named};
+use doorward_tests::besieged::{Besieged, MEMORY_MAX};
+use tokio::task::JoinSet;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_little_of_every_attack_at_once_moves_nobody() {
+    let mut besieged = Besieged::start(&[]).await;
+    let mut waging = JoinSet::new();
+    for (number, attack) in (0..).zip(ATTACKS) {
+        let target = besieged.target.from(attacker(number));
+        waging.spawn((attack.wage)(target, Size::Slow, 0));
+    }
+    let sieges = besieged.attacked(waging.join_all()).await;
+    assert_eq!(sieges.len(), ATTACKS.len());
+    besieged.assert_unmoved(MEMORY_MAX).await;
+    drop(sieges);
+}
+
+#[test]
+fn every_attack_is_found_by_its_name() {
+    let names: BTreeSet<_> = ATTACKS.iter().map(|attack| attack.name).collect();
+    assert_eq!(names.len(), ATTACKS.len());
+    for name in names {
+        assert_eq!(named(name).unwrap().name, name);
+    }
+}
