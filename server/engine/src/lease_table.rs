@@ -63,6 +63,8 @@ pub struct Holding {
     pub lowering: u32,
     /// Its newest request is not answered yet: this server waits for its own parent.
     pub pending: bool,
+    /// It wants more than counts: more than its template lets a client have.
+    pub wants_more: bool,
     leases: Leases,
     /// The time of its entry in the heap.
     scheduled: Time,
@@ -88,6 +90,7 @@ impl Holding {
             waits: false,
             lowering: 0,
             pending: false,
+            wants_more: false,
             leases,
             scheduled,
         }

@@ -9,6 +9,7 @@
 pub mod ask;
 pub mod decision;
 pub mod grant;
+mod holder_bounds;
 pub mod learned;
 pub mod lowering;
 pub mod masterships;
@@ -37,7 +38,7 @@ use crate::resource::lowering::Lowerings;
 use crate::resource::upstream::Upstream;
 use crate::snapshot::Conflict;
 use crate::supply::Supply;
-use crate::template::{Algorithm, Template};
+use crate::template::{Algorithm, HolderBounds, Template};
 use crate::time::Time;
 use crate::tolerance::Tolerance;
 
@@ -66,6 +67,8 @@ pub struct Resource {
     template: Option<Arc<Template>>,
     /// The algorithm in force, also while the template is gone.
     algorithm: Algorithm,
+    /// What counts of what a single holder says; in force also while the template is gone.
+    holder_bounds: HolderBounds,
     supply: Supply,
     /// Where the supply comes from, below the root.
     upstream: Option<Upstream>,
@@ -134,10 +137,14 @@ impl Resource {
         beginning: Beginning,
         seed: u64,
     ) -> Self {
+        let holder_bounds = template
+            .as_ref()
+            .map_or(HolderBounds::NONE, |template| template.holder_bounds);
         Self {
             id,
             template,
             algorithm,
+            holder_bounds,
             supply,
             upstream: None,
             bands: Bands::default(),
@@ -244,6 +251,7 @@ impl Resource {
         if let Some(upstream) = &self.upstream {
             if let (false, Some(template)) = (upstream.parent_tells_algorithm, &template) {
                 self.set_algorithm(template.algorithm.clone(), now);
+                self.holder_bounds = template.holder_bounds;
             }
             self.template = template;
             return;
@@ -259,6 +267,7 @@ impl Resource {
         let supply = Supply::of_root(template.capacity);
         self.beginning.longer_leases = longer_leases;
         self.set_algorithm(template.algorithm.clone(), now);
+        self.holder_bounds = template.holder_bounds;
         self.template = Some(template);
         self.change_supply(supply, was_overcommitted);
     }

@@ -61,6 +61,9 @@ impl Resource {
             return Err(reason);
         }
         self.expire(EXPIRIES_PER_REQUEST, now);
+        let bounded = self.bounded_ask(ask, limits);
+        let wants_more = bounded.is_some();
+        let ask = bounded.as_ref().unwrap_or(ask);
         let slot = self.table.find(ask.holder.kind, ask.holder.name.as_str());
         let known = slot.and_then(|slot| Some((slot, self.table.get(slot)?)));
         if let Some((slot, holding)) = known {
@@ -125,6 +128,7 @@ impl Resource {
         self.table.note(slot, |holding| {
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
             holding.incarnation = ask.incarnation;
+            holding.wants_more = wants_more;
             holding.pending = false;
             holding.decided_at = now;
             holding.refresh_at = now + refresh_in;

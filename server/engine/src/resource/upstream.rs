@@ -293,6 +293,7 @@ impl Resource {
         upstream.refresh_at = now + refresh::within_lease(refresh_in, expires_at.since(now));
         let first = !std::mem::replace(&mut upstream.knows_algorithm, true);
         upstream.parent_tells_algorithm = lease.algorithm.is_some();
+        self.note_bounds_told(&lease.told, lease.algorithm.is_some());
         let own = || self.template.as_ref().map(|template| &template.algorithm);
         let algorithm = lease.algorithm.as_ref().or_else(own).cloned();
         let was_overcommitted = self.overcommitted().is_some();
@@ -516,6 +517,7 @@ impl Resource {
                     .map(|by| by.since(now)),
                 safe_capacity: Some(answer.safe_capacity),
                 safe_is_static: self.safe_is_static(),
+                holder_bounds: self.holder_bounds,
             },
             granted_by: Some(self.beginning.mastership),
             sequence: Some(holding.sequence).filter(|sequence| *sequence > 0),

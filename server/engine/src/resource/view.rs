@@ -105,7 +105,11 @@ impl Resource {
     /// Why a holder's newest lease is no larger.
     pub(super) fn limited_by(&self, holding: &Holding, now: Time) -> LimitedBy {
         if holding.newest().capacity >= holding.demand.wants() {
-            return LimitedBy::Wants;
+            return if holding.wants_more {
+                LimitedBy::Share
+            } else {
+                LimitedBy::Wants
+            };
         }
         if self.learning_remaining(now).is_some() {
             return LimitedBy::Learning;
