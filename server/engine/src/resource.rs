@@ -13,14 +13,16 @@ mod holder_bounds;
 pub mod learned;
 pub mod lowering;
 pub mod masterships;
+mod overclaimed;
 mod pace;
 pub mod pending;
 pub mod processes;
+pub mod reported;
 mod safe;
 pub mod upstream;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +37,7 @@ use crate::refresh::Invitations;
 use crate::request::Released;
 use crate::resource::learned::Learned;
 use crate::resource::lowering::Lowerings;
+use crate::resource::reported::Reported;
 use crate::resource::upstream::Upstream;
 use crate::snapshot::Conflict;
 use crate::supply::Supply;
@@ -79,6 +82,7 @@ pub struct Resource {
     beginning: Beginning,
     learning_until: Option<Time>,
     learned: Learned,
+    reported: Reported,
     /// Two live processes under one name were seen, and nobody was told yet.
     conflict: Option<Conflict>,
     lowering: Lowerings,
@@ -153,6 +157,7 @@ impl Resource {
             beginning,
             learning_until: None,
             learned: Learned::default(),
+            reported: Reported::default(),
             conflict: None,
             lowering: Lowerings::default(),
             clients_heard: 0.0,
@@ -218,6 +223,7 @@ impl Resource {
             Precedence::Next if holding.leases().has_apart() => {
                 // What another process may be using is not this one's to give back.
                 self.release_own(slot);
+                self.forget_word(holder);
             }
             Precedence::Next | Precedence::Started => {
                 if let Some(gone) = self.table.remove(slot) {
@@ -337,7 +343,8 @@ impl Resource {
 
     /// Bytes of memory behind it.
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.table.memory_bytes() + self.bands.memory_bytes()
+        let claims = self.bands.memory_bytes() + self.reported.memory_bytes();
+        size_of::<Self>() + self.table.memory_bytes() + claims
     }
 
     /// Asserts that all sums are what their parts add up to. O(n), for tests.
@@ -358,6 +365,13 @@ impl Resource {
         }
         assert_eq!(indexed, claims, "claims in the index");
         assert_eq!(self.children.len(), children, "child servers");
+        let holders: BTreeSet<u64> = self
+            .table
+            .iter()
+            .map(|it| self.key_of(&it.holder))
+            .collect();
+        self.reported
+            .assert_consistent(|holder| holders.contains(&holder));
     }
 
     /// Clients served, those below child servers included.
@@ -389,12 +403,16 @@ impl Resource {
             // What was learned stays learned: a change may end learning mode, never start it.
             self.learning_until = self.learning_until.min(learned_until);
         }
+        if !self.is_learning() {
+            self.reported = Reported::default();
+        }
         self.unsettled = true;
     }
 
     pub(super) fn end_learning(&mut self) {
         self.learning_until = None;
         self.learned.forget();
+        self.reported = Reported::default();
         self.unsettled = true;
     }
 
@@ -445,6 +463,7 @@ impl Resource {
     /// After a holder was taken out of the table.
     fn forget(&mut self, gone: &Holding) {
         self.remove_claims(&gone.demand);
+        self.forget_word(&gone.holder);
         if self.upstream.is_some() {
             self.learned.note_gone(self.table.name_hash(&gone.holder));
         }

@@ -75,7 +75,7 @@ impl Resource {
             return (Amount::ZERO, Why { reason, bound });
         }
         let decided = holding.why.reason;
-        let confirms = self.learning_remaining(now).is_some() && !self.hands_out_fresh();
+        let confirms = self.learning_remaining(now).is_some() && !self.hands_out_fresh(now);
         if holding.pending || confirms || matches!(decided, Reason::Learning | Reason::ChildLearns)
         {
             return (holding.share, holding.why);
