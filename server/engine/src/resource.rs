@@ -403,7 +403,8 @@ impl Resource {
             // What was learned stays learned: a change may end learning mode, never start it.
             self.learning_until = self.learning_until.min(learned_until);
         }
-        if !self.is_learning() {
+        // Below the root, it is only now told for how long to learn.
+        if self.upstream.is_none() && self.learning_until.is_none() {
             self.reported = Reported::default();
         }
         self.unsettled = true;

@@ -97,6 +97,8 @@ impl Resource {
         let before = slot.and_then(|slot| self.table.get(slot)).map(Before::of);
         let merged = self.merge_words(slot, ask, now);
         let ask = merged.as_ref().unwrap_or(ask);
+        let bounded = self.bounded_word(slot, ask, now);
+        let ask = bounded.as_ref().unwrap_or(ask);
         if self.upstream.is_none() {
             self.count_word(slot, ask, now);
         }

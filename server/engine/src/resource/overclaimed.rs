@@ -8,7 +8,6 @@ use crate::claim::{Claim, Subclients};
 use crate::id::{HolderId, HolderKind};
 use crate::lease::Lease;
 use crate::lease_table::Slot;
-use crate::request::Has;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
 use crate::resource::grant::Grant;
@@ -143,15 +142,7 @@ impl Resource {
         if !is_settled || ask.word() <= most {
             return None;
         }
-        let bounded = |has: Has| Has {
-            capacity: has.capacity.min(most),
-            ..has
-        };
-        Some(HolderAsk {
-            has: ask.has.map(bounded),
-            outstanding: ask.outstanding.map(bounded),
-            ..ask.clone()
-        })
+        Some(ask.with_words_up_to(most))
     }
 
     /// The most that a holder is confirmed of what it says, however much there is. A child server in
