@@ -14,6 +14,8 @@
 //! Curves add up by adding up their pieces: each corner is one claim (see
 //! [`DemandCurve::claims`]) in the parent's index, whose own curve is then the sum of all.
 
+mod bounded;
+
 use std::collections::BinaryHeap;
 
 use thiserror::Error;

@@ -67,6 +67,8 @@ pub struct Holding {
     pub pending: bool,
     /// Who brought it.
     pub caller: CallerSlot,
+    /// It wants more than counts: more than its template lets a client have.
+    pub wants_more: bool,
     leases: Leases,
     /// The time of its entry in the heap.
     scheduled: Time,
@@ -93,6 +95,7 @@ impl Holding {
             lowering: 0,
             pending: false,
             caller: CallerSlot::NOBODY,
+            wants_more: false,
             leases,
             scheduled,
         }

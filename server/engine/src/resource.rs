@@ -10,18 +10,21 @@ mod admit;
 pub mod ask;
 pub mod decision;
 pub mod grant;
+mod holder_bounds;
 pub mod learned;
 pub mod lowering;
 pub mod masterships;
+mod overclaimed;
 mod pace;
 pub mod pending;
 pub mod processes;
 mod release;
+pub mod reported;
 mod safe;
 pub mod upstream;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,10 +37,11 @@ use crate::refresh::Invitations;
 use crate::resource::admit::Arrivals;
 use crate::resource::learned::Learned;
 use crate::resource::lowering::Lowerings;
+use crate::resource::reported::Reported;
 use crate::resource::upstream::Upstream;
 use crate::snapshot::Conflict;
 use crate::supply::Supply;
-use crate::template::{Algorithm, Template};
+use crate::template::{Algorithm, HolderBounds, Template};
 use crate::time::Time;
 use crate::tolerance::Tolerance;
 
@@ -66,6 +70,8 @@ pub struct Resource {
     template: Option<Arc<Template>>,
     /// The algorithm in force, also while the template is gone.
     algorithm: Algorithm,
+    /// What counts of what a single holder says; in force also while the template is gone.
+    holder_bounds: HolderBounds,
     supply: Supply,
     /// Where the supply comes from, below the root.
     upstream: Option<Upstream>,
@@ -76,6 +82,7 @@ pub struct Resource {
     beginning: Beginning,
     learning_until: Option<Time>,
     learned: Learned,
+    reported: Reported,
     /// Two live processes under one name were seen, and nobody was told yet.
     conflict: Option<Conflict>,
     lowering: Lowerings,
@@ -135,10 +142,14 @@ impl Resource {
         beginning: Beginning,
         seed: u64,
     ) -> Self {
+        let holder_bounds = template
+            .as_ref()
+            .map_or(HolderBounds::NONE, |template| template.holder_bounds);
         Self {
             id,
             template,
             algorithm,
+            holder_bounds,
             supply,
             upstream: None,
             bands: Bands::default(),
@@ -147,6 +158,7 @@ impl Resource {
             beginning,
             learning_until: None,
             learned: Learned::default(),
+            reported: Reported::default(),
             conflict: None,
             lowering: Lowerings::default(),
             clients_heard: 0.0,
@@ -202,6 +214,7 @@ impl Resource {
         if let Some(upstream) = &self.upstream {
             if let (false, Some(template)) = (upstream.parent_tells_algorithm, &template) {
                 self.set_algorithm(template.algorithm.clone(), now);
+                self.holder_bounds = template.holder_bounds;
             }
             self.template = template;
             return;
@@ -217,6 +230,7 @@ impl Resource {
         let supply = Supply::of_root(template.capacity);
         self.beginning.longer_leases = longer_leases;
         self.set_algorithm(template.algorithm.clone(), now);
+        self.holder_bounds = template.holder_bounds;
         self.template = Some(template);
         self.change_supply(supply, was_overcommitted);
     }
@@ -286,7 +300,8 @@ impl Resource {
 
     /// Bytes of memory behind it.
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.table.memory_bytes() + self.bands.memory_bytes()
+        let claims = self.bands.memory_bytes() + self.reported.memory_bytes();
+        size_of::<Self>() + self.table.memory_bytes() + claims
     }
 
     /// Asserts that all sums are what their parts add up to. O(n), for tests.
@@ -308,6 +323,13 @@ impl Resource {
         }
         assert_eq!(indexed, claims, "claims in the index");
         assert_eq!(self.children.len(), children, "child servers");
+        let holders: BTreeSet<u64> = self
+            .table
+            .iter()
+            .map(|it| self.key_of(&it.holder))
+            .collect();
+        self.reported
+            .assert_consistent(|holder| holders.contains(&holder));
     }
 
     /// Clients served, those below child servers included.
@@ -339,12 +361,17 @@ impl Resource {
             // What was learned stays learned: a change may end learning mode, never start it.
             self.learning_until = self.learning_until.min(learned_until);
         }
+        // Below the root, it is only now told for how long to learn.
+        if self.upstream.is_none() && self.learning_until.is_none() {
+            self.reported = Reported::default();
+        }
         self.unsettled = true;
     }
 
     pub(super) fn end_learning(&mut self) {
         self.learning_until = None;
         self.learned.forget();
+        self.reported = Reported::default();
         self.unsettled = true;
     }
 
@@ -396,6 +423,7 @@ impl Resource {
     fn forget(&mut self, gone: &Holding) {
         self.remove_claims(&gone.demand);
         self.note_gone(gone);
+        self.forget_word(&gone.holder);
         if self.upstream.is_some() {
             self.learned.note_gone(self.table.name_hash(&gone.holder));
         }

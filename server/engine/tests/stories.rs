@@ -6,7 +6,7 @@
 //!
 //! | command | does |
 //! | --- | --- |
-//! | `templates` | takes the templates in the lines that follow: `GLOB KIND CAPACITY [key=value …]` with keys `lease`, `refresh`, `learning`, `safe`, and named parameters |
+//! | `templates` | takes the templates in the lines that follow: `GLOB KIND CAPACITY [key=value …]` with keys `lease`, `refresh`, `learning`, `safe`, `wants_max`, and named parameters |
 //! | `win-mastership epoch=N`, `lose-mastership [to=ADDRESS]` | |
 //! | `get-capacity client=… resource=… wants=… [has=…] [priority=…] [process=…] [sequence=…] [from=CALLER]` | |
 //! | `release client=… resource=… [process=…] [sequence=…] [from=CALLER]` | |
@@ -314,6 +314,7 @@ fn template(line: &str) -> TemplateSpec {
             "refresh" => spec.refresh_interval = Some(seconds(value)),
             "learning" => spec.learning_mode_duration = Some(seconds(value)),
             "safe" => spec.safe_capacity = Some(value.parse().unwrap()),
+            "wants_max" => spec.wants_max = Some(value.parse().unwrap()),
             _ => spec
                 .parameters
                 .push((key.to_owned(), Some(value.to_owned()))),

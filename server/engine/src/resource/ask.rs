@@ -40,7 +40,20 @@ pub struct HolderAsk<'a> {
     pub caller: CallerSlot,
 }
 
-impl HolderAsk<'_> {
+impl<'a> HolderAsk<'a> {
+    /// The same, but that it has no more than so much.
+    pub fn with_words_up_to(&self, most: Amount) -> HolderAsk<'a> {
+        let bounded = |has: Has| Has {
+            capacity: has.capacity.min(most),
+            ..has
+        };
+        HolderAsk {
+            has: self.has.map(bounded),
+            outstanding: self.outstanding.map(bounded),
+            ..self.clone()
+        }
+    }
+
     /// What it says of what it may be using. The larger counts, each for as long as it lasts.
     pub fn words(&self) -> impl Iterator<Item = Has> {
         self.has.into_iter().chain(self.outstanding)

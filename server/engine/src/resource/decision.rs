@@ -26,7 +26,7 @@ use crate::lease::{Lease, Leases};
 use crate::lease_table::{Holding, Slot};
 use crate::past::Precedence;
 use crate::refresh;
-use crate::request::{Has, LimitedBy, RefusalReason};
+use crate::request::{LimitedBy, RefusalReason};
 use crate::resource::admit::Admitted;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::grant::{self, Grant, ROUNDING};
@@ -59,6 +59,9 @@ impl Resource {
             return Err(reason);
         }
         self.expire(EXPIRIES_PER_REQUEST, now);
+        let bounded = self.bounded_ask(ask, gate.limits);
+        let wants_more = bounded.is_some();
+        let ask = bounded.as_ref().unwrap_or(ask);
         let slot = self.table.find(ask.holder.kind, ask.holder.name.as_str());
         self.admit_request(slot, ask, gate, now)?;
         let known = slot.and_then(|slot| Some((slot, self.table.get(slot)?)));
@@ -84,6 +87,9 @@ impl Resource {
                 return Ok(self.answer_too_early(slot, ask, ask.floor - since, now));
             }
             self.settle_name(slot, ask, precedence, now)?;
+            if precedence != Precedence::Next {
+                self.forget_word(ask.holder);
+            }
             self.note_mastership(slot, ask, false);
         }
         let admitted = self.admit(slot, ask, gate, now)?;
@@ -95,10 +101,20 @@ impl Resource {
         let before = slot.and_then(|slot| self.table.get(slot)).map(Before::of);
         let merged = self.merge_words(slot, ask, now);
         let ask = merged.as_ref().unwrap_or(ask);
-        self.note_learned(slot, ask, now);
-        if self.must_wait_for_parent(slot, ask, now) {
-            self.note_pending(slot, ask, now);
+        let bounded = self.bounded_word(slot, ask, now);
+        let ask = bounded.as_ref().unwrap_or(ask);
+        if self.upstream.is_none() {
+            self.count_word(slot, ask, now);
+        }
+        let believed = self.believed(slot, ask, now);
+        let believed = believed.as_ref().unwrap_or(ask);
+        self.note_learned(slot, believed, now);
+        if self.must_wait_for_parent(slot, ask, believed, now) {
+            self.note_pending(slot, ask, believed, now);
             return Err(RefusalReason::NotReady);
+        }
+        if self.upstream.is_some() {
+            self.count_word(slot, ask, now);
         }
         let was_overcommitted = self.overcommitted().is_some();
         let slot = match slot {
@@ -129,6 +145,7 @@ impl Resource {
         self.table.note(slot, |holding| {
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
             holding.incarnation = ask.incarnation;
+            holding.wants_more = wants_more;
             holding.pending = false;
             holding.decided_at = now;
             holding.refresh_at = now + refresh_in;
@@ -297,18 +314,8 @@ impl Resource {
             });
         }
         self.give(slot, &grant, now);
+        self.note_granted(ask.holder, &grant);
         slot
-    }
-
-    /// In learning mode: what a holder says it may be using, as leases. At the root it cannot be more than
-    /// there is; below it, more may be out than we have by now, and our parent still reserves it.
-    fn leases_of_words(&self, ask: &HolderAsk<'_>, room: Amount, now: Time) -> Vec<Lease> {
-        let most = self.upstream.is_none().then_some(room);
-        let lease = |has: Has| Lease {
-            capacity: most.map_or(has.capacity, |most| has.capacity.min(most)),
-            expires_at: now + self.word_lasts(has.expires_in, now),
-        };
-        ask.words().map(lease).collect()
     }
 
     /// What of that a holder may keep, if more is out than there is: not what another process under its
@@ -323,7 +330,7 @@ impl Resource {
     /// Makes a decision a lease.
     fn give(&mut self, slot: Slot, grant: &Grant, now: Time) {
         let holder = self.table.get(slot).map(|holding| &holding.holder);
-        let expires_at = holder.map_or(now, |holder| self.lease_ends(holder, now));
+        let expires_at = holder.map_or(now, |holder| self.grant_ends(holder, grant, now));
         let lease = Lease {
             capacity: grant.gets,
             expires_at,
@@ -382,7 +389,7 @@ impl Resource {
         );
         let lease = Lease {
             capacity: grant.gets,
-            expires_at: self.lease_ends(ask.holder, now),
+            expires_at: self.grant_ends(ask.holder, &grant, now),
         };
         let mut leases = Leases::new(lease);
         if self.learning_remaining(now).is_some() {
@@ -393,6 +400,7 @@ impl Resource {
             leases.grant(lease);
         }
         let slot = self.insert(ask, leases, grant.share, now);
+        self.note_granted(ask.holder, &grant);
         self.table.change_waits(slot, grant.waits);
         let prospect = self.prospect(&ask.demand, grant.share);
         self.table.note(slot, |holding| {

@@ -38,11 +38,11 @@ impl Resource {
             sequence,
         };
         match holding.precedence(asks, now) {
-            Precedence::Next if is_its_own(holding, caller) => self.free(slot),
+            Precedence::Next if is_its_own(holding, caller) => self.free(slot, holder),
             Precedence::Next | Precedence::Started => {
                 let heard_by = holding.overdue_at();
                 if heard_by <= now {
-                    return self.free(slot);
+                    return self.free(slot, holder);
                 }
                 self.table
                     .change_leases(slot, |leases| leases.end_own_by(heard_by));
@@ -65,7 +65,7 @@ impl Resource {
         }
     }
 
-    fn free(&mut self, slot: Slot) -> Released {
+    fn free(&mut self, slot: Slot, holder: &HolderId) -> Released {
         if self
             .table
             .get(slot)
@@ -73,6 +73,7 @@ impl Resource {
         {
             // What another process may be using is not this one's to give back.
             self.release_own(slot);
+            self.forget_word(holder);
         } else if let Some(gone) = self.table.remove(slot) {
             self.forget(&gone);
         }

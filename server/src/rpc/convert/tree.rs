@@ -17,7 +17,8 @@ use doorward_engine::request::server::{
 use doorward_engine::request::{Has, Refusal, RefusalReason};
 use doorward_engine::supply::Told;
 use doorward_engine::template::{
-    Algorithm, AlgorithmKind, DURATION_MAX, SafeCapacity, Shrink, TemplateSpec, Templates,
+    Algorithm, AlgorithmKind, DURATION_MAX, HolderBounds, SafeCapacity, Shrink, TemplateSpec,
+    Templates,
 };
 use doorward_proto::doorman as wire;
 use prost::Message;
@@ -225,8 +226,8 @@ fn server_lease_message(
         learning_for_ms: lease.told.learning_for.map(millis_up),
         decided: lease.decided,
         safe_is_static: lease.told.safe_is_static.then_some(true),
-        wants_max: None,
-        subclients_max: None,
+        wants_max: lease.told.holder_bounds.wants_max.map(Amount::get),
+        subclients_max: lease.told.holder_bounds.subclients_max.map(Subclients::get),
     }
 }
 
@@ -501,10 +502,23 @@ fn server_lease(
             inherited_for: told.inherited_for_ms.map(span),
             safe_capacity,
             safe_is_static: told.safe_is_static.unwrap_or_default(),
+            holder_bounds: holder_bounds(&told)?,
             learning_for: told.learning_for_ms.map(span),
         },
         sequence: told.sequence,
         decided: told.decided,
+    })
+}
+
+/// What a parent says of a single holder. 0 would leave nobody anything: it is taken for no word.
+fn holder_bounds(told: &wire::ServerCapacityResourceResponse) -> Result<HolderBounds, String> {
+    let wants_max = told.wants_max.map(Amount::new).transpose();
+    let subclients_max = told.subclients_max.map(Subclients::new).transpose();
+    Ok(HolderBounds {
+        wants_max: wants_max
+            .map_err(|error| format!("wants_max {error}"))?
+            .filter(|most| !most.is_zero()),
+        subclients_max: subclients_max.map_err(|error| format!("subclients_max {error}"))?,
     })
 }
 

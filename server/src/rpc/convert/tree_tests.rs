@@ -117,6 +117,10 @@ fn an_answer_arrives_as_it_was_sent() {
             reserved_for: Some(Duration::from_millis(70_000)),
             inherited_for: Some(Duration::from_millis(12_345)),
             safe_capacity: Some(SafeCapacity::Unlimited),
+            holder_bounds: HolderBounds {
+                wants_max: Some(amount(7.5)),
+                subclients_max: Subclients::new(500.0).ok(),
+            },
         },
         sequence: Some(8),
     };

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use doorward_documents::Located;
-use doorward_engine::template::{SafeCapacity, Templates};
+use doorward_engine::amount::Amount;
+use doorward_engine::claim::Subclients;
+use doorward_engine::template::{SafeCapacity, Template, Templates};
 use doorward_etcd::TemplatesPlace;
 
 use crate::failure::Failure;
@@ -144,6 +146,15 @@ fn print(
     Ok(warnings.write(&mut output::stderr(), Palette::of_stderr(common.color))?)
 }
 
+/// What there is, and what of it one client can have if that is said.
+fn capacity(template: &Template) -> String {
+    let capacity = number(template.capacity.get());
+    match template.holder_bounds.wants_max {
+        Some(most) => format!("{capacity} ({} a client)", number(most.get())),
+        None => capacity,
+    }
+}
+
 fn write(
     common: &Common,
     name: &str,
@@ -164,6 +175,8 @@ fn write(
                     "identifier_glob": template.identifier_glob,
                     "capacity": template.capacity.get(),
                     "safe_capacity": safe(template.safe_capacity),
+                    "wants_max": template.holder_bounds.wants_max.map(Amount::get),
+                    "subclients_max": template.holder_bounds.subclients_max.map(Subclients::get),
                     "description": template.description,
                     "kind": template.algorithm.kind.as_str(),
                     "lease_length_s": template.algorithm.lease_length.as_secs_f64(),
@@ -200,7 +213,7 @@ fn write(
         table.add([
             palette.cell(Tone::Strong, &template.identifier_glob),
             cell(algorithm.kind),
-            cell(number(template.capacity.get())),
+            cell(capacity(template)),
             cell(safe(template.safe_capacity).map_or_else(|| "dynamic".to_owned(), number)),
             cell(span(algorithm.lease_length)),
             cell(span(algorithm.refresh_interval)),
