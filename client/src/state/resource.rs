@@ -301,12 +301,10 @@ impl ResourceState {
             self.wants_answered = Some(wanted);
         }
         self.trouble = None;
-        // Always in time, whatever the server says, but where a lease is shorter than the floor.
+        // Always in time, whatever the server says, but where a lease is shorter than the floor: see `due`.
         let remaining = expires_at.since(now);
         let refresh_in = granted.refresh_in.min(REFRESH_MAX);
-        self.refresh_in = refresh_in
-            .min(remaining - remaining / 8)
-            .max(config.refresh_floor());
+        self.refresh_in = refresh_in.min(remaining - remaining / 8);
         self.refresh_at = now + self.refresh_in;
     }
 
