@@ -111,6 +111,8 @@ limits! {
     Calls { "calls", "--calls-max", Count, "GetCapacity calls in progress" }
     /// Calls each second from one address.
     CallsPerAddress { "calls_per_address", "--calls-per-second-per-address-max", PerSecond, "calls from one address" }
+    /// How long pages, metrics and the status may take each second for one address.
+    LookTimePerAddress { "look_time_per_address_ms", "--look-time-per-second-per-address-max", Millis, "pages, metrics and statuses that one address looks at" }
     /// Resources with leases out.
     Resources { "resources", "--resources-max", Count, "resources" }
     /// Resources that one address brought.

@@ -69,6 +69,19 @@ pub struct DoorFlags {
     )]
     pub http_requests_per_second_per_address_max: NonZeroU64,
 
+    /// How long pages, metrics and GetStatus may take each second for one address; ten times as long at
+    /// once. Beyond, they are refused.
+    #[arg(
+        long,
+        help_heading = "Limits",
+        value_name = "DURATION",
+        env = "DOORWARD_LOOK_TIME_PER_SECOND_PER_ADDRESS_MAX",
+        hide_env_values = true,
+        default_value = "250ms",
+        value_parser = look_time
+    )]
+    pub look_time_per_second_per_address_max: Duration,
+
     /// How many calls may be in progress on one gRPC connection.
     #[arg(
         long,
@@ -225,6 +238,7 @@ impl DoorFlags {
             http_requests_per_second_per_address_max: self
                 .http_requests_per_second_per_address_max
                 .get(),
+            look_time_per_second_per_address_max: self.look_time_per_second_per_address_max,
         }
     }
 }
@@ -244,6 +258,16 @@ fn at_most(given: usize, most: usize, flag: &str) -> usize {
         );
     }
     given.min(most).max(1)
+}
+
+fn look_time(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let range = Duration::from_millis(1)..=Duration::from_secs(1);
+    if range.contains(&time) {
+        Ok(time)
+    } else {
+        Err("give a duration from 1ms to 1s".to_owned())
+    }
 }
 
 fn patience(text: &str) -> Result<Duration, String> {
