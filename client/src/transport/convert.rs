@@ -9,7 +9,7 @@ use crate::state::{Granted, Has, LimitedBy, RefusalKind, Refused, Request, Respo
 use crate::visible;
 
 /// A request as it goes over the wire. `since_epoch` is the wall clock, for old servers.
-pub(crate) fn request(
+pub fn request(
     client_id: &str,
     incarnation: u64,
     request: &Request,
@@ -46,7 +46,7 @@ fn lease(has: Has, since_epoch: Duration) -> doorman::Lease {
 
 /// An answer of a master. `since_epoch` is the wall clock when the request was sent: old servers
 /// say when a lease ends, not in how long.
-pub(crate) fn response(response: doorman::GetCapacityResponse, since_epoch: Duration) -> Response {
+pub fn response(response: doorman::GetCapacityResponse, since_epoch: Duration) -> Response {
     let granted = response.response.into_iter().map(|answer| {
         // A missing lease reads as one of all zeros, which the state refuses as over.
         let gets = answer.gets;
