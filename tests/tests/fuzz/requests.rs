@@ -124,7 +124,8 @@ impl World {
             return;
         };
         let asked = message.resource.len();
-        let Ok((request, refused)) = convert::get_capacity(message, self.wall(), caller(bytes)) else {
+        let Ok((request, refused)) = convert::get_capacity(message, caller(bytes), self.wall())
+        else {
             return;
         };
         if let Outcome::Served(reply) = self.node.handle_get_capacity(&request, self.now) {
@@ -139,7 +140,8 @@ impl World {
         let Ok(message) = wire::GetServerCapacityRequest::decode(bytes) else {
             return;
         };
-        let Ok((request, refused)) = convert::tree::get_server_capacity(&message, self.wall(), caller(bytes))
+        let Ok((request, refused)) =
+            convert::tree::get_server_capacity(&message, caller(bytes), self.wall())
         else {
             return;
         };
