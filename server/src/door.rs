@@ -28,7 +28,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use doorward_clock::Instant;
 use tonic::Status as RpcStatus;
 
 use crate::door::address::Address;

@@ -39,7 +39,7 @@ async fn child_servers_that_never_read_are_cut() {
 async fn answers_for_operators_that_nobody_reads_take_bounded_memory_and_are_dropped() {
     let mut besieged = Besieged::start(&HASTY).await;
     // So that there is much to tell.
-    let filled = claims::invented_resources(besieged.target, "told", 5_000, 500);
+    let filled = claims::invented_resources(besieged.target, "told", 1_000, 500);
     let filled = besieged.attacked(filled).await;
     assert!(filled.granted > 0, "{filled}");
     let attack = unread::statuses(besieged.target, 30, 60);

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -91,7 +90,7 @@ async fn stuck(door: &Door, connection: &Connection) -> &'static str {
     let patience = door.patience();
     let pace = patience / LOOKS;
     let mut written = connection.written();
-    let mut written_at = Instant::now();
+    let mut written_at = door.now();
     loop {
         tokio::time::sleep(pace).await;
         let now = door.now();
@@ -104,8 +103,8 @@ async fn stuck(door: &Door, connection: &Connection) -> &'static str {
         let (before, is_read) = (written, connection.unread() == 0);
         written = connection.written();
         if is_read || written != before {
-            written_at = Instant::now();
-        } else if written_at.elapsed() >= patience {
+            written_at = now;
+        } else if now.saturating_sub(written_at) >= patience {
             return "answers are not read";
         }
     }
