@@ -11,9 +11,9 @@ pub enum ConnectError {
     #[error("no server address was given; call `address`")]
     NoAddress,
     /// An address does not parse.
-    #[error("{address:?} is not an address: {problem}; give host:port or http://host:port")]
+    #[error("\"{address}\" is not an address: {problem}; give host:port or http://host:port")]
     BadAddress {
-        /// As given.
+        /// As given, or as a server named it, with what cannot be seen made visible.
         address: String,
         /// What is wrong with it.
         problem: String,

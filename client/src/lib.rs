@@ -65,6 +65,7 @@ pub mod capacity;
 pub mod limiter;
 pub mod state;
 pub mod time;
+pub mod visible;
 
 #[cfg(feature = "transport")]
 mod client;
@@ -108,3 +109,7 @@ pub use hooks::{Hooks, NoHooks};
 pub use rate_limiter::RateLimiter;
 #[cfg(feature = "transport")]
 pub use resource::Resource;
+/// What is read off the wire, for who tests that: no part of the library's interface.
+#[cfg(feature = "transport")]
+#[doc(hidden)]
+pub use transport::convert as wire;

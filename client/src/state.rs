@@ -32,6 +32,9 @@ use crate::time::{Time, Tolerance};
 /// The largest amount a server takes.
 pub const AMOUNT_MAX: f64 = 1e15;
 
+/// The longest span that a server may tell: no template has longer leases.
+pub const SPAN_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// The least wait when a lease is about to end while no server answers.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 
@@ -48,6 +51,9 @@ pub struct Config {
     /// client and no more, and nobody waits for longer than a few rounds of the tree (of 50 ms), in
     /// which servers gather what changes anyway.
     pub news_gap: Duration,
+    /// Never refreshed faster, whatever a server says: it may give leases of a millisecond. By default a
+    /// tenth of a second, as for news. Leases that are not much longer end before they are refreshed.
+    pub refresh_floor: Duration,
     /// How long an answer is waited for.
     pub timeout: Duration,
     /// How long to wait after failures.
@@ -62,6 +68,7 @@ impl Default for Config {
         Self {
             early_gap: Duration::from_millis(1_100),
             news_gap: Duration::from_millis(100),
+            refresh_floor: Duration::from_millis(100),
             timeout: Duration::from_secs(5),
             backoff: BackoffConfig::default(),
             clock_tolerance: None,
@@ -277,7 +284,6 @@ impl ClientState {
         };
         self.backoff.succeed();
         self.pause = None;
-        let tolerance = self.config.clock_tolerance.unwrap_or_default();
         let mut unanswered = under_way.wanted;
         for granted in &response.granted {
             // What was not asked, or twice, is passed over.
@@ -285,7 +291,7 @@ impl ClientState {
                 continue;
             };
             if let Some(state) = self.resources.get_mut(&granted.resource) {
-                state.grant(granted, wanted, under_way.sent_at, tolerance, now);
+                state.grant(granted, wanted, under_way.sent_at, &self.config, now);
             }
         }
         for refused in &response.refused {

@@ -2,6 +2,6 @@
 
 pub(crate) mod addresses;
 pub(crate) mod connection;
-pub(crate) mod convert;
+pub mod convert;
 pub(crate) mod pushback;
 pub(crate) mod task;

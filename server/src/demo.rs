@@ -14,11 +14,11 @@ mod tree;
 mod view;
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
 use doorward_engine::time::Time;
 
@@ -35,6 +35,9 @@ const RESOURCE: &str = "demo";
 
 /// Where the built-in trace gets interesting.
 const BUILT_IN_FROM: Duration = Duration::from_secs(120);
+
+/// The largest trace, in bytes.
+const TRACE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How often everything is measured and the view is drawn.
 const TICK: Duration = Duration::from_millis(100);
@@ -89,7 +92,17 @@ pub async fn run(flags: DemoFlags) -> anyhow::Result<()> {
         Some(path) => {
             let file = File::open(path)
                 .with_context(|| format!("cannot read the trace {}", path.display()))?;
-            Trace::read(file, &path.display().to_string())?
+            let mut bytes = Vec::new();
+            file.take(TRACE_BYTES_MAX + 1)
+                .read_to_end(&mut bytes)
+                .with_context(|| format!("cannot read the trace {}", path.display()))?;
+            let is_small = bytes.len() as u64 <= TRACE_BYTES_MAX;
+            ensure!(
+                is_small,
+                "the trace {} is larger than 64 MiB",
+                path.display()
+            );
+            Trace::read(bytes.as_slice(), &path.display().to_string())?
         }
     };
     let capacity = flags

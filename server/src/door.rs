@@ -65,6 +65,8 @@ pub struct Config {
     pub calls_per_second_per_address_max: u64,
     /// HTTP requests a second from one address.
     pub http_requests_per_second_per_address_max: u64,
+    /// How long pages, metrics and the status may take each second for one address.
+    pub look_time_per_second_per_address_max: Duration,
 }
 
 /// File descriptors that are kept back for parents, etcd, templates and logs; half of them if there are few.
@@ -102,6 +104,7 @@ impl Config {
             outgoing_bytes_per_address_max: 64 * MIB,
             calls_per_second_per_address_max: 20_000,
             http_requests_per_second_per_address_max: 100,
+            look_time_per_second_per_address_max: Duration::from_millis(250),
         }
     }
 }
@@ -166,6 +169,8 @@ impl Door {
             limits.set_max(limit, max);
         }
         limits.set_max(Limit::Patience, millis(config.patience));
+        let look_time = config.look_time_per_second_per_address_max;
+        limits.set_max(Limit::LookTimePerAddress, millis(look_time));
         Self::new(config, Kind::Grpc, limits)
     }
 
@@ -195,6 +200,7 @@ impl Door {
         };
         let settings = Settings {
             calls_per_second,
+            look_time_per_second: config.look_time_per_second_per_address_max,
             incoming_bytes: config.incoming_bytes_per_address_max,
             outgoing_bytes: config.outgoing_bytes_per_address_max,
         };

@@ -4,6 +4,7 @@ mod bytes;
 mod clock;
 mod door;
 mod limits;
+mod logs;
 pub mod starts;
 
 use std::net::SocketAddr;
@@ -19,11 +20,12 @@ use doorward_etcd::address::{self, AddressError, Etcd, NodeAddress};
 use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags};
 use thiserror::Error;
 
+pub use crate::flags::logs::LogFlags;
+
 use crate::demo::DemoFlags;
 use crate::flags::clock::ClockFlags;
 use crate::flags::door::DoorFlags;
 use crate::flags::limits::LimitFlags;
-use crate::logs::LogFormat;
 use crate::upstream;
 
 const EXAMPLES: &str = "\
@@ -236,29 +238,9 @@ pub struct ServeFlags {
     )]
     pub shutdown_grace: Duration,
 
-    /// How log lines look; they go to standard error.
-    #[arg(
-        long,
-        help_heading = "Logs",
-        value_enum,
-        value_name = "FORMAT",
-        env = "DOORWARD_LOG_FORMAT",
-        hide_env_values = true,
-        default_value_t
-    )]
-    pub log_format: LogFormat,
-
-    /// What to log: error, warn, info, debug or trace, also per module, as in
-    /// "warn,doorward_server=debug".
-    #[arg(
-        long,
-        help_heading = "Logs",
-        value_name = "FILTER",
-        env = "DOORWARD_LOG",
-        hide_env_values = true,
-        default_value = "info"
-    )]
-    pub log_level: String,
+    /// What is logged, and how.
+    #[command(flatten)]
+    pub logs: LogFlags,
 }
 
 /// Where the pages are.

@@ -23,6 +23,7 @@ pub mod files;
 pub mod flags;
 pub mod limits;
 pub mod logs;
+pub mod memory;
 pub mod metrics;
 pub mod node_handle;
 pub mod rpc;

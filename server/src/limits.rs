@@ -10,6 +10,8 @@
 //!
 //! [`Board::limits`]: crate::status::Board
 
+mod node;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -109,6 +111,8 @@ limits! {
     Calls { "calls", "--calls-max", Count, "GetCapacity calls in progress" }
     /// Calls each second from one address.
     CallsPerAddress { "calls_per_address", "--calls-per-second-per-address-max", PerSecond, "calls from one address" }
+    /// How long pages, metrics and the status may take each second for one address.
+    LookTimePerAddress { "look_time_per_address_ms", "--look-time-per-second-per-address-max", Millis, "pages, metrics and statuses that one address looks at" }
     /// Resources with leases out.
     Resources { "resources", "--resources-max", Count, "resources" }
     /// Resources that one address brought.
@@ -145,8 +149,12 @@ limits! {
     ChildServersPerAddress { "child_servers_per_address", "--child-servers-per-address-max", Count, "child servers of one address" }
     /// Leases of child servers, each of which has demand curves.
     Curves { "curves", "--curves-max", Count, "demand curves of child servers" }
+    /// Leases of the child servers of one address.
+    CurvesPerAddress { "curves_per_address", "--curves-per-address-max", Count, "demand curves of the child servers of one address" }
     /// Points of all demand curves.
     CurvePoints { "curve_points", "--curve-points-max", Count, "points of the demand curves of child servers" }
+    /// Points of the demand curves of one address.
+    CurvePointsPerAddress { "curve_points_per_address", "--curve-points-per-address-max", Count, "points of the demand curves of the child servers of one address" }
 }
 
 /// Use and bound of a limit.
@@ -293,6 +301,16 @@ impl Limits {
             );
         }
         before
+    }
+
+    /// The same, so many times.
+    pub fn refuse_times(&self, limit: Limit, times: u64, now: Duration) {
+        if let Some(more) = times.checked_sub(1) {
+            if let Some(entry) = self.entry(limit) {
+                entry.refused.fetch_add(more, Ordering::Relaxed);
+            }
+            self.refuse(limit, now);
+        }
     }
 
     /// All limits, as they are shown.

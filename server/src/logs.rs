@@ -1,18 +1,28 @@
 //! Logs on standard error: text for people, or one JSON object a line.
 //!
 //! Standard output is for what was asked for (`--check`, completions). Colours only on a terminal
-//! and not if `NO_COLOR` is set.
+//! and not if `NO_COLOR` is set. In a line everything can be seen ([`plain`]), and no place
+//! in the program logs more than its [allowance].
+
+pub mod allowance;
+mod bounded;
+pub mod plain;
 
 use std::env;
 use std::io::{self, IsTerminal};
 use std::panic;
+use std::thread;
 
 use clap::ValueEnum;
 use thiserror::Error;
 use tracing::error;
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+use tracing_subscriber::{EnvFilter, fmt};
+
+use crate::flags::LogFlags;
+use crate::logs::plain::{Plain, Style};
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -35,6 +45,9 @@ pub enum LogError {
         /// Why it is none.
         source: ParseError,
     },
+    /// No thread for what was left out.
+    #[error("logging cannot be set up: {0}")]
+    Thread(#[from] io::Error),
     /// There is a subscriber already.
     #[error("logging is set up already")]
     Twice(#[from] TryInitError),
@@ -44,22 +57,39 @@ pub enum LogError {
 ///
 /// # Errors
 ///
-/// If the filter is malformed, or logging was set up before.
-pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
-    let filter_parsed = EnvFilter::try_new(filter).map_err(|source| LogError::Filter {
-        filter: filter.to_owned(),
+/// If the filter is malformed, there is no thread to be had, or logging was set up before.
+pub fn start(flags: &LogFlags) -> Result<(), LogError> {
+    let filter = &flags.log_level;
+    let filter = EnvFilter::try_new(filter).map_err(|source| LogError::Filter {
+        filter: filter.clone(),
         source,
     })?;
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter_parsed)
-        .with_writer(io::stderr);
-    match format {
-        LogFormat::Text => lines
-            .with_ansi(io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none())
-            .with_target(false)
-            .finish()
-            .try_init()?,
-        LogFormat::Json => lines.json().flatten_event(true).finish().try_init()?,
+    let bounded = match flags.log_lines_per_minute {
+        0 => None,
+        lines_max => {
+            let (bounded, teller) = bounded::bounded(lines_max);
+            let thread = thread::Builder::new().name("log lines".to_owned());
+            thread.spawn(move || teller.run())?;
+            Some(bounded)
+        }
+    };
+    let registry = tracing_subscriber::registry().with(filter).with(bounded);
+    match flags.log_format {
+        LogFormat::Text => {
+            let is_coloured = io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none();
+            let lines = fmt::layer()
+                .with_writer(Plain::new(Style::Text { is_coloured }, io::stderr))
+                .with_ansi(is_coloured)
+                .with_target(false);
+            registry.with(lines).try_init()?;
+        }
+        LogFormat::Json => {
+            let lines = fmt::layer()
+                .with_writer(Plain::new(Style::Json, io::stderr))
+                .json()
+                .flatten_event(true);
+            registry.with(lines).try_init()?;
+        }
     }
     // A panic is a line like any other; where it is caught is no business of the log.
     panic::set_hook(Box::new(|panicked| {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
+use doorward_client::visible;
 use doorward_engine::node;
 use doorward_engine::template::Templates;
 use doorward_etcd::Etcd;
@@ -19,8 +20,9 @@ use doorward_server::demo::{self, DemoFlags};
 use doorward_server::election::{self, Election};
 use doorward_server::files;
 use doorward_server::flags::starts::{self, WrongStart};
-use doorward_server::flags::{self, Command, DEFAULT_NODE, Flags, ParentError, ServeFlags};
-use doorward_server::logs::LogFormat;
+use doorward_server::flags::{
+    self, Command, DEFAULT_NODE, Flags, LogFlags, ParentError, ServeFlags,
+};
 use doorward_server::templates;
 use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::templates::file::{self, TemplateFile, TemplateFileError};
@@ -45,7 +47,7 @@ fn main() -> ExitCode {
         Some(Command::Demo(flags)) => return show(flags),
         None => {}
     }
-    if let Err(error) = logs::start(flags.serve.log_format, &flags.serve.log_level) {
+    if let Err(error) = logs::start(&flags.serve.logs) {
         return complain(&error.into(), MISUSED);
     }
     if let Some(path) = &flags.serve.check {
@@ -64,7 +66,7 @@ fn main() -> ExitCode {
 /// The demonstration. Its own output is what there is to see; only errors are logged.
 #[tokio::main]
 async fn show(flags: DemoFlags) -> ExitCode {
-    if let Err(error) = logs::start(LogFormat::default(), "error") {
+    if let Err(error) = logs::start(&LogFlags::of_demo()) {
         return complain(&error.into(), MISUSED);
     }
     match demo::run(flags).await {
@@ -92,7 +94,8 @@ async fn check(path: &Path) -> ExitCode {
         }
         Err(error) => {
             // A line a problem, as compilers have it, so that editors can jump there.
-            let _ = writeln!(io::stderr(), "{error}");
+            let error = error.to_string();
+            let _ = writeln!(io::stderr(), "{}", visible::lines(&error));
             ExitCode::from(MISUSED)
         }
     }
@@ -124,7 +127,8 @@ impl From<WrongStart> for Misused {
 /// The last words, on standard error.
 fn complain(error: &anyhow::Error, code: u8) -> ExitCode {
     // Nothing is left to do if even this fails.
-    let _ = writeln!(io::stderr(), "error: {error:#}");
+    let error = format!("error: {error:#}");
+    let _ = writeln!(io::stderr(), "{}", visible::lines(&error));
     ExitCode::from(code)
 }
 
@@ -341,11 +345,7 @@ fn config(
             seed: clock::seed(),
             refresh_floor: flags.refresh_floor,
             clock_tolerance: flags.clock.tolerance,
-            limits: node::Limits {
-                resources_max: flags.limits.resources_max,
-                leases_per_resource_max: flags.limits.leases_per_resource_max,
-                ..node::Limits::default()
-            },
+            limits: flags.limits.of_node(),
             ..node::Config::default()
         },
         calls_max: flags.limits.calls_max,

@@ -21,6 +21,7 @@ use tokio::sync::{Notify, watch};
 use tracing::{debug, error, info, warn};
 
 use crate::clock::{self, Clock};
+use crate::limits::Limits;
 use crate::status::learning;
 use crate::status::tree::refusal;
 
@@ -41,6 +42,7 @@ pub struct NodeHandle {
     masterships_before: AtomicU64,
     /// Who is the master, as the node has it.
     mastership: watch::Sender<Told>,
+    limits: Arc<Limits>,
 }
 
 /// A mastership, and the how manieth it is.
@@ -49,7 +51,10 @@ type Told = (u64, Mastership);
 impl NodeHandle {
     /// A node that knows of no master yet.
     pub fn new(config: Config, templates: Templates, clock: Clock) -> Self {
+        let limits = Limits::default();
+        limits.set_of_node(&config.limits);
         Self {
+            limits: Arc::new(limits),
             node: Mutex::new(Node::new(config, templates)),
             clock,
             timeout_moved: Notify::new(),
@@ -64,6 +69,18 @@ impl NodeHandle {
     /// The clock the node runs on.
     pub fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// The limits of the server, and what they have refused. What the node counts itself is as it was when
+    /// [`NodeHandle::post_load`] was called last.
+    pub fn limits(&self) -> &Arc<Limits> {
+        &self.limits
+    }
+
+    /// Says how much of what the node bounds is in use now. O(resources).
+    pub fn post_load(&self) {
+        let load = self.read(|node, _| node.load());
+        self.limits.set_used_by_node(&load);
     }
 
     /// Looks at the node.
@@ -82,7 +99,15 @@ impl NodeHandle {
             let upstream_before = node.poll_upstream_timeout();
             let masterships_before = self.count_masterships(&node);
             let now = self.clock.now();
+            let refusals_before = node.refused_by_limits();
+            let refused_before = *node.refused_by_limit();
             let answer = change(&mut node, now);
+            if node.refused_by_limits() != refusals_before {
+                let since_start = now.since(Time::ZERO);
+                let refused = node.refused_by_limit();
+                self.limits
+                    .refuse_by_node(&refused_before, refused, since_start);
+            }
             let after = node.poll_timeout().map(|timeout| timeout.at);
             while let Some(event) = node.poll_event() {
                 if let Event::ResourceAdded { resource, .. } = &event
@@ -317,6 +342,7 @@ mod tests {
         // The timer has nothing to wait for until the first lease.
         tokio::task::yield_now().await;
         let request = GetCapacity {
+            caller: None,
             incarnation: None,
             client: HolderName::new("a").expect("a name"),
             sequence: None,

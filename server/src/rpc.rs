@@ -2,11 +2,12 @@
 //!
 //! A call is decoded by tonic, parsed by [`convert`], decided by the node, and answered. Nothing
 //! is awaited in between but, for a moment, the parent's first answer about a resource, so a call
-//! that was accepted is always finished. [`stream`] serves child servers, [`cycle`] is what an ancestor is
+//! that was accepted is always finished. [`caller`] says whom it is attributed to; [`stream`] serves child servers, [`cycle`] is what an ancestor is
 //! told that asks as one; [`meter`] counts and
 //! times every call; [`overload`] refuses what is too much.
 
 pub mod answers;
+pub mod caller;
 pub mod convert;
 pub mod cycle;
 pub mod health;
@@ -20,7 +21,6 @@ use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
 use doorward_engine::node::mastership::Outcome;
-use doorward_engine::request::server::Via;
 use doorward_engine::request::{GetCapacity, GetCapacityReply, Refusal, RefusalReason};
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::admin_server::{Admin, AdminServer};
@@ -111,7 +111,9 @@ impl Capacity for CapacityService {
         &self,
         request: Request<wire::GetCapacityRequest>,
     ) -> Result<Response<wire::GetCapacityResponse>, RpcStatus> {
-        let (request, refused) = convert::get_capacity(request.into_inner(), clock::wall())?;
+        let caller = caller::of(&request);
+        let (request, refused) =
+            convert::get_capacity(request.into_inner(), caller, clock::wall())?;
         self.metrics.count_malformed(refused.len());
         let outcome = self.decide(&request).await;
         Ok(Response::new(match outcome {
@@ -127,15 +129,16 @@ impl Capacity for CapacityService {
         &self,
         request: Request<wire::GetServerCapacityRequest>,
     ) -> Result<Response<wire::GetServerCapacityResponse>, RpcStatus> {
+        let caller = caller::of(&request);
         let request = request.get_ref();
-        stream::answer(&self.board, &self.metrics, request, Via::Poll).map(Response::new)
+        stream::answer(&self.board, &self.metrics, request, caller).map(Response::new)
     }
 
     async fn release_capacity(
         &self,
         request: Request<wire::ReleaseCapacityRequest>,
     ) -> Result<Response<wire::ReleaseCapacityResponse>, RpcStatus> {
-        let request = convert::release_capacity(request.get_ref())?;
+        let request = convert::release_capacity(request.get_ref(), caller::of(&request))?;
         let outcome = self
             .board
             .node()

@@ -5,6 +5,7 @@
 
 pub mod etcd;
 pub mod file;
+mod reading;
 
 use std::sync::Arc;
 

@@ -16,6 +16,7 @@
 
 mod addresses;
 mod conversation;
+mod flood;
 mod mastership;
 mod problem;
 mod unanswered;
@@ -24,6 +25,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_client::visible;
 use doorward_engine::node::Node;
 use doorward_engine::node::event::Event;
 use doorward_etcd::error::innermost;
@@ -67,6 +69,9 @@ const STREAM_WORKS: Duration = Duration::from_secs(10);
 
 /// Redirects that are followed at once, one after the other.
 const REDIRECTS_MAX: u32 = 5;
+
+/// The longest address, in bytes: a host name has 253, and the port comes on top.
+const ADDRESS_BYTES_MAX: usize = 300;
 
 /// Backoff between attempts: from the first to the second, with full jitter. The second is well
 /// below the length of a lease.
@@ -317,6 +322,13 @@ impl Upstream {
         self.redirects += 1;
         let address = mastership.master_address;
         match address.filter(|address| !address.is_empty()) {
+            Some(address) if !is_address(&address) => {
+                let shown = visible::cut(&address);
+                self.fail(&format!(
+                    "it names a master at {shown}, which is no host:port"
+                ))
+                .await;
+            }
             Some(_) if self.redirects > REDIRECTS_MAX => {
                 self.fail("its servers send us from one to the other").await;
             }
@@ -421,5 +433,41 @@ impl Upstream {
             since: clock::wall(),
             problem,
         });
+    }
+}
+
+/// Whether a server may name that as an address.
+fn is_address(text: &str) -> bool {
+    text.len() <= ADDRESS_BYTES_MAX
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
+        && text.rsplit_once(':').is_some_and(|(host, port)| {
+            !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_master_is_named_by_host_and_port() {
+        for address in ["eu-0:6970", "10.0.0.1:1", "[::1]:65535"] {
+            assert!(is_address(address), "{address}");
+        }
+        let long = format!("{}:1", "a".repeat(300));
+        for address in [
+            "",
+            "eu-0",
+            ":1",
+            "eu-0:",
+            "eu-0:0",
+            "eu-0:65536",
+            "a b:1",
+            "a\u{202e}:1",
+            "a\n:1",
+            &long,
+        ] {
+            assert!(!is_address(address), "{address}");
+        }
     }
 }

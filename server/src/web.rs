@@ -21,8 +21,9 @@ use askama::Template;
 use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{Html, IntoResponse, Json, Response};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
+use doorward_client::visible;
 use doorward_engine::id::ResourceId;
 use serde::Deserialize;
 use tracing::error;
@@ -106,14 +107,24 @@ async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> R
     let only = match query.id.as_deref().map(ResourceId::new).transpose() {
         Ok(only) => only,
         Err(error) => {
-            return (StatusCode::BAD_REQUEST, format!("id {error}\n")).into_response();
+            let problem = format!("id {}\n", visible::line(&error.to_string()));
+            return (StatusCode::BAD_REQUEST, problem).into_response();
         }
     };
     let mut status = site.board.status(only.as_ref(), query.leases);
     if query.limits {
         status = status.with_limits(&site.board);
     }
-    Json(status).into_response()
+    match serde_json::to_string(&status) {
+        Ok(json) => {
+            let json = visible::json(&json).into_owned();
+            ([(header::CONTENT_TYPE, "application/json")], json).into_response()
+        }
+        Err(problem) => {
+            error!(%problem, "the status cannot be rendered");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
 }
 
 async fn metrics_text(State(site): State<Site>) -> Response {
@@ -129,9 +140,11 @@ async fn metrics_text(State(site): State<Site>) -> Response {
 async fn ready(State(site): State<Site>) -> Response {
     match site.board.readiness() {
         Readiness::Ready => "ready\n".into_response(),
-        Readiness::Unready(why) => {
-            (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response()
-        }
+        Readiness::Unready(why) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("{}\n", visible::line(&why)),
+        )
+            .into_response(),
     }
 }
 
@@ -155,10 +168,15 @@ fn page(template: &impl Template) -> Response {
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
     match template.render() {
-        Ok(html) => (HEADERS, Html(html)).into_response(),
+        // Whatever text it is of: names, descriptions, problems.
+        Ok(html) => (HEADERS, Html(visible::lines(&html).into_owned())).into_response(),
         Err(problem) => {
             error!(%problem, "a page cannot be rendered");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }
 }
+
+#[cfg(test)]
+#[path = "web/hostile_tests.rs"]
+mod hostile_tests;

@@ -26,6 +26,7 @@ mod shortage;
 mod tests;
 mod turns;
 mod waits;
+mod wanted;
 
 use std::time::Duration;
 
@@ -69,6 +70,8 @@ struct Standing {
 #[derive(Clone, Copy, Debug)]
 struct Account {
     place: u32,
+    /// What it wants, however much of that counts.
+    asked: f64,
     wait: Wait,
     fallback: Amount,
     told: Told,
@@ -100,6 +103,8 @@ pub struct Watched {
     pub resource: ResourceId,
     /// How it is divided; of the template in force.
     pub algorithm: Algorithm,
+    /// The most that one client can have, if the template in force says so.
+    wants_max: Option<f64>,
     settled_after: Time,
     standings: Vec<Standing>,
     accounts: Vec<Account>,
@@ -131,6 +136,7 @@ impl Watched {
         Self {
             resource,
             algorithm: template.algorithm.clone(),
+            wants_max: wanted::most(template),
             settled_after,
             standings: Vec::new(),
             accounts: Vec::new(),
@@ -177,6 +183,7 @@ impl Watched {
         });
         self.accounts.push(Account {
             place,
+            asked: 0.0,
             wait: Wait::default(),
             fallback: Amount::ZERO,
             told: Told::default(),
@@ -215,6 +222,7 @@ impl Watched {
         self.excess.note_template(template, lease_length, now);
         if let Some(template) = template {
             self.algorithm = template.algorithm.clone();
+            self.note_wants_max(wanted::most(template), now);
         }
         let former = self.excess.former_leases_end();
         self.nesting
@@ -255,37 +263,6 @@ impl Watched {
     pub(crate) fn note_known_late(&mut self, former: &Template, granted_until: Time, now: Time) {
         self.advance(now);
         self.excess.note_known_late(former, granted_until, now);
-    }
-
-    /// A client wants something else now.
-    pub(crate) fn note_wants(&mut self, client: usize, wants: f64, now: Time) {
-        let Some(standing) = self.standings.get(client).copied() else {
-            return;
-        };
-        let before = standing.wish.wants;
-        if wants == before {
-            return;
-        }
-        let wish = Wish {
-            wants,
-            ..standing.wish
-        };
-        let after = Standing { wish, ..standing };
-        self.replace(client, after, now);
-        let capacity = self.capacity();
-        self.sums.wishes.replace(amount(before), amount(wants));
-        let capped = [before, wants].map(|wants| amount(wants.min(capacity)));
-        self.sums.capped.replace(capped[0], capped[1]);
-        self.bands
-            .note_wants(wish.priority, amount(before), amount(wants));
-        if self.algorithm.kind == AlgorithmKind::PriorityBands
-            || self.bands.since(wish.priority).is_none()
-        {
-            self.look_at_bands(now);
-        }
-        let change = (wants - before).abs();
-        self.convergence.note_change(change, capacity, now);
-        self.turns.note_unrest(&self.algorithm, now);
     }
 
     /// What a client may use, by a valid lease and besides.

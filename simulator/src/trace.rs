@@ -8,6 +8,7 @@
 //! played, by [`TraceFeed`]. Reading stops at the first problem, since what follows it makes no
 //! sense.
 
+mod bounded;
 mod rows;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use doorward_engine::amount::Amount;
 use thiserror::Error;
 
 use crate::scenario::demand::Trace;
+use crate::trace::bounded::Bounded;
 use crate::trace::rows::Rows;
 
 /// Where a trace is.
@@ -41,7 +43,7 @@ impl Source {
         match self {
             Self::BuiltIn { text, .. } => Ok(Box::new(text.as_bytes())),
             Self::File(path) => match File::open(path) {
-                Ok(file) => Ok(Box::new(file)),
+                Ok(file) => Ok(Box::new(Bounded::new(file))),
                 Err(cause) => Err(TraceError {
                     file: self.to_string(),
                     line: None,

@@ -71,7 +71,17 @@ fn a_kept_lease_is_there_for_others_to_see_until_it_is_released() {
             .unwrap()
             .contains("held by others")
     );
-    check_exit(&call(&["release", "a", "example/fair"]), 0);
+    let released = call(&["release", "a", "example/fair"]);
+    check_exit(&released, 0);
+    let unless = &json(&released)["unless_heard"][0];
+    assert_eq!(unless["resource"], "example/fair");
+    // A client that may live has until it was to be heard again: others hold something meanwhile.
+    let wait = unless["free_in_ms"].as_u64().unwrap();
+    let hold = format!("{wait}ms");
+    check_exit(
+        &call(&["get", "example/fair", "1", "--client", "c", "--hold", &hold]),
+        0,
+    );
     let status = json(&call(&["status"]));
     assert_eq!(status["resources"][0]["leases_count"], 1);
 }

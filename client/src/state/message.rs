@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::capacity::Capacity;
+use crate::state::AMOUNT_MAX;
 
 /// A request for capacity of one or more resources.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,19 +116,23 @@ impl fmt::Display for LimitedBy {
 impl Granted {
     /// Whether it makes sense; if not, what is wrong.
     pub(super) fn check(&self) -> Result<(), String> {
-        if !self.capacity.is_finite() || self.capacity < 0.0 {
-            return Err(format!("the lease's capacity is {}", self.capacity));
-        }
+        check_amount("the lease's capacity", self.capacity)?;
         if self.expires_in.is_zero() {
             return Err("the lease has ended already".to_owned());
         }
-        if let Some(Capacity::Limited(safe)) = self.safe_capacity
-            && (!safe.is_finite() || safe < 0.0)
-        {
-            return Err(format!("the safe capacity is {safe}"));
+        match self.safe_capacity {
+            Some(Capacity::Limited(safe)) => check_amount("the safe capacity", safe),
+            Some(Capacity::Unlimited) | None => Ok(()),
         }
-        Ok(())
     }
+}
+
+/// Whether a server may tell that amount.
+fn check_amount(what: &str, amount: f64) -> Result<(), String> {
+    if (0.0..=AMOUNT_MAX).contains(&amount) {
+        return Ok(());
+    }
+    Err(format!("{what} is {amount}, and no number from 0 to 10^15"))
 }
 
 /// A resource that got no lease.

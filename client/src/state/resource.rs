@@ -9,11 +9,11 @@
 use std::time::Duration;
 
 use crate::capacity::{Allowance, Capacity, Source};
-use crate::state::Config;
 use crate::state::message::{Granted, Has, LimitedBy};
 use crate::state::mode::{Mode, SafeCapacity};
 use crate::state::trouble::Trouble;
-use crate::time::{Time, Tolerance};
+use crate::state::{Config, SPAN_MAX};
+use crate::time::Time;
 
 /// A valid lease.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,10 +50,12 @@ pub struct ResourceState {
     tells_decided: bool,
     /// It did not decide about the wants of the last request, and hears them at `refresh_at`.
     is_held: bool,
+    /// It refused, and told when to ask again: who comes earlier is refused again, whatever it wants.
+    is_told_to_wait: bool,
     trouble: Option<Trouble>,
 }
 
-/// Never refreshed faster, whatever a server says.
+/// No client sets a lower floor.
 const REFRESH_MIN: Duration = Duration::from_millis(10);
 
 /// Never refreshed slower, whatever a server says: an interval of an hour, applied by mistake, would
@@ -65,6 +67,12 @@ const RETRY_REFUSED: Duration = Duration::from_secs(5);
 
 /// How long to wait for a server that waits for its parent.
 const RETRY_NOT_READY: Duration = Duration::from_secs(1);
+
+impl Config {
+    fn refresh_floor(&self) -> Duration {
+        self.refresh_floor.clamp(REFRESH_MIN, REFRESH_MAX)
+    }
+}
 
 impl ResourceState {
     pub(super) fn new(priority: i64, mode: Mode, wants: f64, now: Time) -> Self {
@@ -82,6 +90,7 @@ impl ResourceState {
             refresh_in: Duration::ZERO,
             tells_decided: false,
             is_held: false,
+            is_told_to_wait: false,
             trouble: None,
         }
     }
@@ -143,8 +152,14 @@ impl ResourceState {
     /// When to send it: at its refresh, or earlier because of news. `last_sent` is when the client sent
     /// anything.
     pub(super) fn due(&self, last_sent: Option<Time>, config: &Config) -> Time {
-        if !self.has_news() || self.is_new() {
+        if self.is_new() && self.lease.is_none() {
             return self.refresh_at;
+        }
+        // One that has many resources does not ask more often for that.
+        let since_sent = |gap: Duration| last_sent.map_or(Time::ZERO, |sent| sent + gap);
+        let refresh_at = self.refresh_at.max(since_sent(config.refresh_floor()));
+        if !self.has_news() {
+            return refresh_at;
         }
         // A refusal tells nothing of a floor.
         let gap = if self.tells_decided && self.trouble.is_none() {
@@ -152,11 +167,10 @@ impl ResourceState {
         } else {
             config.early_gap
         };
-        let gap_over = last_sent.map_or(Time::ZERO, |sent| sent + gap);
-        if self.is_held {
-            self.refresh_at.max(gap_over)
+        if self.is_held || self.is_told_to_wait {
+            refresh_at.max(since_sent(gap))
         } else {
-            self.refresh_at.min(gap_over)
+            refresh_at.min(since_sent(gap))
         }
     }
 
@@ -237,7 +251,7 @@ impl ResourceState {
 
     /// Whether to send it along with others that are due: it is due itself, or nearly.
     pub(super) fn goes_along(&self, now: Time) -> bool {
-        if self.is_held {
+        if self.is_held || self.is_told_to_wait {
             // A little earlier it would not be decided about again.
             return self.refresh_at <= now;
         }
@@ -251,14 +265,15 @@ impl ResourceState {
         granted: &Granted,
         wanted: f64,
         sent_at: Time,
-        tolerance: Tolerance,
+        config: &Config,
         now: Time,
     ) {
         if let Err(problem) = granted.check() {
             self.refuse(Trouble::Malformed(problem), None, now);
             return;
         }
-        let lasts = tolerance.at_least(granted.expires_in);
+        let tolerance = config.clock_tolerance.unwrap_or_default();
+        let lasts = tolerance.at_least(granted.expires_in.min(SPAN_MAX));
         let expires_at = sent_at + lasts;
         // What a server is cut off from itself it leases for less and less, up to the same end. Such
         // leases are as long as the one that moved the end there.
@@ -272,21 +287,23 @@ impl ResourceState {
             granted_by: granted.granted_by,
         });
         self.limited_by = granted.limited_by;
-        self.learning_until = granted.learning_for.map(|span| now + span);
+        self.learning_until = granted.learning_for.map(|span| now + span.min(SPAN_MAX));
         self.safe_capacity = granted.safe_capacity.map(|told| SafeCapacity {
             told,
-            length: self.lease_length,
+            // It would be halved as often as leases of a millisecond end.
+            length: self.lease_length.max(config.refresh_floor()),
             since: expires_at,
         });
         self.tells_decided = granted.decided.is_some();
         self.is_held = granted.decided == Some(false) && self.wants_answered != Some(wanted);
+        self.is_told_to_wait = false;
         if !self.is_held {
             self.wants_answered = Some(wanted);
         }
         self.trouble = None;
-        // Always in time, whatever the server says.
+        // Always in time, whatever the server says, but where a lease is shorter than the floor: see `due`.
         let remaining = expires_at.since(now);
-        let refresh_in = granted.refresh_in.clamp(REFRESH_MIN, REFRESH_MAX);
+        let refresh_in = granted.refresh_in.min(REFRESH_MAX);
         self.refresh_in = refresh_in.min(remaining - remaining / 8);
         self.refresh_at = now + self.refresh_in;
     }
@@ -308,6 +325,7 @@ impl ResourceState {
         self.trouble = Some(trouble);
         self.wants_answered = Some(self.wants);
         self.is_held = false;
+        self.is_told_to_wait = retry_in.is_some();
         self.refresh_at = now + self.refresh_in;
     }
 

@@ -1,6 +1,7 @@
 //! What a client holds and when it asks, told as short stories on a virtual clock.
 
 mod failures;
+mod hostile;
 mod modes;
 mod news;
 

@@ -12,12 +12,19 @@ use std::time::Duration;
 use tonic::transport::Endpoint;
 
 use crate::error::ConnectError;
+use crate::visible;
 
 #[cfg(feature = "etcd")]
 mod directory;
 
 #[cfg(feature = "etcd")]
 use directory::Directory;
+
+/// The longest address, in bytes: a host name has 253, and scheme and port come on top.
+const ADDRESS_BYTES_MAX: usize = 300;
+
+/// The headers and trailers that an answer may have, in bytes.
+const HEADER_BYTES_MAX: u32 = 16 * 1024;
 
 /// A server, and what to call it.
 #[derive(Clone, Debug)]
@@ -30,9 +37,12 @@ impl Address {
     /// `host:port`, with or without `http://`.
     pub(crate) fn parse(text: &str, timeout: Duration) -> Result<Self, ConnectError> {
         let bad = |problem: &str| ConnectError::BadAddress {
-            address: text.to_owned(),
+            address: visible::cut(text).into_owned(),
             problem: problem.to_owned(),
         };
+        if text.len() > ADDRESS_BYTES_MAX {
+            return Err(bad(&format!("it is longer than {ADDRESS_BYTES_MAX} bytes")));
+        }
         if text.starts_with("etcd://") {
             return Err(bad("this program was built without the feature etcd"));
         }
@@ -52,6 +62,7 @@ impl Address {
             name: name.unwrap_or_default(),
             endpoint: endpoint
                 .connect_timeout(timeout)
+                .http2_max_header_list_size(HEADER_BYTES_MAX)
                 .http2_keep_alive_interval(Duration::from_secs(10))
                 .keep_alive_timeout(Duration::from_secs(5))
                 .keep_alive_while_idle(true)

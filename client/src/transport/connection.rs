@@ -21,9 +21,13 @@ use crate::state::EpochFilter;
 use crate::time::Time;
 use crate::transport::addresses::{Address, Addresses};
 use crate::transport::pushback::pushback;
+use crate::visible;
 
 /// Redirects that are followed without an answer of a master between them.
 const REDIRECTS_MAX: u32 = 5;
+
+/// The largest answer that is read, in bytes: thousands of leases.
+const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
 /// What came of a call.
 #[derive(Debug)]
@@ -171,7 +175,7 @@ impl Connection {
             let address = match self.redirect.take() {
                 Some(address) => address,
                 None => self.addresses.next().await.map_err(|problem| Failure {
-                    problem,
+                    problem: visible::line(&problem).into_owned(),
                     reason: Reason::OutOfReach,
                 })?,
             };
@@ -179,7 +183,8 @@ impl Connection {
                 name: address.name.clone(),
                 was_named,
             };
-            let mut client = CapacityClient::new(address.endpoint.connect_lazy());
+            let mut client = CapacityClient::new(address.endpoint.connect_lazy())
+                .max_decoding_message_size(ANSWER_BYTES_MAX);
             let question = client.discovery(doorman::DiscoveryRequest {});
             let mastership = match tokio::time::timeout(self.timeout, question).await {
                 Ok(Ok(answer)) => {
@@ -230,12 +235,15 @@ impl Connection {
         self.redirects += 1;
         if self.redirects > REDIRECTS_MAX {
             self.redirects = 0;
-            let problem = format!("{REDIRECTS_MAX} redirects in a row, the last to {master}");
+            let problem = format!(
+                "{REDIRECTS_MAX} redirects in a row, the last to {}",
+                visible::cut(master)
+            );
             return Err(self.failed(asked, "redirect", &problem));
         }
         match Address::parse(master, self.timeout) {
             Ok(address) => {
-                debug!(master, "redirected");
+                debug!(master = address.name, "redirected");
                 self.redirect = Some(address);
                 Ok(())
             }
@@ -292,6 +300,7 @@ impl Connection {
         self.redirects = 0;
         self.addresses.leave(is_masterless);
         let problem = format!("{what} at {}: {problem}", asked.name);
+        let problem = visible::line(&problem).into_owned();
         debug!(problem, "call failed");
         let reason = if is_masterless {
             Reason::Masterless
@@ -316,13 +325,15 @@ fn overloaded(asked: &Asked, what: &str, status: &tonic::Status, retry_in: Durat
     }
 }
 
-/// What a status says, with its innermost cause: "connection refused" stands there.
+/// What a status says, with its innermost cause: "connection refused" stands there. Both may be a
+/// server's words.
 fn described(status: &tonic::Status) -> String {
     let causes = std::iter::successors(status.source(), |&error| error.source());
+    let message = visible::cut(status.message());
     match causes.last().map(ToString::to_string) {
         Some(cause) if !status.message().contains(&cause) => {
-            format!("{} ({cause})", status.message())
+            format!("{message} ({})", visible::cut(&cause))
         }
-        _ => status.message().to_owned(),
+        _ => message.into_owned(),
     }
 }

@@ -6,9 +6,10 @@ use doorward_proto::doorman;
 
 use crate::capacity::Capacity;
 use crate::state::{Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
+use crate::visible;
 
 /// A request as it goes over the wire. `since_epoch` is the wall clock, for old servers.
-pub(crate) fn request(
+pub fn request(
     client_id: &str,
     incarnation: u64,
     request: &Request,
@@ -45,7 +46,7 @@ fn lease(has: Has, since_epoch: Duration) -> doorman::Lease {
 
 /// An answer of a master. `since_epoch` is the wall clock when the request was sent: old servers
 /// say when a lease ends, not in how long.
-pub(crate) fn response(response: doorman::GetCapacityResponse, since_epoch: Duration) -> Response {
+pub fn response(response: doorman::GetCapacityResponse, since_epoch: Duration) -> Response {
     let granted = response.response.into_iter().map(|answer| {
         // A missing lease reads as one of all zeros, which the state refuses as over.
         let gets = answer.gets;
@@ -78,10 +79,11 @@ pub(crate) fn response(response: doorman::GetCapacityResponse, since_epoch: Dura
             _ => RefusalKind::Other,
         },
         retry_in: refusal.retry_in_ms.map(Duration::from_millis),
+        message: match &refusal.message {
+            Some(message) => visible::cut(message).into_owned(),
+            None => "the server did not say why".to_owned(),
+        },
         resource: refusal.resource_id.unwrap_or_default(),
-        message: refusal
-            .message
-            .unwrap_or_else(|| "the server did not say why".to_owned()),
     });
     Response {
         granted: granted.collect(),

@@ -61,7 +61,8 @@ fn a_file_in_order_is_listed() {
         .output()
         .unwrap();
     let expected = serde_json::json!({"file": "standard input", "templates": [{
-        "identifier_glob": "db/*", "capacity": 5.0, "safe_capacity": null, "description": "",
+        "identifier_glob": "db/*", "capacity": 5.0, "safe_capacity": null, "wants_max": null,
+        "subclients_max": null, "description": "",
         "kind": "FAIR_SHARE", "lease_length_s": 60.0, "refresh_interval_s": 5.0,
         "learning_mode_duration_s": 60.0,
     }], "warnings": []});

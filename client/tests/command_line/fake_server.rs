@@ -64,6 +64,8 @@ pub(crate) struct Play {
     pub(crate) ancestors: Vec<String>,
     pub(crate) is_in_cycle: bool,
     pub(crate) templates_source: String,
+    /// What stands at the end of every text of its own: messages, names, problems.
+    pub(crate) tail: &'static str,
 }
 
 impl Default for Play {
@@ -89,6 +91,7 @@ impl Default for Play {
             ancestors: Vec::new(),
             is_in_cycle: false,
             templates_source: "templates.yaml".to_owned(),
+            tail: "",
         }
     }
 }
@@ -207,7 +210,10 @@ impl Actor {
             std::future::pending::<()>().await;
         }
         match self.play.failing {
-            Some(code) => Err(Status::new(code, "the play says so")),
+            Some(code) => {
+                let message = format!("the play says so{}", self.play.tail);
+                Err(Status::new(code, message))
+            }
             None => Ok(()),
         }
     }
@@ -285,7 +291,7 @@ impl Capacity for Actor {
                     retry_in_ms: None,
                     resource_id: Some(resource.resource_id),
                     reason: Some(reason.into()),
-                    message: Some(message.to_owned()),
+                    message: Some(format!("{message}{}", self.play.tail)),
                 });
             } else if !(self.play.old && resource.resource_id.starts_with("no")) {
                 answer.response.push(doorman::ResourceResponse {
@@ -321,6 +327,7 @@ impl Capacity for Actor {
         let outcomes = outcomes.chain(std::iter::repeat(Outcome::Released));
         let result = request.resource_id.into_iter().zip(outcomes);
         let result = result.map(|(id, outcome)| doorman::ReleaseResult {
+            unless_heard_ms: (outcome == Outcome::UnlessHeard).then_some(6_250),
             resource_id: Some(id),
             outcome: Some(outcome.into()),
         });
@@ -354,26 +361,38 @@ impl Admin for Actor {
                 .truncate(usize::try_from(request.leases_max).unwrap());
         }
         Ok(Response::new(admin::GetStatusResponse {
-            limit: match request.limits {
-                true => self.play.limits.clone(),
-                false => Vec::new(),
+            limit: match (request.limits, self.play.tail) {
+                (false, _) => Vec::new(),
+                (true, "") => self.play.limits.clone(),
+                (true, tail) => vec![admin::LimitStatus {
+                    name: format!("leases{tail}"),
+                    what: format!("leases{tail}"),
+                    flag: format!("--leases-max{tail}"),
+                    used: Some(1),
+                    max: Some(2),
+                    ..Default::default()
+                }],
             },
             learning_remaining_ms: self.play.learning_remaining_ms,
             conflict: self.play.conflicts.clone(),
-            node: "fake".to_owned(),
-            version: "1.2.3".to_owned(),
+            node: format!("fake{}", self.play.tail),
+            version: format!("1.2.3{}", self.play.tail),
             is_master: self.play.master == Master::Myself,
             master_address,
             epoch: 7,
             uptime_ms: 65_000,
-            templates_source: self.play.templates_source.clone(),
+            templates_source: format!("{}{}", self.play.templates_source, self.play.tail),
             templates: 1,
             resource,
             parent: self.play.parent.clone(),
             ancestor: self.play.ancestors.clone(),
             is_in_cycle: self.play.is_in_cycle,
-            etcd: None,
-            templates_problem: String::new(),
+            etcd: (!self.play.tail.is_empty()).then(|| admin::EtcdStatus {
+                problem: self.play.tail.to_owned(),
+                age_ms: 1,
+                master_for_ms: Some(1),
+            }),
+            templates_problem: self.play.tail.to_owned(),
         }))
     }
 }

@@ -369,7 +369,7 @@ fn release_gives_back_what_a_client_holds() {
     let output = run(&server.address, &["release", "a", "r", "--output", "json"]);
     check_exit(&output, 0);
     let expected = serde_json::json!({
-        "client": "a", "released": ["r"], "not_held": [], "out_of_order": [], "unknown": [],
+        "client": "a", "released": ["r"], "unless_heard": [], "not_held": [], "out_of_order": [], "unknown": [],
     });
     assert_eq!(json(&output), expected);
     let processes = server.releases();
@@ -401,7 +401,7 @@ fn release_says_what_became_of_each_resource_and_fails_if_one_was_not_released()
     );
     check_exit(&output, 1);
     let expected = serde_json::json!({
-        "client": "a", "released": ["u"], "not_held": ["r"], "out_of_order": ["s"],
+        "client": "a", "released": ["u"], "unless_heard": [], "not_held": ["r"], "out_of_order": ["s"],
         "unknown": ["t"],
     });
     let printed: Value = serde_json::from_str(&stdout(&output)).unwrap();
@@ -430,6 +430,27 @@ fn release_does_not_claim_what_an_old_server_does_not_say() {
     assert_eq!(
         stdout(&output),
         "r: the server does not say what became of it: it is of an older version, or this is not a resource id\n"
+    );
+}
+
+#[test]
+fn release_says_that_a_client_that_may_live_has_a_while_to_be_heard() {
+    let server = FakeServer::start(Play {
+        outcomes: vec![Outcome::UnlessHeard],
+        ..Play::default()
+    });
+    let output = run(&server.address, &["release", "a", "r", "s"]);
+    check_exit(&output, 0);
+    assert_eq!(
+        stdout(&output),
+        "s: what a held is released\n\
+         r: what a held is free in 7 s, unless a lives and asks before\n"
+    );
+    let output = run(&server.address, &["release", "a", "r", "--output", "json"]);
+    let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(
+        told["unless_heard"],
+        serde_json::json!([{ "resource": "r", "free_in_ms": 6_250 }])
     );
 }
 

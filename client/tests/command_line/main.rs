@@ -10,6 +10,7 @@
 mod calls;
 mod documents;
 mod fake_server;
+mod hostile;
 mod leases;
 mod limits;
 mod nodes;

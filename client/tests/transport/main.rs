@@ -9,6 +9,7 @@
 #![allow(missing_docs, unreachable_pub, reason = "a test")]
 
 mod fake_server;
+mod hostile;
 mod learning;
 mod limiters;
 mod mastership;

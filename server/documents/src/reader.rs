@@ -10,10 +10,12 @@ use crate::places::{Located, Places};
 use crate::problem::Problem;
 use crate::tree::{Key, Node, Place, Value};
 
-const TEMPLATE_KEYS: [&str; 5] = [
+const TEMPLATE_KEYS: [&str; 7] = [
     "identifier_glob",
     "capacity",
     "safe_capacity",
+    "wants_max",
+    "subclients_max",
     "description",
     "algorithm",
 ];
@@ -145,6 +147,8 @@ impl Reader {
             identifier_glob: glob,
             capacity: self.number(map, "", "capacity"),
             safe_capacity: self.number(map, "", "safe_capacity"),
+            wants_max: self.number(map, "", "wants_max"),
+            subclients_max: self.number(map, "", "subclients_max"),
             description: self.text(map, "", "description"),
             ..TemplateSpec::default()
         };

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use doorward_engine::amount::Amount;
+use doorward_engine::claim::Subclients;
 use doorward_engine::id::ResourceId;
 use doorward_engine::template::{AlgorithmKind, Field, SafeCapacity, Shrink, Template};
 use proptest::prelude::*;
@@ -41,12 +43,14 @@ fn the_built_in_examples_are_in_order() {
 }
 
 #[test]
-fn doormans_own_format_is_read() {
+fn doormans_own_format_and_what_is_added_to_it_is_read() {
     let template = only(
         "resources:
 - identifier_glob: \"proportional\"
   capacity: 5000
   safe_capacity: -1
+  wants_max: 70.5
+  subclients_max: 500
   description: proportional sharing resource
   algorithm:
     kind: PROPORTIONAL_SHARE
@@ -61,6 +65,9 @@ fn doormans_own_format_is_read() {
     assert_eq!(template.identifier_glob, "proportional");
     assert_eq!(template.capacity.get(), 5000.0);
     assert_eq!(template.safe_capacity, Some(SafeCapacity::Unlimited));
+    let bounds = template.holder_bounds;
+    assert_eq!(bounds.wants_max.map(Amount::get), Some(70.5));
+    assert_eq!(bounds.subclients_max.map(Subclients::get), Some(500.0));
     let algorithm = template.algorithm;
     assert_eq!(algorithm.kind, AlgorithmKind::ProportionalShare);
     assert_eq!(algorithm.lease_length, Duration::from_secs(60));
@@ -118,6 +125,8 @@ fn every_problem_is_found_at_once_and_said_where_it_is() {
 - identifier_glob: \"x[\"
   capacity: 1
   safe_capacity: -2
+  wants_max: 0
+  subclients_max: 1.5
   algorithm:
     kind: FAIR_SHARE
     lease_length: 60
@@ -150,11 +159,15 @@ fn every_problem_is_found_at_once_and_said_where_it_is() {
              character 2 is not closed; add ']', or write '\\[' for the character itself",
             "t.yaml:18:18: template 5 (\"x[\"): safe_capacity: is -2, which is negative; give a \
              finite number that is not negative (-1 means no limit)",
-            "t.yaml:24:7: template 5 (\"x[\"): algorithm.parameters: \"shirnk\" is unknown; known \
+            "t.yaml:19:14: template 5 (\"x[\"): wants_max: is 0, so nobody could have anything; give what \
+             one client can have at most, or remove it",
+            "t.yaml:20:19: template 5 (\"x[\"): subclients_max: is 1.5; give a whole number of clients \
+             from 1 to 1000000000000",
+            "t.yaml:26:7: template 5 (\"x[\"): algorithm.parameters: \"shirnk\" is unknown; known \
              are shrink, decay_factor and min_share.<priority>",
-            "t.yaml:25:7: template 5 (\"x[\"): algorithm.parameters: one has no name; give {name: \
+            "t.yaml:27:7: template 5 (\"x[\"): algorithm.parameters: one has no name; give {name: \
              …, value: …}",
-            "t.yaml:26:7: template 5 (\"x[\"): algorithm.parameters: one is 7; give {name: …, \
+            "t.yaml:28:7: template 5 (\"x[\"): algorithm.parameters: one is 7; give {name: …, \
              value: …}",
         ],
     );

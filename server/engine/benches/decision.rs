@@ -157,6 +157,7 @@ impl Crowd {
             }),
         };
         let request = GetCapacity {
+            caller: None,
             incarnation: None,
             client: self.names[client].clone(),
             sequence: Some(self.sequence),

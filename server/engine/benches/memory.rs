@@ -58,6 +58,7 @@ fn fill(leases: u32) -> Node {
         // All different, in no order, so that no two claims share an entry of the index.
         let wants = f64::from(client.wrapping_mul(2_654_435_761)) + 1.0;
         let request = GetCapacity {
+            caller: None,
             incarnation: None,
             client: HolderName::new(&format!("bench-client-{client:07}")).unwrap(),
             sequence: Some(1),

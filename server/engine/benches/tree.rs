@@ -163,6 +163,7 @@ fn bench_decisions(bencher: Bencher, children: usize, changed: bool) {
             0
         };
         let request = GetServerCapacity {
+            caller: None,
             incarnation: None,
             mastership: None,
             epoch: None,

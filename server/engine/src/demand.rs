@@ -1,5 +1,7 @@
 //! What a holder asks for: a client's claim, or a child server's demand on behalf of those below.
 
+pub mod bounded;
+
 use std::sync::Arc;
 
 use crate::algorithm::band_of;

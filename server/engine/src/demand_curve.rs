@@ -14,6 +14,8 @@
 //! Curves add up by adding up their pieces: each corner is one claim (see
 //! [`DemandCurve::claims`]) in the parent's index, whose own curve is then the sum of all.
 
+mod bounded;
+
 use std::collections::BinaryHeap;
 
 use thiserror::Error;
@@ -35,6 +37,10 @@ const EXACT: f64 = 1e-13;
 /// How far, relatively, numbers from outside may be off what they must be: room for the roundings
 /// of whoever computed them.
 const TOLERANCE: f64 = 1e-9;
+
+/// What of a total the rounding of amounts may take away: a multiple of 2⁻¹²⁸ for each claim that it is made
+/// of. It is far below what anybody can use.
+const ROUNDED_AWAY: f64 = 1e-30;
 
 /// A corner of the curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -231,21 +237,25 @@ impl DemandCurve {
                 point: number,
                 problem,
             };
+            // Within what an amount may be, but not rounded as one: a level is a part of an amount, and may
+            // be smaller than the smallest.
+            Amount::new(*level).map_err(problem)?;
+            Amount::new(*demand).map_err(problem)?;
             let point = Point {
-                level: Amount::new(*level).map_err(problem)?.get(),
-                demand: Amount::new(*demand).map_err(problem)?.get(),
+                level: *level,
+                demand: *demand,
             };
             let slope = (point.demand - before.demand) / (point.level - before.level);
             // The slope of a short chord is known only as well as the demands at its ends are.
             let noise = TOLERANCE * point.demand / (point.level - before.level);
             let rises = point.level > before.level && point.demand >= before.demand;
-            if !rises || slope > slope_before * (1.0 + TOLERANCE) + noise {
+            if !rises || !slope.is_finite() || slope > slope_before * (1.0 + TOLERANCE) + noise {
                 return Err(DemandCurveError::NotConcave(number));
             }
             (before, slope_before) = (point, slope);
             points.push(point);
         }
-        if (before.demand - wants.get()).abs() > TOLERANCE * wants.get() {
+        if (before.demand - wants.get()).abs() > TOLERANCE * wants.get() + ROUNDED_AWAY {
             return Err(DemandCurveError::NotTheTotal {
                 last: before.demand,
                 wants: wants.get(),

@@ -93,6 +93,23 @@ impl MastershipId {
     }
 }
 
+/// Whom a request is attributed to: the address it came from, as a number. What one caller brings is
+/// bounded, however many names it asks under. Only compared for equality.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Caller(u128);
+
+impl Caller {
+    /// The caller of that number.
+    pub const fn new(number: u128) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    pub const fn get(self) -> u128 {
+        self.0
+    }
+}
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

@@ -171,16 +171,24 @@ impl Leases {
 
     /// Ends each lease by then, at the latest.
     pub fn end_by(&mut self, time: Time) {
+        self.end_own_by(time);
+        self.change_apart(|apart| {
+            let lease = Lease {
+                expires_at: apart.lease.expires_at.min(time),
+                ..apart.lease
+            };
+            Some(Apart { lease, ..apart })
+        });
+    }
+
+    /// Ends each lease of the holder itself by then, at the latest.
+    pub fn end_own_by(&mut self, time: Time) {
         let earlier = |lease: Lease| Lease {
             expires_at: lease.expires_at.min(time),
             ..lease
         };
         self.newest = earlier(self.newest);
         self.change_older(|lease| Some(earlier(lease)));
-        self.change_apart(|apart| {
-            let lease = earlier(apart.lease);
-            Some(Apart { lease, ..apart })
-        });
     }
 
     /// When the last of the leases ends.

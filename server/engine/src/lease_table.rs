@@ -14,6 +14,8 @@ use std::time::Duration;
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
 
+use crate::admission::CallerSlot;
+use crate::admission::weight;
 use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::demand::Demand;
@@ -63,6 +65,10 @@ pub struct Holding {
     pub lowering: u32,
     /// Its newest request is not answered yet: this server waits for its own parent.
     pub pending: bool,
+    /// Who brought it.
+    pub caller: CallerSlot,
+    /// It wants more than counts: more than its template lets a client have.
+    pub wants_more: bool,
     leases: Leases,
     /// The time of its entry in the heap.
     scheduled: Time,
@@ -88,6 +94,8 @@ impl Holding {
             waits: false,
             lowering: 0,
             pending: false,
+            caller: CallerSlot::NOBODY,
+            wants_more: false,
             leases,
             scheduled,
         }
@@ -172,6 +180,8 @@ pub struct LeaseTable {
     in_use_until: Time,
     wants: ExactSum,
     waiting: usize,
+    /// Names of holders that are not kept in place.
+    name_bytes: usize,
 }
 
 impl LeaseTable {
@@ -188,7 +198,13 @@ impl LeaseTable {
             in_use_until: Time::ZERO,
             wants: ExactSum::ZERO,
             waiting: 0,
+            name_bytes: 0,
         }
+    }
+
+    /// What names of holders take that are not kept in place.
+    pub fn name_bytes(&self) -> usize {
+        self.name_bytes
     }
 
     /// How many holders there are.
@@ -266,6 +282,7 @@ impl LeaseTable {
         self.granted.add(holding.newest().capacity);
         self.reserved.add_sum(&holding.leases.reserved_sum());
         self.waiting += usize::from(holding.waits);
+        self.name_bytes += weight::name_bytes(holding.holder.name.as_str());
         if let Some(until) = holding.leases.in_use_until() {
             self.in_use_until = self.in_use_until.max(until);
         }
@@ -331,6 +348,7 @@ impl LeaseTable {
         self.granted.subtract(holding.newest().capacity);
         self.reserved.subtract_sum(&holding.leases.reserved_sum());
         self.waiting -= usize::from(holding.waits);
+        self.name_bytes -= weight::name_bytes(holding.holder.name.as_str());
         if self.is_empty() {
             // Entries of holders long gone are all that is left.
             self.expiries.clear();

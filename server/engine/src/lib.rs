@@ -36,6 +36,7 @@
 //! let request = GetCapacity {
 //!     client: HolderName::new("frontend-1")?,
 //!     incarnation: None,
+//!     caller: None,
 //!     sequence: Some(1),
 //!     asks: vec![Ask {
 //!         resource: ResourceId::new("db/orders")?,
@@ -52,6 +53,7 @@
 //! # }
 //! ```
 
+pub mod admission;
 pub mod algorithm;
 pub mod amount;
 pub mod bands;

@@ -11,6 +11,7 @@
 //! Only a master decides anything; *not the master* is an [`Outcome`], not an error. What is known
 //! of leases is dropped whenever mastership is won or lost.
 
+mod admission;
 pub mod children;
 mod config;
 mod conflicts;
@@ -25,6 +26,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::admission::weight::{self, Weight};
+use crate::admission::{Admission, CallerSlot, From, Gate, TemplateSlot};
 use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::demand::Demand;
@@ -37,8 +40,8 @@ use crate::node::upstream::NodeUpstream;
 use crate::request::{
     Ask, GetCapacity, GetCapacityReply, Lease, Refusal, RefusalReason, ReleaseCapacity, Released,
 };
+use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
-use crate::resource::{Beginning, Resource};
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::{Template, Templates};
 use crate::time::Time;
@@ -75,6 +78,11 @@ struct Entry {
     resource: Resource,
     scheduled: Option<(Time, bool)>,
     upstream_scheduled: Option<Time>,
+    template: TemplateSlot,
+    /// Who brought it.
+    caller: CallerSlot,
+    /// What it weighed when that was last counted.
+    weighed: Weight,
 }
 
 /// The state machine of a server node. See the [module](self).
@@ -99,6 +107,7 @@ pub struct Node {
     mastership_id: MastershipId,
     conflicts: Conflicts,
     resources: BTreeMap<ResourceId, Entry>,
+    admission: Admission,
     /// The next timeout of every resource that has one; true is for the end of learning mode.
     timeouts: BTreeSet<(Time, bool, ResourceId)>,
     upstream: NodeUpstream,
@@ -112,6 +121,7 @@ impl Node {
     pub fn new(config: Config, templates: Templates) -> Self {
         Self {
             mastership_id: MastershipId::of(config.incarnation, 0),
+            admission: Admission::new(config.seed, templates.len()),
             conflicts: Conflicts::default(),
             config,
             templates,
@@ -157,13 +167,22 @@ impl Node {
             let lasts = self.config.clock_tolerance.report(outlasts);
             self.former_leases_until = self.former_leases_until.max(now + lasts);
         }
+        self.admission.handle_templates(&self.templates, &templates);
         self.templates = templates;
         let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
         for id in ids {
-            let template = self.templates.find(&id).cloned();
-            let Some(Entry { resource, .. }) = self.resources.get_mut(&id) else {
+            let found = self.templates.find_with_position(&id);
+            let of = found.map_or(TemplateSlot::NONE, |(position, _)| {
+                TemplateSlot::of(position)
+            });
+            let template = found.map(|(_, template)| Arc::clone(template));
+            let Some(entry) = self.resources.get_mut(&id) else {
                 continue;
             };
+            entry.template = of;
+            self.admission
+                .note_resource_of(of, entry.weighed.leases + entry.weighed.curves);
+            let resource = &mut entry.resource;
             let had_source = resource.has_source();
             resource.handle_template(template, self.longer_leases, now);
             let over = resource.overcommitted();
@@ -231,6 +250,7 @@ impl Node {
             return Outcome::NotMaster(mastership);
         }
         let holder = HolderId::client(request.client.clone());
+        let caller = self.admission.find_caller(request.caller);
         let mut results = Vec::with_capacity(request.resources.len());
         for id in &request.resources {
             let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
@@ -238,11 +258,11 @@ impl Node {
                 continue;
             };
             let (process, sequence) = (request.incarnation, request.sequence);
-            let result = resource.handle_release(&holder, process, sequence, now);
+            let result = resource.handle_release(&holder, process, sequence, caller, now);
             match result {
                 Released::Freed => self.counters.released += 1,
                 Released::OutOfOrder => self.counters.out_of_order += 1,
-                Released::NotThere => {}
+                Released::UnlessHeard(_) | Released::NotThere => {}
             }
             results.push(result);
             self.settle(id);
@@ -360,7 +380,7 @@ impl Node {
         leases
     }
 
-    /// Bytes of memory behind all resources.
+    /// Bytes of memory behind all resources. O(leases); what is bounded is an estimate that costs nothing.
     pub fn memory_bytes(&self) -> usize {
         self.resources
             .values()
@@ -380,12 +400,15 @@ impl Node {
                 resource,
                 scheduled,
                 upstream_scheduled,
+                weighed,
+                ..
             },
         ) in &self.resources
         {
             let due = resource.upstream_due(self.upstream.pace());
             assert_eq!(*upstream_scheduled, due, "when to ask the parent for {id}");
             resource.assert_consistent();
+            assert_eq!(*weighed, resource.weight(), "what {id} weighs");
             assert!(
                 !resource.is_empty(),
                 "{id} has no holders and is still there"
@@ -396,6 +419,7 @@ impl Node {
             );
             assert_eq!(*scheduled, resource.next_timeout(), "the timeout of {id}");
         }
+        self.assert_counted();
         let scheduled = self.resources.iter().filter_map(|(id, entry)| {
             entry
                 .scheduled
@@ -417,9 +441,12 @@ impl Node {
     ) -> Result<Lease, RefusalReason> {
         let id = &ask.resource;
         if !self.resources.contains_key(id) {
-            self.add_resource(id, now)?;
+            self.add_resource(id, From::Client(request.caller), now)?;
         }
-        let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
+        let Some(Entry {
+            resource, template, ..
+        }) = self.resources.get_mut(id)
+        else {
             return Err(RefusalReason::UnknownResource);
         };
         let holder_ask = HolderAsk {
@@ -436,8 +463,15 @@ impl Node {
             unheard: Amount::ZERO,
             report: None,
             floor: self.config.refresh_floor,
+            caller: CallerSlot::NOBODY,
         };
-        let answer = resource.handle_ask(&holder_ask, &self.config.limits, now);
+        let mut gate = Gate {
+            admission: &mut self.admission,
+            limits: &self.config.limits,
+            caller: request.caller,
+            template: *template,
+        };
+        let answer = resource.handle_ask(&holder_ask, &mut gate, now);
         self.settle(id);
         let answer = answer?;
         self.count(&answer);
@@ -462,46 +496,6 @@ impl Node {
         }
     }
 
-    fn add_resource(&mut self, id: &ResourceId, now: Time) -> Result<(), RefusalReason> {
-        let template = self.templates.find(id).cloned();
-        let is_known = template.is_some() || self.config.has_parent;
-        if !is_known {
-            return Err(RefusalReason::UnknownResource);
-        }
-        if self.resources.len() >= self.config.limits.resources_max {
-            return Err(RefusalReason::TooManyResources(self.resources.len()));
-        }
-        let glob = template
-            .as_ref()
-            .map(|template| template.identifier_glob.clone());
-        let beginning = Beginning {
-            mastership: self.mastership_id,
-            vacant_since: self.vacant_since,
-            longer_leases: self.longer_leases,
-            clock_tolerance: self.config.clock_tolerance,
-        };
-        let seed = self.config.seed;
-        let resource = match template {
-            Some(template) if !self.config.has_parent => {
-                Resource::of_root(id.clone(), template, beginning, seed, now)
-            }
-            template => Resource::of_parent(id.clone(), template, beginning, seed),
-        };
-        self.resources.insert(
-            id.clone(),
-            Entry {
-                resource,
-                scheduled: None,
-                upstream_scheduled: None,
-            },
-        );
-        self.tell(Event::ResourceAdded {
-            resource: id.clone(),
-            template: glob,
-        });
-        Ok(())
-    }
-
     /// After a resource has changed: puts it in its place among the timeouts, or forgets it if
     /// nobody holds anything of it.
     fn settle(&mut self, id: &ResourceId) {
@@ -509,8 +503,16 @@ impl Node {
             return;
         };
         self.counters.expired += entry.resource.take_expired();
+        let weight = entry.resource.weight();
+        let changes = entry.resource.take_changes();
+        if weight != entry.weighed || !changes.is_empty() {
+            let before = std::mem::replace(&mut entry.weighed, weight);
+            self.admission
+                .note_changes(changes, before, weight, entry.template);
+        }
         let conflict = entry.resource.take_conflict();
         let gone = entry.resource.is_empty();
+        let (template, caller) = (entry.template, entry.caller);
         let next = if gone {
             None
         } else {
@@ -547,6 +549,8 @@ impl Node {
         }
         if gone {
             self.resources.remove(id);
+            self.admission
+                .note_resource_gone(caller, template, weight::name_bytes(id.as_str()));
             self.tell(Event::ResourceDropped {
                 resource: id.clone(),
             });

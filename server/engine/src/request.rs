@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::admission::Full;
 use crate::amount::Amount;
-use crate::id::{HolderName, Incarnation, MastershipId, ResourceId};
+use crate::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
 use crate::template::SafeCapacity;
 
 /// A client asks for capacity of one or more resources.
@@ -19,6 +20,8 @@ pub struct GetCapacity {
     /// Which process asks in that name. Absent: it is of an older version and does not say; all that
     /// do not say are taken for one.
     pub incarnation: Option<Incarnation>,
+    /// Where it comes from. Absent: what it brings is bounded by no caller.
+    pub caller: Option<Caller>,
     /// Grows with every request of one incarnation; a request that is not above the newest seen
     /// changes nothing. Absent: every request counts, of a holder that never numbered any.
     pub sequence: Option<u64>,
@@ -86,8 +89,12 @@ impl Has {
 pub struct ReleaseCapacity {
     /// Who releases.
     pub client: HolderName,
-    /// As in [`GetCapacity`]. A process that has not asked for anything releases what the name holds.
+    /// As in [`GetCapacity`]. Who does not hold the name frees what it has only if that was to be heard
+    /// again before.
     pub incarnation: Option<Incarnation>,
+    /// As in [`GetCapacity`]. What a holder has that does not say which process it is, is its caller's to
+    /// release; of a release from nowhere in particular, anybody's.
+    pub caller: Option<Caller>,
     /// As in [`GetCapacity`]: an old release changes nothing.
     pub sequence: Option<u64>,
     /// Of which resources. Of those it does not hold, it is told so.
@@ -168,15 +175,9 @@ pub enum RefusalReason {
     /// The parent refuses it for a reason of its own.
     #[error("this server's parent refuses it; see the server's log and status page")]
     RefusedByParent,
-    /// The node serves as many resources as it may.
-    #[error("this server serves {0} resources, as many as it may; raise its limit")]
-    TooManyResources(usize),
-    /// The resource has as many holders as it may.
-    #[error("{0} holders have leases on it, as many as may; raise the server's limit")]
-    TooManyLeases(usize),
-    /// The resource has as many priority bands as it may.
-    #[error("{0} different priorities are in use, as many as may; use fewer priorities")]
-    TooManyBands(usize),
+    /// A limit is reached.
+    #[error("{0}")]
+    Full(Full),
 }
 
 /// What became of a release.
@@ -184,6 +185,9 @@ pub enum RefusalReason {
 pub enum Released {
     /// What it had is free.
     Freed,
+    /// The release does not come from the process that holds the name, and that may live: what it has is
+    /// free after so long, unless it is heard before.
+    UnlessHeard(Duration),
     /// It held nothing.
     NotThere,
     /// The release was not newer than the newest request seen, has no number though the holder's

@@ -4,40 +4,44 @@
 //! [`pending`] who waits for the parent, [`learned`] what holders told of that others had granted,
 //! [`masterships`] of what masterships a child server's node spoke before, [`processes`] who has a name
 //! that several processes ask under; `safe` what clients fall back to in safe mode; [`upstream`] is the resource's own lease from
-//! the parent, below the root; here is what else happens to a resource: templates, time, releases.
+//! the parent, below the root; here is what else happens to a resource: templates and time.
 
+mod admit;
 pub mod ask;
 pub mod decision;
 pub mod grant;
+mod holder_bounds;
 pub mod learned;
 pub mod lowering;
 pub mod masterships;
+mod overclaimed;
 mod pace;
 pub mod pending;
 pub mod processes;
+mod release;
+pub mod reported;
 mod safe;
 pub mod upstream;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::algorithm;
-use crate::amount::Amount;
 use crate::bands::Bands;
 use crate::demand::Demand;
-use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId, ResourceId};
+use crate::id::{HolderKind, HolderName, MastershipId, ResourceId};
 use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
-use crate::past::{Identity, Precedence};
 use crate::refresh::Invitations;
-use crate::request::Released;
+use crate::resource::admit::Arrivals;
 use crate::resource::learned::Learned;
 use crate::resource::lowering::Lowerings;
+use crate::resource::reported::Reported;
 use crate::resource::upstream::Upstream;
 use crate::snapshot::Conflict;
 use crate::supply::Supply;
-use crate::template::{Algorithm, Template};
+use crate::template::{Algorithm, HolderBounds, Template};
 use crate::time::Time;
 use crate::tolerance::Tolerance;
 
@@ -66,6 +70,8 @@ pub struct Resource {
     template: Option<Arc<Template>>,
     /// The algorithm in force, also while the template is gone.
     algorithm: Algorithm,
+    /// What counts of what a single holder says; in force also while the template is gone.
+    holder_bounds: HolderBounds,
     supply: Supply,
     /// Where the supply comes from, below the root.
     upstream: Option<Upstream>,
@@ -76,6 +82,7 @@ pub struct Resource {
     beginning: Beginning,
     learning_until: Option<Time>,
     learned: Learned,
+    reported: Reported,
     /// Two live processes under one name were seen, and nobody was told yet.
     conflict: Option<Conflict>,
     lowering: Lowerings,
@@ -83,6 +90,7 @@ pub struct Resource {
     clients_heard: f64,
     invitations: Invitations,
     expired: u64,
+    arrivals: Arrivals,
     /// Grows whenever a claim comes, goes or changes.
     demand_version: u64,
     /// Something changed that may change what child servers should have.
@@ -134,10 +142,14 @@ impl Resource {
         beginning: Beginning,
         seed: u64,
     ) -> Self {
+        let holder_bounds = template
+            .as_ref()
+            .map_or(HolderBounds::NONE, |template| template.holder_bounds);
         Self {
             id,
             template,
             algorithm,
+            holder_bounds,
             supply,
             upstream: None,
             bands: Bands::default(),
@@ -146,11 +158,13 @@ impl Resource {
             beginning,
             learning_until: None,
             learned: Learned::default(),
+            reported: Reported::default(),
             conflict: None,
             lowering: Lowerings::default(),
             clients_heard: 0.0,
             invitations: Invitations::new(seed),
             expired: 0,
+            arrivals: Arrivals::default(),
             demand_version: 0,
             unsettled: false,
         }
@@ -188,50 +202,6 @@ impl Resource {
         })
     }
 
-    /// A holder gives back what it has. Returns whether it had anything.
-    pub fn handle_release(
-        &mut self,
-        holder: &HolderId,
-        process: Option<Incarnation>,
-        sequence: Option<u64>,
-        now: Time,
-    ) -> Released {
-        self.expire(EXPIRIES_PER_REQUEST, now);
-        let slot = self.table.find(holder.kind, holder.name.as_str());
-        let Some((slot, holding)) = slot.and_then(|slot| Some((slot, self.table.get(slot)?)))
-        else {
-            return Released::NotThere;
-        };
-        let asks = Identity {
-            epoch: None,
-            process,
-            sequence,
-        };
-        match holding.precedence(asks, now) {
-            Precedence::Next if holding.leases().has_apart() => {
-                // What another process may be using is not this one's to give back.
-                self.release_own(slot);
-            }
-            Precedence::Next | Precedence::Started => {
-                if let Some(gone) = self.table.remove(slot) {
-                    self.forget(&gone);
-                }
-            }
-            Precedence::Returned | Precedence::Refused => {
-                // It has the name no more, but says that it uses nothing.
-                self.table.change_leases(slot, |leases| {
-                    leases.lower_apart(process, Amount::ZERO);
-                });
-                self.unsettled = true;
-                return Released::OutOfOrder;
-            }
-            Precedence::OutOfOrder | Precedence::Late | Precedence::Unnumbered => {
-                return Released::OutOfOrder;
-            }
-        }
-        Released::Freed
-    }
-
     /// The template that is in force from now on; None: it is gone. Below the root it counts only
     /// as long as no parent says how to divide. At the root, `longer_leases` is the longest lease of
     /// predecessors by templates other than those in force.
@@ -244,6 +214,7 @@ impl Resource {
         if let Some(upstream) = &self.upstream {
             if let (false, Some(template)) = (upstream.parent_tells_algorithm, &template) {
                 self.set_algorithm(template.algorithm.clone(), now);
+                self.holder_bounds = template.holder_bounds;
             }
             self.template = template;
             return;
@@ -259,6 +230,7 @@ impl Resource {
         let supply = Supply::of_root(template.capacity);
         self.beginning.longer_leases = longer_leases;
         self.set_algorithm(template.algorithm.clone(), now);
+        self.holder_bounds = template.holder_bounds;
         self.template = Some(template);
         self.change_supply(supply, was_overcommitted);
     }
@@ -328,7 +300,8 @@ impl Resource {
 
     /// Bytes of memory behind it.
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.table.memory_bytes() + self.bands.memory_bytes()
+        let claims = self.bands.memory_bytes() + self.reported.memory_bytes();
+        size_of::<Self>() + self.table.memory_bytes() + claims
     }
 
     /// Asserts that all sums are what their parts add up to. O(n), for tests.
@@ -338,6 +311,7 @@ impl Resource {
     /// If one is not.
     pub fn assert_consistent(&self) {
         self.table.assert_consistent();
+        self.assert_counted();
         let indexed: usize = self.bands.iter().map(|(_, index)| index.len()).sum();
         let mut claims = 0;
         let mut children = 0;
@@ -349,6 +323,13 @@ impl Resource {
         }
         assert_eq!(indexed, claims, "claims in the index");
         assert_eq!(self.children.len(), children, "child servers");
+        let holders: BTreeSet<u64> = self
+            .table
+            .iter()
+            .map(|it| self.key_of(&it.holder))
+            .collect();
+        self.reported
+            .assert_consistent(|holder| holders.contains(&holder));
     }
 
     /// Clients served, those below child servers included.
@@ -380,12 +361,17 @@ impl Resource {
             // What was learned stays learned: a change may end learning mode, never start it.
             self.learning_until = self.learning_until.min(learned_until);
         }
+        // Below the root, it is only now told for how long to learn.
+        if self.upstream.is_none() && self.learning_until.is_none() {
+            self.reported = Reported::default();
+        }
         self.unsettled = true;
     }
 
     pub(super) fn end_learning(&mut self) {
         self.learning_until = None;
         self.learned.forget();
+        self.reported = Reported::default();
         self.unsettled = true;
     }
 
@@ -436,6 +422,8 @@ impl Resource {
     /// After a holder was taken out of the table.
     fn forget(&mut self, gone: &Holding) {
         self.remove_claims(&gone.demand);
+        self.note_gone(gone);
+        self.forget_word(&gone.holder);
         if self.upstream.is_some() {
             self.learned.note_gone(self.table.name_hash(&gone.holder));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::id::MastershipId;
-use crate::template::SafeCapacity;
+use crate::template::{HolderBounds, SafeCapacity};
 use crate::time::Time;
 
 /// The capacity a server may hand out.
@@ -56,6 +56,9 @@ pub struct Told {
     pub safe_capacity: Option<SafeCapacity>,
     /// That is the template's own word. If not, it is the capacity divided by the number of clients.
     pub safe_is_static: bool,
+    /// What counts of what a single holder says, in the whole tree. Absent in it: the template does not
+    /// say, or the parent does not.
+    pub holder_bounds: HolderBounds,
 }
 
 impl Supply {

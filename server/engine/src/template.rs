@@ -7,6 +7,7 @@
 //!
 //! [`Templates::parse`] finds every problem at once; after it nothing checks again.
 
+mod holder_bounds;
 mod lengths;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use holder_bounds::HolderBounds;
 use thiserror::Error;
 
 use crate::amount::Amount;
@@ -155,6 +157,8 @@ pub struct Template {
     pub capacity: Amount,
     /// For clients in safe mode. Absent: the capacity divided by the number of clients.
     pub safe_capacity: Option<SafeCapacity>,
+    /// What counts of what a single holder says.
+    pub holder_bounds: HolderBounds,
     /// For people.
     pub description: String,
     /// How it is shared.
@@ -170,6 +174,10 @@ pub struct TemplateSpec {
     pub capacity: Option<f64>,
     /// −1: unlimited.
     pub safe_capacity: Option<f64>,
+    /// The most that one client can have.
+    pub wants_max: Option<f64>,
+    /// The most clients that one child server can stand for.
+    pub subclients_max: Option<f64>,
     /// For people.
     pub description: Option<String>,
     /// The rule.
@@ -193,6 +201,10 @@ pub enum Field {
     Capacity,
     /// `safe_capacity`
     SafeCapacity,
+    /// `wants_max`
+    WantsMax,
+    /// `subclients_max`
+    SubclientsMax,
     /// `algorithm.kind`
     Kind,
     /// `algorithm.lease_length`
@@ -211,6 +223,8 @@ impl fmt::Display for Field {
             Self::IdentifierGlob => "identifier_glob",
             Self::Capacity => "capacity",
             Self::SafeCapacity => "safe_capacity",
+            Self::WantsMax => "wants_max",
+            Self::SubclientsMax => "subclients_max",
             Self::Kind => "algorithm.kind",
             Self::LeaseLength => "algorithm.lease_length",
             Self::RefreshInterval => "algorithm.refresh_interval",
@@ -296,14 +310,22 @@ impl Templates {
     /// The template for a resource: the one whose glob is the id, else the first whose glob
     /// matches it.
     pub fn find(&self, resource: &ResourceId) -> Option<&Arc<Template>> {
-        let id = resource.as_str();
-        let exact = self
-            .exact
-            .get(id)
-            .and_then(|index| self.in_order.get(*index));
-        exact
-            .or_else(|| self.in_order.iter().find(|(glob, _)| glob.matches(id)))
+        self.find_with_position(resource)
             .map(|(_, template)| template)
+    }
+
+    /// The same, and the how manieth template it is, counted from 0.
+    pub fn find_with_position(&self, resource: &ResourceId) -> Option<(usize, &Arc<Template>)> {
+        let id = resource.as_str();
+        let exact = self.exact.get(id).copied();
+        let position = exact
+            .filter(|index| *index < self.in_order.len())
+            .or_else(|| {
+                let mut globs = self.in_order.iter();
+                globs.position(|(glob, _)| glob.matches(id))
+            })?;
+        let (_, template) = self.in_order.get(position)?;
+        Some((position, template))
     }
 
     /// The templates in order.
@@ -363,6 +385,7 @@ impl Check<'_> {
     fn template(&mut self, spec: &TemplateSpec) -> Option<Template> {
         let capacity = self.capacity(spec);
         let safe_capacity = self.safe_capacity(spec);
+        let holder_bounds = self.holder_bounds(spec);
         if spec.kind.is_none() {
             self.problem(Field::Kind, format!("is missing; give one of {}", kinds()));
         }
@@ -389,6 +412,7 @@ impl Check<'_> {
             identifier_glob: spec.identifier_glob.clone()?,
             capacity: capacity?,
             safe_capacity,
+            holder_bounds,
             description: spec.description.clone().unwrap_or_default(),
             algorithm: Algorithm {
                 kind: spec.kind?,

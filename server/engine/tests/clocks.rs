@@ -68,6 +68,7 @@ impl Server {
             ..Has::untimed(Amount::new(capacity).unwrap())
         });
         let request = GetCapacity {
+            caller: None,
             client: HolderName::new(client).unwrap(),
             sequence: None,
             incarnation: None,

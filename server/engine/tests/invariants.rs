@@ -278,6 +278,7 @@ fn learning_is_safe() {
         world.win();
         // A liar comes first, and claims everything.
         let liar = GetCapacity {
+            caller: None,
             incarnation: None,
             client: HolderName::new("liar").unwrap(),
             sequence: None,
@@ -334,6 +335,7 @@ fn release_frees() {
         for number in 0..world.clients.len() {
             let client = &mut world.clients[number];
             let release = ReleaseCapacity {
+                caller: None,
                 incarnation: client.incarnation,
                 client: client.name.clone(),
                 sequence: Some(client.release()),
@@ -376,6 +378,7 @@ fn a_late_duplicate_acknowledges_and_releases_nothing() {
             let client = &world.clients[number];
             let sequence = Some(1 + Chance(seed).bits() % (client.sequence() - 1));
             let old = GetCapacity {
+                caller: None,
                 incarnation: client.incarnation,
                 client: client.name.clone(),
                 sequence,
@@ -388,6 +391,7 @@ fn a_late_duplicate_acknowledges_and_releases_nothing() {
             };
             world.node.handle_get_capacity(&old, world.now);
             let old = ReleaseCapacity {
+                caller: None,
                 incarnation: old.incarnation,
                 client: old.client,
                 sequence,

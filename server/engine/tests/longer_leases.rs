@@ -61,6 +61,7 @@ fn win(node: &mut Node, vacant_since: u64, longer_leases: u64, now: u64) {
 fn newcomer_gets(node: &mut Node, resource: &str, now: Time) -> f64 {
     node.handle_timeout(now);
     let request = GetCapacity {
+        caller: None,
         client: HolderName::new("newcomer").unwrap(),
         incarnation: None,
         sequence: None,
@@ -257,6 +258,7 @@ fn what_a_holder_has_of_a_longer_lease_is_out_for_as_long_as_that_lasts() {
                 }),
             };
             let request = GetCapacity {
+                caller: None,
                 client: HolderName::new("holder").unwrap(),
                 incarnation: None,
                 sequence: None,

@@ -93,6 +93,7 @@ impl Tree {
     ) -> Option<Held> {
         let has = held.filter(|(_, until, _)| *until > now);
         let request = GetCapacity {
+            caller: None,
             client: HolderName::new(client).unwrap(),
             incarnation: None,
             sequence: None,
@@ -237,6 +238,7 @@ fn a_client_that_is_started_again_and_again_does_not_take_what_is_free_each_time
     let mut tree = Tree::new(at(100));
     let mut start = |process: u64, second: u64| {
         let request = GetCapacity {
+            caller: None,
             client: HolderName::new("loop").unwrap(),
             incarnation: Incarnation::new(process),
             sequence: Some(1),

@@ -33,6 +33,7 @@ fn asking() -> Node {
         has: None,
     };
     let request = GetCapacity {
+        caller: None,
         incarnation: None,
         client: HolderName::new("c").unwrap(),
         sequence: None,

@@ -71,6 +71,7 @@ fn asking(server: &str, sequence: u64, clients: u32, height: u32) -> GetServerCa
         curve: DemandCurve::of_equals(wants, clients),
     };
     GetServerCapacity {
+        caller: None,
         incarnation: None,
         mastership: None,
         epoch: None,
@@ -107,6 +108,7 @@ fn the_safe_capacity_counts_the_clients_of_the_whole_tree() {
     // And below, what the root says is what clients are told.
     let mut eu = node("eu", None);
     let client = GetCapacity {
+        caller: None,
         incarnation: None,
         client: HolderName::new("c").unwrap(),
         sequence: Some(1),
@@ -270,6 +272,7 @@ fn what_nobody_holds_any_more_is_given_back_to_the_parent() {
     let mut eu = node("eu", None);
     let client = HolderName::new("c").unwrap();
     let ask = GetCapacity {
+        caller: None,
         incarnation: None,
         client: client.clone(),
         sequence: Some(1),
@@ -299,6 +302,7 @@ fn what_nobody_holds_any_more_is_given_back_to_the_parent() {
     );
     let later = Time::from_secs(5);
     let release = ReleaseCapacity {
+        caller: None,
         incarnation: None,
         client,
         sequence: Some(2),
@@ -332,6 +336,7 @@ fn what_was_out_before_a_restart_and_is_more_than_there_is_now_runs_down_and_goe
             expires_in: Some(Duration::from_secs(until - seconds)),
         });
         let request = GetCapacity {
+            caller: None,
             incarnation: None,
             client: HolderName::new(client).unwrap(),
             sequence: None,
@@ -412,6 +417,7 @@ fn learns_for(before: Option<u64>, begins: u64) -> Option<Duration> {
         let mut eu = node("eu", None);
         eu.handle_mastership(Mastership::Master { epoch: Some(epoch) }, now);
         let request = GetCapacity {
+            caller: None,
             incarnation: None,
             client: HolderName::new("c").unwrap(),
             sequence: None,
@@ -517,6 +523,7 @@ fn one_who_wants_more_than_can_be_told_does_not_spoil_it_for_the_others() {
     let now = Time::from_secs(1);
     for (client, wants) in [("a", Amount::MAX.get()), ("b", 2.0)] {
         let request = GetCapacity {
+            caller: None,
             incarnation: None,
             client: HolderName::new(client).unwrap(),
             sequence: None,

@@ -6,10 +6,10 @@
 //!
 //! | command | does |
 //! | --- | --- |
-//! | `templates` | takes the templates in the lines that follow: `GLOB KIND CAPACITY [key=value …]` with keys `lease`, `refresh`, `learning`, `safe`, and named parameters |
+//! | `templates` | takes the templates in the lines that follow: `GLOB KIND CAPACITY [key=value …]` with keys `lease`, `refresh`, `learning`, `safe`, `wants_max`, and named parameters |
 //! | `win-mastership epoch=N`, `lose-mastership [to=ADDRESS]` | |
-//! | `get-capacity client=… resource=… wants=… [has=…] [priority=…] [process=…] [sequence=…]` | |
-//! | `release client=… resource=… [process=…] [sequence=…]` | |
+//! | `get-capacity client=… resource=… wants=… [has=…] [priority=…] [process=…] [sequence=…] [from=CALLER]` | |
+//! | `release client=… resource=… [process=…] [sequence=…] [from=CALLER]` | |
 //! | `advance 5s` | time passes, and the timer is served |
 //! | `inspect` | every resource and every lease |
 
@@ -28,7 +28,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::id::{HolderName, Incarnation, ResourceId};
+use doorward_engine::id::{Caller, HolderName, Incarnation, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::{
@@ -113,6 +113,7 @@ impl Teller {
         let resource = || ResourceId::new(named["resource"]).unwrap();
         let client = || HolderName::new(named["client"]).unwrap();
         let process = || whole("process").and_then(|n| Incarnation::new(u64::try_from(n).unwrap()));
+        let caller = || whole("from").map(|n| Caller::new(u128::try_from(n).unwrap()));
         match verb {
             "templates" => {
                 match Templates::parse(&rest.lines().map(template).collect::<Vec<_>>()) {
@@ -148,6 +149,7 @@ impl Teller {
                     expires_in: None,
                 });
                 let request = GetCapacity {
+                    caller: caller(),
                     incarnation: process(),
                     client: client(),
                     sequence,
@@ -196,6 +198,7 @@ impl Teller {
             }
             "release" => {
                 let request = ReleaseCapacity {
+                    caller: caller(),
                     incarnation: process(),
                     client: client(),
                     sequence,
@@ -204,11 +207,14 @@ impl Teller {
                 match self.node.handle_release_capacity(&request, self.now) {
                     Outcome::Served(results) => {
                         let told = match results.as_slice() {
-                            [Released::OutOfOrder] => "out of order\n",
-                            [Released::NotThere] => "it holds nothing\n",
-                            _ => "",
+                            [Released::OutOfOrder] => "out of order\n".to_owned(),
+                            [Released::NotThere] => "it holds nothing\n".to_owned(),
+                            [Released::UnlessHeard(after)] => {
+                                format!("free in {}, unless it is heard before\n", roughly(*after))
+                            }
+                            _ => String::new(),
                         };
-                        told.to_owned() + &self.events()
+                        told + &self.events()
                     }
                     Outcome::NotMaster(mastership) => format!("not the master: {mastership:?}"),
                 }
@@ -308,6 +314,7 @@ fn template(line: &str) -> TemplateSpec {
             "refresh" => spec.refresh_interval = Some(seconds(value)),
             "learning" => spec.learning_mode_duration = Some(seconds(value)),
             "safe" => spec.safe_capacity = Some(value.parse().unwrap()),
+            "wants_max" => spec.wants_max = Some(value.parse().unwrap()),
             _ => spec
                 .parameters
                 .push((key.to_owned(), Some(value.to_owned()))),

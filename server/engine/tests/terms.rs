@@ -72,6 +72,7 @@ fn has(capacity: f64) -> Option<Has> {
 
 fn asking(sequence: u64, wants: f64, has: Option<Has>) -> GetCapacity {
     GetCapacity {
+        caller: None,
         incarnation: None,
         client: HolderName::new("c").unwrap(),
         sequence: Some(sequence),
@@ -87,6 +88,7 @@ fn asking(sequence: u64, wants: f64, has: Option<Has>) -> GetCapacity {
 fn child_asking(sequence: u64) -> GetServerCapacity {
     let wants = amount(10.0);
     GetServerCapacity {
+        caller: None,
         incarnation: None,
         mastership: None,
         server: HolderName::new("eu").unwrap(),
@@ -132,6 +134,7 @@ fn whatever_comes_first_after_the_end_nothing_is_decided() {
         }),
         ("a client releases", |node, now| {
             let release = ReleaseCapacity {
+                caller: None,
                 incarnation: None,
                 client: HolderName::new("c").unwrap(),
                 sequence: Some(2),

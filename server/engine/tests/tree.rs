@@ -126,6 +126,7 @@ impl Branch {
     fn ask(&mut self, now: Time, has: &mut BTreeMap<String, f64>) {
         for client in &self.clients {
             let request = GetCapacity {
+                caller: None,
                 incarnation: None,
                 client: HolderName::new(&client.id).unwrap(),
                 sequence: None,

@@ -92,6 +92,7 @@ fn ask(root: &mut Node, says: Says, now: Time) -> Result<ServerLease, RefusalRea
         ..Has::untimed(amount(capacity))
     };
     let request = GetServerCapacity {
+        caller: None,
         server: HolderName::new("leaf").unwrap(),
         epoch: None,
         incarnation: Incarnation::new(says.process),
@@ -253,6 +254,7 @@ fn what_a_later_one_was_granted_counts_when_it_was_started_again_before_the_firs
 /// A client of the node `leaf` that wants 100 and has nothing.
 fn client(leaf: &mut Node, name: &str, now: Time) -> Result<f64, RefusalReason> {
     let request = GetCapacity {
+        caller: None,
         client: HolderName::new(name).unwrap(),
         incarnation: None,
         sequence: None,

@@ -158,6 +158,7 @@ fn by_node(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
         let before = has.clone();
         for client in &case.clients {
             let request = GetCapacity {
+                caller: None,
                 incarnation: None,
                 client: HolderName::new(&client.id).unwrap(),
                 sequence: Some(round),

@@ -107,6 +107,7 @@ impl Tree {
             .get(client)
             .and_then(|(_, told)| told.as_ref().ok());
         let request = GetCapacity {
+            caller: None,
             client: name(client),
             incarnation: Incarnation::new(99),
             sequence: Some(self.sequence),

@@ -40,6 +40,7 @@ fn client(
     now: Time,
 ) -> Result<f64, RefusalReason> {
     let request = GetCapacity {
+        caller: None,
         client: HolderName::new(name).unwrap(),
         incarnation: Incarnation::new(process),
         sequence: Some(sequence),

@@ -352,7 +352,7 @@ fn decoded(text: &str) -> Result<String, String> {
 }
 
 fn password(file: &Path) -> Result<String, String> {
-    let content = std::fs::read_to_string(file)
+    let content = crate::file::read_to_string(file)
         .map_err(|why| format!("cannot read the password from {}: {why}", file.display()))?;
     Ok(content.trim_end_matches(['\r', '\n']).to_owned())
 }

@@ -189,7 +189,7 @@ impl Tls {
 }
 
 fn pem(path: &Path) -> Result<Vec<u8>, TlsFileError> {
-    let content = std::fs::read(path).map_err(|why| TlsFileError::Read {
+    let content = crate::file::read(path).map_err(|why| TlsFileError::Read {
         path: path.to_owned(),
         why,
     })?;

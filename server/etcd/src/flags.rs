@@ -159,7 +159,7 @@ impl EtcdFlags {
             (None, None) => None,
             (Some(name), Some(path)) => {
                 let password =
-                    std::fs::read_to_string(path).map_err(|why| FlagsError::Password {
+                    crate::file::read_to_string(path).map_err(|why| FlagsError::Password {
                         path: path.clone(),
                         why,
                     })?;

@@ -18,6 +18,7 @@ pub mod config;
 pub mod connection;
 pub mod directory;
 pub mod error;
+mod file;
 #[cfg(feature = "flags")]
 pub mod flags;
 pub mod follow;

@@ -52,6 +52,8 @@ mod tests {
             ("2001:db8::1", "2001:db8::ffff:1", true),
             ("2001:db8:0:1::1", "2001:db8:0:2::1", false),
             ("127.0.0.1", "::1", false),
+            ("0.0.0.0", "::", false),
+            ("::ffff:192.0.2.1", "::192.0.2.1", false),
         ] {
             let address = |text: &str| Address::of(text.parse().unwrap());
             assert_eq!(address(one) == address(other), same, "{one} and {other}");

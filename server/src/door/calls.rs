@@ -28,6 +28,9 @@ const OF_CHILD_SERVERS: [&str; 2] = [
     "/doorward.v1.CapacityStream/StreamServerCapacity",
 ];
 
+/// What costs as much as there are resources.
+const LOOKS: &str = "/doorward.admin.v1.Admin/GetStatus";
+
 /// What is called once, with one message: nobody works on such a call before that has arrived.
 const WITH_ONE_MESSAGE: [&str; 7] = [
     "/doorman.Capacity/GetCapacity",
@@ -89,6 +92,7 @@ where
             return Box::pin(std::future::ready(Ok(answer)));
         }
         let path = request.uri().path();
+        let looks = path == LOOKS;
         let waits = WITH_ONE_MESSAGE.contains(&path);
         let size = self.door.size_of(OF_CHILD_SERVERS.contains(&path));
         let mut request = request.map(|body| {
@@ -101,7 +105,15 @@ where
             if waits && let Err(status) = poll_fn(|cx| request.body_mut().poll_first(cx)).await {
                 return Ok(outflow(status.into_http(), call));
             }
-            let answer = services.call(request).await?;
+            if !looks {
+                let answer = services.call(request).await?;
+                return Ok(outflow(answer, call));
+            }
+            // Not before: those that came with it have had their turn by now, and count.
+            if let Some(status) = call.has_looked_enough() {
+                return Ok(outflow(status.into_http(), call));
+            }
+            let answer = call.timed(services.call(request)).await?;
             Ok(outflow(answer, call))
         })
     }

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::door::address::Address;
 use crate::door::budget::Budget;
-use crate::door::rate::Rate;
+use crate::door::rate::{Rate, WorkRate};
 use crate::door::registry::Settings;
 
 /// What all connections from one address share.
@@ -17,6 +17,8 @@ use crate::door::registry::Settings;
 pub struct AddressState {
     /// How many calls there may be.
     pub calls: Rate,
+    /// How long pages and the status may take.
+    pub looks: WorkRate,
     /// Bytes of messages that have not arrived in full.
     pub incoming: Budget,
     /// Bytes of answers that were not read yet.
@@ -28,6 +30,7 @@ impl AddressState {
     pub fn new(settings: &Settings) -> Self {
         Self {
             calls: Rate::new(settings.calls_per_second),
+            looks: WorkRate::new(settings.look_time_per_second),
             incoming: Budget::new(settings.incoming_bytes),
             outgoing: Budget::new(settings.outgoing_bytes),
         }

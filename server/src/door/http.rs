@@ -89,6 +89,9 @@ impl Requests {
             self.connection.pause(now + PAUSE);
             return Some(Limit::HttpRequestsPerAddress);
         }
+        if !address.looks.is_open(now) {
+            return Some(Limit::LookTimePerAddress);
+        }
         self.door.unread_too_much(address)
     }
 }
@@ -112,7 +115,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         }
         let mut pages = self.pages.clone();
         Box::pin(async move {
-            let answer = pages.call(request).await?;
+            let answer = call.timed(pages.call(request)).await?;
             Ok(answer.map(|body| Outflow::new(body, cut_off, call)))
         })
     }

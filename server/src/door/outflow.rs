@@ -7,15 +7,18 @@
 //! What the library drops without writing it, since the caller gave a call up, stays counted until the
 //! connection closes: a little, and at the worst an idle connection is closed for it.
 
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
+use tonic::Status as RpcStatus;
 
 use crate::door::Door;
 use crate::door::connection::Connection;
+use crate::limits::Limit;
 
 /// A call in progress. It is over when this is dropped.
 #[derive(Debug)]
@@ -34,6 +37,24 @@ impl InProgress {
             connection: Arc::clone(connection),
             answered: false,
         }
+    }
+}
+
+impl InProgress {
+    /// What to answer if the address has looked at enough for now.
+    pub fn has_looked_enough(&self) -> Option<RpcStatus> {
+        let looks = &self.connection.of_address().looks;
+        (!looks.is_open(self.door.now())).then(|| self.door.exhausted(Limit::LookTimePerAddress))
+    }
+
+    /// Looks at something, which counts for the address by how long it takes.
+    pub async fn timed<T>(&self, look: impl Future<Output = T>) -> T {
+        let began = self.door.now();
+        let seen = look.await;
+        let now = self.door.now();
+        let looks = &self.connection.of_address().looks;
+        looks.charge(now.saturating_sub(began), now);
+        seen
     }
 }
 

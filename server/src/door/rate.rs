@@ -52,6 +52,44 @@ impl Rate {
     }
 }
 
+/// So much time a second for work of which nobody knows before how long it takes: it is made up for
+/// afterwards.
+#[derive(Debug)]
+pub struct WorkRate {
+    /// Of a second.
+    per_second: Duration,
+    /// When all work is made up for, in nanoseconds since the start.
+    made_up_at: AtomicU64,
+}
+
+/// Work of so long may be done ahead.
+const AHEAD: Duration = Duration::from_secs(10);
+
+impl WorkRate {
+    /// Nothing was done yet. At most a second a second.
+    pub fn new(per_second: Duration) -> Self {
+        Self {
+            per_second,
+            made_up_at: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether there is time for more, so long after the start.
+    pub fn is_open(&self, now: Duration) -> bool {
+        self.made_up_at.load(Ordering::Relaxed) <= nanos(now + AHEAD)
+    }
+
+    /// Work has taken so long.
+    pub fn charge(&self, took: Duration, now: Duration) {
+        let parts = self.per_second.as_secs_f64().clamp(1e-6, 1.0);
+        let span = nanos(took.min(Duration::from_secs(3_600)).div_f64(parts));
+        self.made_up_at
+            .update(Ordering::Relaxed, Ordering::Relaxed, |at| {
+                at.max(nanos(now)).saturating_add(span)
+            });
+    }
+}
+
 fn nanos(span: Duration) -> u64 {
     // 584 years.
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX / 2)
@@ -75,6 +113,20 @@ mod tests {
         assert_eq!(rate.take(later), Ok(()));
         assert_eq!(rate.take(later), Err(Duration::from_millis(5)));
         assert!(rate.is_full(start + Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn work_is_made_up_for_before_there_is_more() {
+        let rate = WorkRate::new(Duration::from_millis(250));
+        let at = Duration::from_secs;
+        // Ten seconds' worth of it may be done at once.
+        for _ in 0..5 {
+            assert!(rate.is_open(at(0)));
+            rate.charge(Duration::from_millis(600), at(0));
+        }
+        assert!(!rate.is_open(at(0)));
+        assert!(!rate.is_open(at(1)));
+        assert!(rate.is_open(at(2)));
     }
 
     #[test]

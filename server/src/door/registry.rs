@@ -73,6 +73,8 @@ pub struct Registry {
 pub struct Settings {
     /// See [`AddressState::calls`].
     pub calls_per_second: u64,
+    /// See [`AddressState::looks`].
+    pub look_time_per_second: Duration,
     /// See [`AddressState::incoming`].
     pub incoming_bytes: u64,
     /// See [`AddressState::outgoing`].
@@ -294,6 +296,7 @@ mod tests {
 
     const SETTINGS: Settings = Settings {
         calls_per_second: 10,
+        look_time_per_second: Duration::from_millis(100),
         incoming_bytes: 10,
         outgoing_bytes: 10,
     };

@@ -8,7 +8,7 @@ use tracing::warn;
 
 use crate::door::registry::Bounds;
 use crate::door::{Config, files_for_connections};
-use crate::flags::bytes::bytes;
+use crate::flags::bytes::Bytes;
 
 /// How much a server takes on over the network.
 ///
@@ -69,6 +69,19 @@ pub struct DoorFlags {
     )]
     pub http_requests_per_second_per_address_max: NonZeroU64,
 
+    /// How long pages, metrics and GetStatus may take each second for one address; ten times as long at
+    /// once. Beyond, they are refused.
+    #[arg(
+        long,
+        help_heading = "Limits",
+        value_name = "DURATION",
+        env = "DOORWARD_LOOK_TIME_PER_SECOND_PER_ADDRESS_MAX",
+        hide_env_values = true,
+        default_value = "250ms",
+        value_parser = look_time
+    )]
+    pub look_time_per_second_per_address_max: Duration,
+
     /// How many calls may be in progress on one gRPC connection.
     #[arg(
         long,
@@ -111,10 +124,9 @@ pub struct DoorFlags {
         value_name = "BYTES",
         env = "DOORWARD_MESSAGE_BYTES_MAX",
         hide_env_values = true,
-        default_value = "256KiB",
-        value_parser = bytes
+        default_value = "256KiB"
     )]
-    pub message_bytes_max: u64,
+    pub message_bytes_max: Bytes,
 
     /// How large a message of a child server may be.
     #[arg(
@@ -123,10 +135,9 @@ pub struct DoorFlags {
         value_name = "BYTES",
         env = "DOORWARD_CHILD_MESSAGE_BYTES_MAX",
         hide_env_values = true,
-        default_value = "4MiB",
-        value_parser = bytes
+        default_value = "4MiB"
     )]
-    pub child_message_bytes_max: u64,
+    pub child_message_bytes_max: Bytes,
 
     /// How many bytes of messages that have not arrived in full are kept.
     #[arg(
@@ -135,10 +146,9 @@ pub struct DoorFlags {
         value_name = "BYTES",
         env = "DOORWARD_INCOMING_BYTES_MAX",
         hide_env_values = true,
-        default_value = "256MiB",
-        value_parser = bytes
+        default_value = "256MiB"
     )]
-    pub incoming_bytes_max: u64,
+    pub incoming_bytes_max: Bytes,
 
     /// How many of them from one address.
     #[arg(
@@ -147,10 +157,9 @@ pub struct DoorFlags {
         value_name = "BYTES",
         env = "DOORWARD_INCOMING_BYTES_PER_ADDRESS_MAX",
         hide_env_values = true,
-        default_value = "64MiB",
-        value_parser = bytes
+        default_value = "64MiB"
     )]
-    pub incoming_bytes_per_address_max: u64,
+    pub incoming_bytes_per_address_max: Bytes,
 
     /// How many bytes of answers that are not read are kept.
     #[arg(
@@ -159,10 +168,9 @@ pub struct DoorFlags {
         value_name = "BYTES",
         env = "DOORWARD_OUTGOING_BYTES_MAX",
         hide_env_values = true,
-        default_value = "256MiB",
-        value_parser = bytes
+        default_value = "256MiB"
     )]
-    pub outgoing_bytes_max: u64,
+    pub outgoing_bytes_max: Bytes,
 
     /// How many of them for one address.
     #[arg(
@@ -171,10 +179,9 @@ pub struct DoorFlags {
         value_name = "BYTES",
         env = "DOORWARD_OUTGOING_BYTES_PER_ADDRESS_MAX",
         hide_env_values = true,
-        default_value = "64MiB",
-        value_parser = bytes
+        default_value = "64MiB"
     )]
-    pub outgoing_bytes_per_address_max: u64,
+    pub outgoing_bytes_per_address_max: Bytes,
 
     /// How many gRPC calls one address may make each second; beyond, they are told when to come back.
     #[arg(
@@ -223,21 +230,22 @@ impl DoorFlags {
             patience: self.patience,
             message_bytes_max: size(self.message_bytes_max),
             child_message_bytes_max: size(self.child_message_bytes_max),
-            incoming_bytes_max: self.incoming_bytes_max,
-            incoming_bytes_per_address_max: self.incoming_bytes_per_address_max,
-            outgoing_bytes_max: self.outgoing_bytes_max,
-            outgoing_bytes_per_address_max: self.outgoing_bytes_per_address_max,
+            incoming_bytes_max: self.incoming_bytes_max.0.get(),
+            incoming_bytes_per_address_max: self.incoming_bytes_per_address_max.0.get(),
+            outgoing_bytes_max: self.outgoing_bytes_max.0.get(),
+            outgoing_bytes_per_address_max: self.outgoing_bytes_per_address_max.0.get(),
             calls_per_second_per_address_max: self.calls_per_second_per_address_max.get(),
             http_requests_per_second_per_address_max: self
                 .http_requests_per_second_per_address_max
                 .get(),
+            look_time_per_second_per_address_max: self.look_time_per_second_per_address_max,
         }
     }
 }
 
-fn size(bytes: u64) -> usize {
+fn size(Bytes(bytes): Bytes) -> usize {
     // gRPC announces lengths in 32 bits.
-    usize::try_from(bytes.min(u32::MAX.into())).unwrap_or(usize::MAX)
+    usize::try_from(bytes.get().min(u32::MAX.into())).unwrap_or(usize::MAX)
 }
 
 fn at_most(given: usize, most: usize, flag: &str) -> usize {
@@ -250,6 +258,16 @@ fn at_most(given: usize, most: usize, flag: &str) -> usize {
         );
     }
     given.min(most).max(1)
+}
+
+fn look_time(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let range = Duration::from_millis(1)..=Duration::from_secs(1);
+    if range.contains(&time) {
+        Ok(time)
+    } else {
+        Err("give a duration from 1ms to 1s".to_owned())
+    }
 }
 
 fn patience(text: &str) -> Result<Duration, String> {

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
+use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::{
     Ask, GetCapacity, GetCapacityReply, Has, Lease, LimitedBy, Refusal, RefusalReason,
@@ -25,6 +25,7 @@ use doorward_proto::admin::v1 as admin;
 use doorward_proto::doorman as wire;
 use tonic::Status as RpcStatus;
 
+use crate::limits::Limit;
 use crate::status::safe_capacity_number;
 
 pub use status::status_response;
@@ -39,6 +40,7 @@ pub const RESOURCES_PER_REQUEST_MAX: usize = 1_000;
 /// `INVALID_ARGUMENT` for what is wrong with the whole request.
 pub fn get_capacity(
     request: wire::GetCapacityRequest,
+    caller: Option<Caller>,
     wall: Duration,
 ) -> Result<(GetCapacity, Vec<wire::Refusal>), RpcStatus> {
     let client = client_id(&request.client_id)?;
@@ -70,6 +72,7 @@ pub fn get_capacity(
         });
     }
     let request = GetCapacity {
+        caller,
         incarnation: request.incarnation.and_then(Incarnation::new),
         client,
         sequence: request.sequence,
@@ -85,9 +88,11 @@ pub fn get_capacity(
 /// `INVALID_ARGUMENT` for what is wrong with the whole request.
 pub fn release_capacity(
     request: &wire::ReleaseCapacityRequest,
+    caller: Option<Caller>,
 ) -> Result<ReleaseCapacity, RpcStatus> {
     check_count(request.resource_id.len())?;
     Ok(ReleaseCapacity {
+        caller,
         incarnation: request.incarnation.and_then(Incarnation::new),
         client: client_id(&request.client_id)?,
         sequence: request.sequence,
@@ -114,10 +119,15 @@ pub fn release_capacity_response(
         }
     };
     let result = |(resource, result): (&ResourceId, Released)| wire::ReleaseResult {
+        unless_heard_ms: match result {
+            Released::UnlessHeard(after) => Some(millis_up(after)),
+            _ => None,
+        },
         resource_id: Some(resource.to_string()),
         outcome: Some(
             match result {
                 Released::Freed => wire::release_result::Outcome::Released,
+                Released::UnlessHeard(_) => wire::release_result::Outcome::UnlessHeard,
                 Released::NotThere => wire::release_result::Outcome::NotHeld,
                 Released::OutOfOrder => wire::release_result::Outcome::OutOfOrder,
             }
@@ -184,18 +194,22 @@ fn refusal_message(refused: Refusal) -> wire::Refusal {
         RefusalReason::NotReady => wire::refusal::Reason::NotReady,
         RefusalReason::AnotherProcess(_) => wire::refusal::Reason::AnotherProcess,
         RefusalReason::RefusedByParent => wire::refusal::Reason::Unspecified,
-        RefusalReason::TooManyResources(_)
-        | RefusalReason::TooManyLeases(_)
-        | RefusalReason::TooManyBands(_) => wire::refusal::Reason::TooMany,
+        RefusalReason::Full(_) => wire::refusal::Reason::TooMany,
     };
     wire::Refusal {
         retry_in_ms: match refused.reason {
             RefusalReason::AnotherProcess(retry_in) => Some(millis(retry_in)),
+            RefusalReason::Full(full) => Some(millis(full.retry_in)),
             _ => None,
         },
         resource_id: Some(refused.resource.to_string()),
         reason: Some(reason.into()),
-        message: Some(refused.reason.to_string()),
+        message: Some(match refused.reason {
+            RefusalReason::Full(full) => {
+                format!("{full}; see {}", Limit::of(full.limit).flag())
+            }
+            reason => reason.to_string(),
+        }),
     }
 }
 

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use doorward_engine::id::{HolderName, Incarnation};
+use doorward_engine::id::{Caller, HolderName, Incarnation};
 use doorward_engine::node::Node;
 use doorward_engine::node::children::Cycle;
 use doorward_engine::node::mastership::{Mastership, Outcome};
@@ -26,7 +26,7 @@ use crate::clock;
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
 use crate::rpc::answers::{self, Answers, NotSent, Place};
-use crate::rpc::{convert, cycle, meter};
+use crate::rpc::{caller, convert, cycle, meter};
 use crate::status::Board;
 
 /// How a parent begins to tell a child that it has another stream instead of this one: a newer one,
@@ -306,6 +306,7 @@ impl CapacityStreamService {
     async fn serve(
         &self,
         mut requests: Streaming<wire::GetServerCapacityRequest>,
+        caller: Option<Caller>,
         answers: &Answers,
     ) -> Result<(), RpcStatus> {
         let first = tokio::time::timeout(FIRST_MESSAGE_TIMEOUT, requests.message());
@@ -330,7 +331,9 @@ impl CapacityStreamService {
             self.board.node(),
         )?;
         info!(%child, "a child server opened its stream");
-        let ended = self.converse(&opened, first, requests, answers).await;
+        let ended = self
+            .converse(&opened, first, requests, caller, answers)
+            .await;
         let why = ended.as_ref().err();
         let why = why.map(|status| format!("{:?}: {}", status.code(), status.message()));
         info!(%child, why, "the stream of a child server ended");
@@ -342,6 +345,7 @@ impl CapacityStreamService {
         opened: &Opened,
         first: wire::GetServerCapacityRequest,
         mut requests: Streaming<wire::GetServerCapacityRequest>,
+        caller: Option<Caller>,
         answers: &Answers,
     ) -> Result<(), RpcStatus> {
         let mut next = Some(first);
@@ -352,7 +356,7 @@ impl CapacityStreamService {
                     opened.child, request.server_id
                 )));
             }
-            let request = parse(&self.metrics, &request)?;
+            let request = parse(&self.metrics, &request, caller)?;
             let place = tokio::select! {
                 place = answers.reserve() => place,
                 status = self.over(&opened.over) => return Err(status),
@@ -389,7 +393,7 @@ fn set_right(status: RpcStatus) -> RpcStatus {
     meter::decode_failure(&status).unwrap_or(status)
 }
 
-/// What a child server's request is answered, however it came.
+/// What a child server's request is answered that came by a call of its own.
 ///
 /// # Errors
 ///
@@ -399,16 +403,20 @@ pub fn answer(
     board: &Board,
     metrics: &Metrics,
     request: &wire::GetServerCapacityRequest,
-    via: Via,
+    caller: Option<Caller>,
 ) -> Result<wire::GetServerCapacityResponse, RpcStatus> {
-    decide(board, parse(metrics, request)?, via)
+    decide(board, parse(metrics, request, caller)?, Via::Poll)
 }
 
 /// A request, and what of it was refused at the door.
 type Parsed = (GetServerCapacity, Vec<wire::Refusal>);
 
-fn parse(metrics: &Metrics, request: &wire::GetServerCapacityRequest) -> Result<Parsed, RpcStatus> {
-    let (request, refused) = convert::tree::get_server_capacity(request, clock::wall())?;
+fn parse(
+    metrics: &Metrics,
+    request: &wire::GetServerCapacityRequest,
+    caller: Option<Caller>,
+) -> Result<Parsed, RpcStatus> {
+    let (request, refused) = convert::tree::get_server_capacity(request, caller, clock::wall())?;
     metrics.count_malformed(refused.len());
     Ok((request, refused))
 }
@@ -446,9 +454,10 @@ impl CapacityStream for CapacityStreamService {
     ) -> Result<Response<Self::StreamServerCapacityStream>, RpcStatus> {
         let (answers, outgoing) = answers::channel();
         let service = self.clone();
+        let caller = caller::of(&request);
         let requests = request.into_inner();
         tokio::spawn(async move {
-            if let Err(status) = service.serve(requests, &answers).await {
+            if let Err(status) = service.serve(requests, caller, &answers).await {
                 let _full_or_gone = answers.try_send(Err(status));
             }
         });

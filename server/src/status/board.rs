@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::clock;
 use crate::election::etcd::Contact;
-use crate::limits::Limits;
+use crate::limits::{LimitFigure, Limits};
 use crate::node_handle::NodeHandle;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
 
@@ -101,8 +101,8 @@ impl Board {
         Self {
             node_name,
             address,
+            limits: Arc::clone(node.limits()),
             node,
-            limits: Arc::new(Limits::default()),
             templates: Mutex::new(TemplatesNews {
                 source: templates_source,
                 since: clock::wall(),
@@ -146,6 +146,12 @@ impl Board {
     /// The limits of the server, and what they have refused.
     pub fn limits(&self) -> &Arc<Limits> {
         &self.limits
+    }
+
+    /// The same as figures, with what is in use at this moment. O(resources).
+    pub fn limit_figures(&self) -> Vec<LimitFigure> {
+        self.node.post_load();
+        self.limits.figures()
     }
 
     /// What is known of the templates.

@@ -44,13 +44,6 @@ impl LimitStatus {
     }
 }
 
-impl Board {
-    /// Use and bound of every limit now: what pages, metrics and the admin service render.
-    pub fn limit_figures(&self) -> Vec<LimitFigure> {
-        self.limits().figures()
-    }
-}
-
 impl Status {
     /// The same, with the limits of the server.
     #[must_use]

@@ -5,21 +5,21 @@
 //! content is another than before. Where the operating system tells of no changes (some network
 //! file systems), the file is looked at every `LOOK_INTERVAL` all the same.
 //!
-//! Only a regular file is read, at the start and later. Reading a pipe waits for whoever writes into it,
-//! maybe for ever, and takes away what was written; and reading a device may do anything.
+//! What is read at all, and for how long: see [`reading`](super::reading). Whatever is wrong with a later
+//! version, the last good one stays in force.
 
-use std::fs::{FileType, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use doorward_documents::{DOCUMENT_BYTES_MAX, DocumentError, parse_bytes};
+use doorward_documents::{DocumentError, parse_bytes};
 use doorward_engine::template::Templates;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use thiserror::Error;
-use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 use tracing::warn;
+
+use super::reading::Reading;
 
 /// How often the file is looked at when nobody tells of changes.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
@@ -49,7 +49,7 @@ pub enum TemplateFileError {
 /// A file with templates, and what is known of it.
 #[derive(Debug)]
 pub struct TemplateFile {
-    path: PathBuf,
+    reading: Reading,
     /// What was read last, whether or not it was in order. None: it could not be read.
     content: Option<Vec<u8>>,
     touched: watch::Receiver<u64>,
@@ -71,7 +71,7 @@ impl TemplateFile {
             })
             .ok();
         let mut file = Self {
-            path: path.to_owned(),
+            reading: Reading::of(path),
             content: None,
             touched,
             _watcher: watcher,
@@ -86,7 +86,7 @@ impl TemplateFile {
     ///
     /// If it cannot be read or is not in order.
     pub async fn read_again(&mut self) -> Result<Templates, TemplateFileError> {
-        let content = read(&self.path).await;
+        let content = self.reading.content().await;
         self.content = content.as_ref().ok().cloned();
         self.parse(content)
     }
@@ -120,7 +120,7 @@ impl TemplateFile {
 
     /// Reads the file, if its content is another than before.
     async fn look(&mut self) -> Option<Result<Templates, TemplateFileError>> {
-        let content = read(&self.path).await;
+        let content = self.reading.content().await;
         if content.as_ref().ok() == self.content.as_ref() {
             return None;
         }
@@ -129,11 +129,7 @@ impl TemplateFile {
     }
 
     fn parse(&self, content: io::Result<Vec<u8>>) -> Result<Templates, TemplateFileError> {
-        let content = content.map_err(|why| TemplateFileError::Read {
-            path: self.path.clone(),
-            why,
-        })?;
-        Ok(parse_bytes(&content, &self.path.to_string_lossy())?)
+        parsed(self.reading.path(), content)
     }
 }
 
@@ -143,63 +139,15 @@ impl TemplateFile {
 ///
 /// If it cannot be read or is not in order.
 pub async fn check(path: &Path) -> Result<Templates, TemplateFileError> {
-    let content = read(path).await;
+    parsed(path, Reading::of(path).content().await)
+}
+
+fn parsed(path: &Path, content: io::Result<Vec<u8>>) -> Result<Templates, TemplateFileError> {
     let content = content.map_err(|why| TemplateFileError::Read {
         path: path.to_owned(),
         why,
     })?;
     Ok(parse_bytes(&content, &path.to_string_lossy())?)
-}
-
-/// Not more than a document may have, and one byte to tell.
-async fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // Before it is opened, which alone may do something to a device.
-    check_kind(&tokio::fs::metadata(path).await?)?;
-    let mut options = tokio::fs::OpenOptions::new();
-    options.read(true);
-    // It may be a pipe by now: opening that must not wait for whoever writes into it.
-    #[cfg(unix)]
-    options.custom_flags(NONBLOCKING);
-    let file = options.open(path).await?;
-    check_kind(&file.metadata().await?)?;
-    let mut content = Vec::new();
-    file.take(DOCUMENT_BYTES_MAX as u64 + 1)
-        .read_to_end(&mut content)
-        .await?;
-    Ok(content)
-}
-
-/// For regular files it changes nothing.
-#[cfg(unix)]
-const NONBLOCKING: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-
-/// Whether it can be read without waiting for anybody.
-fn check_kind(metadata: &Metadata) -> io::Result<()> {
-    let kind = metadata.file_type();
-    if kind.is_file() {
-        return Ok(());
-    }
-    let what = match () {
-        () if kind.is_dir() => "a directory",
-        () if is_pipe(&kind) => "a pipe (FIFO)",
-        () => "a device or a socket",
-    };
-    Err(io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!(
-            "it is {what}, and templates are read again whenever they change: give a regular file"
-        ),
-    ))
-}
-
-#[cfg(unix)]
-fn is_pipe(kind: &FileType) -> bool {
-    std::os::unix::fs::FileTypeExt::is_fifo(kind)
-}
-
-#[cfg(not(unix))]
-fn is_pipe(_: &FileType) -> bool {
-    false
 }
 
 fn watch_directory(path: &Path, sender: watch::Sender<u64>) -> notify::Result<RecommendedWatcher> {
@@ -222,6 +170,8 @@ mod tests {
     use std::fs;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
+
+    use doorward_documents::DOCUMENT_BYTES_MAX;
 
     use super::*;
 
@@ -392,5 +342,46 @@ mod tests {
                 .to_string()
                 .contains("is larger than")
         );
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_link_to_itself_is_refused_and_what_was_read_before_stays() {
+        let (directory, path, mut file) = open().await;
+        let new = directory.path().join("new");
+        std::os::unix::fs::symlink("templates.yaml", &new).unwrap();
+        fs::rename(&new, &path).unwrap();
+        let error = file.changed().await.unwrap_err().to_string();
+        assert!(error.starts_with("cannot read templates from"), "{error}");
+        check(&path).await.unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn a_hundred_megabytes_cost_no_more_than_a_document_may_have() {
+        let (directory, path, mut file) = open().await;
+        let new = directory.path().join("new");
+        // Nothing of it is on the disk.
+        fs::File::create(&new).unwrap().set_len(100 << 20).unwrap();
+        fs::rename(&new, &path).unwrap();
+        let error = file.changed().await.unwrap_err().to_string();
+        assert!(error.contains("is larger than"), "{error}");
+        assert_eq!(
+            file.content.map(|content| content.len()),
+            Some(DOCUMENT_BYTES_MAX + 1)
+        );
+    }
+
+    #[tokio::test]
+    async fn aliases_of_aliases_are_refused_when_a_file_is_changed_as_when_it_is_checked() {
+        let (_directory, path, mut file) = open().await;
+        let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..12 {
+            let before = vec![format!("*a{}", level - 1); 9].join(", ");
+            text += &format!("a{level}: &a{level} [{before}]\n");
+        }
+        fs::write(&path, text).unwrap();
+        let changed = file.changed().await.unwrap_err().to_string();
+        let checked = check(&path).await.unwrap_err().to_string();
+        assert_eq!(changed, checked);
     }
 }

@@ -16,6 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Code, Status as RpcStatus, Streaming};
 
+use super::flood::{Flood, MESSAGES_PER_SECOND_MAX};
 use super::problem::told_by;
 use super::unanswered::Unanswered;
 use super::{ANSWER_TIMEOUT, End, MASTERSHIP_CHECK, Upstream};
@@ -66,6 +67,7 @@ impl Upstream {
         }
         let mut unanswered = Unanswered::default();
         let mut next = self.due().or_else(|| self.greeting());
+        let mut flood = Flood::new(doorward_clock::Instant::now());
         let mut well = false;
         loop {
             while let Some(request) = next {
@@ -90,10 +92,15 @@ impl Upstream {
                             return End::Taken(told_by(&status));
                         }
                         Err(status) if is_replacement(&status) => {
-                            return End::Replaced(status.message().to_owned());
+                            return End::Replaced(told_by(&status));
                         }
                         Err(status) => return self.refused(&status),
                     };
+                    if flood.note_message(doorward_clock::Instant::now()) {
+                        return End::Broken(format!(
+                            "it sends more than {MESSAGES_PER_SECOND_MAX} messages a second"
+                        ));
+                    }
                     if let Some(mastership) = response.mastership {
                         return End::NotMaster(mastership);
                     }

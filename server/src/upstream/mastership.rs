@@ -20,6 +20,9 @@ use super::End;
 use super::problem::told_by;
 use crate::status::Board;
 
+/// The largest word on who the master is, in bytes: an address and an epoch.
+const DISCOVERY_BYTES_MAX: usize = 4 * 1024;
+
 /// The masterships of the parent that were heard of.
 #[derive(Debug)]
 pub(super) struct Masterships {
@@ -42,7 +45,8 @@ impl Masterships {
     ///
     /// How the connection ends if it is not, or does not answer in time.
     pub(super) async fn check(&mut self, channel: Channel, timeout: Duration) -> Result<(), End> {
-        let mut client = CapacityClient::new(channel);
+        let mut client =
+            CapacityClient::new(channel).max_decoding_message_size(DISCOVERY_BYTES_MAX);
         let question = client.discovery(wire::DiscoveryRequest {});
         let answer = match tokio::time::timeout(timeout, question).await {
             Ok(Ok(answer)) => answer.into_inner(),

@@ -2,13 +2,13 @@
 
 use std::error::Error;
 
+use doorward_client::visible;
 use doorward_etcd::error::innermost;
 use tonic::Status as RpcStatus;
 
-/// What a status says.
+/// What a status says, so that everything in it can be seen.
 pub(super) fn told_by(status: &RpcStatus) -> String {
-    match status.source() {
-        Some(source) => format!("{:?}: {}", status.code(), innermost(source)),
-        None => format!("{:?}: {}", status.code(), status.message()),
-    }
+    let source = status.source().map(innermost);
+    let told = source.as_deref().unwrap_or(status.message());
+    format!("{:?}: {}", status.code(), visible::cut(told))
 }

@@ -100,6 +100,7 @@ mod tests {
 
     fn request(sequence: u64, resources: &[&str]) -> GetServerCapacity {
         GetServerCapacity {
+            caller: None,
             incarnation: None,
             mastership: None,
             epoch: None,

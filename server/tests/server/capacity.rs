@@ -3,6 +3,7 @@
 use doorward_proto::doorman::{DiscoveryRequest, ReleaseCapacityRequest, refusal};
 use doorward_server::app::Config;
 use doorward_server::app::Server;
+use doorward_server::limits::{Limit, LimitFigure};
 
 use crate::running::{asked, asked_with, capacity, config, get, only, start};
 
@@ -88,7 +89,24 @@ async fn more_holders_than_allowed_are_refused_and_say_so() {
     let mut client = capacity(&server).await;
     get(&mut client, "a", vec![asked("fair/x", 1.0)]).await;
     let response = get(&mut client, "b", vec![asked("fair/x", 1.0)]).await;
-    assert_eq!(response.refused[0].reason(), refusal::Reason::TooMany);
+    let refused = &response.refused[0];
+    assert_eq!(refused.reason(), refusal::Reason::TooMany);
+    assert!(refused.retry_in_ms() >= 1_000, "{refused:?}");
+    assert!(
+        refused.message().contains("--leases-per-resource-max"),
+        "{refused:?}"
+    );
+    let figures = server.board().limit_figures();
+    let figure = figures
+        .iter()
+        .find(|figure| figure.limit == Limit::LeasesPerResource);
+    let expected = LimitFigure {
+        limit: Limit::LeasesPerResource,
+        used: Some(1),
+        max: Some(1),
+        refused: 1,
+    };
+    assert_eq!(figure, Some(&expected));
 }
 
 #[tokio::test]

@@ -62,6 +62,7 @@ pub(crate) fn request(child: &str, resource: &str, word: Word) -> GetServerCapac
         },
     }]);
     GetServerCapacity {
+        caller: None,
         incarnation: None,
         mastership: None,
         epoch: None,
@@ -163,6 +164,7 @@ impl Family {
     /// A client asks `eu` once, whatever it is answered.
     pub(crate) fn client_asks(&self, client: &str, resource: &str, wants: f64) {
         let request = GetCapacity {
+            caller: None,
             incarnation: None,
             client: HolderName::new(client).unwrap(),
             sequence: None,

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use crate::running::{admin, asked, capacity, get, page, start};
 
-/// A server with limits that say: a third of all leases are out, all priorities are in use, and something
+/// A server with limits that say: a third of all streams are open, all priorities are in use, and something
 /// of a message was refused twice.
 async fn bounded() -> Server {
     let server = start().await;
     let limits = server.board().limits();
-    limits.set_max(Limit::Leases, 3_000);
-    limits.set_used(Limit::Leases, 1_000);
+    limits.set_max(Limit::StreamsPerConnection, 3_000);
+    limits.set_used(Limit::StreamsPerConnection, 1_000);
     limits.set_max(Limit::Priorities, 64);
     limits.set_used(Limit::Priorities, 64);
     limits.set_max(Limit::MessageBytes, 262_144);
@@ -47,10 +47,10 @@ async fn limits_are_told_to_who_asks_for_them_and_to_nobody_else() {
     assert_eq!(status.resource.len(), 1);
     assert_eq!(status.limit.len(), Limit::ALL.len());
     let of = |name| status.limit.iter().find(|it| it.name == name).unwrap();
-    let leases = of("leases");
+    let leases = of("streams_per_connection");
     assert_eq!(
         (leases.flag.as_str(), leases.unit()),
-        ("--leases-max", Unit::Count)
+        ("--streams-per-connection-max", Unit::Count)
     );
     assert_eq!(
         (leases.used, leases.max, leases.refused),
@@ -110,7 +110,7 @@ async fn the_front_page_has_limits_to_look_at_and_their_own_page_has_all() {
     let (_, _, front) = page(&server, "/").await;
     assert!(front.contains("--priorities-max"), "{front}");
     assert!(front.contains("--message-bytes-max"), "{front}");
-    assert!(!front.contains("--leases-max"), "{front}");
+    assert!(!front.contains("--streams-per-connection-max"), "{front}");
     let (code, _, all) = page(&server, "/limits").await;
     assert_eq!(code, 200);
     for limit in Limit::ALL {
@@ -125,10 +125,10 @@ async fn the_front_page_has_limits_to_look_at_and_their_own_page_has_all() {
 async fn a_front_page_has_nothing_of_limits_that_are_well() {
     let server = start().await;
     let limits = server.board().limits();
-    limits.set_max(Limit::Leases, 10);
-    limits.set_used(Limit::Leases, 7);
+    limits.set_max(Limit::StreamsPerConnection, 10);
+    limits.set_used(Limit::StreamsPerConnection, 7);
     let (_, _, front) = page(&server, "/").await;
-    assert!(!front.contains("--leases-max"), "{front}");
+    assert!(!front.contains("--streams-per-connection-max"), "{front}");
 }
 
 #[tokio::test]
@@ -137,8 +137,8 @@ async fn every_limit_has_a_metric_of_what_it_refused_and_of_bound_and_use_as_far
     let server = bounded().await;
     let (_, _, text) = page(&server, "/metrics").await;
     for line in [
-        "doorward_limit_max{limit=\"leases\"} 3000.0",
-        "doorward_limit_used{limit=\"leases\"} 1000.0",
+        "doorward_limit_max{limit=\"streams_per_connection\"} 3000.0",
+        "doorward_limit_used{limit=\"streams_per_connection\"} 1000.0",
         "doorward_limit_max{limit=\"message_bytes\"} 262144.0",
         "doorward_limit_refused_total{limit=\"message_bytes\"} 2",
     ] {

@@ -193,3 +193,45 @@ async fn the_pages_can_be_switched_off() {
     get(&mut client, "a", vec![asked("fair/x", 1.0)]).await;
     server.shutdown().await;
 }
+
+#[tokio::test]
+async fn names_that_steer_a_reader_are_shown_by_their_numbers_and_mean_the_same_in_json() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    let (id, holder) = ("fair/a\u{202e}b", "c\u{200b}d");
+    get(&mut client, holder, vec![asked(id, 1.0)]).await;
+    let (_, _, front) = page(&server, "/").await;
+    assert!(front.contains(r">fair/a\u{202e}b</a>"), "{front}");
+    // The link leads to the resource that it is.
+    let (code, _, resource) = page(&server, "/resource?id=fair%2Fa%E2%80%AEb").await;
+    assert_eq!(code, 200);
+    assert!(resource.contains(r"c\u{200b}d"), "{resource}");
+    let (_, head, json) = page(&server, "/status?leases=1").await;
+    assert!(head.contains("content-type: application/json"));
+    assert!(json.contains(r"fair/a\u202eb"), "{json}");
+    for text in [&front, &resource, &json] {
+        assert!(!text.contains(['\u{202e}', '\u{200b}']), "{text}");
+    }
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["resources"][0]["resource_id"], id);
+    assert_eq!(json["resources"][0]["leases"][0]["holder"], holder);
+}
+
+#[tokio::test]
+async fn no_id_breaks_out_of_a_line_of_the_metrics() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    let evil = "fair/\"} 1\\ndoorward_is_master{x=\"\\";
+    let reply = get(
+        &mut client,
+        "a",
+        vec![asked(evil, 2.0), asked("fair/a\nb", 3.0)],
+    )
+    .await;
+    let granted: Vec<&str> = reply.response.iter().map(|it| &*it.resource_id).collect();
+    assert_eq!(granted, [evil], "a newline is no part of an id");
+    let (_, _, text) = page(&server, "/metrics").await;
+    let shown = r#"doorward_resource_wants{resource="fair/\"} 1\\ndoorward_is_master{x=\"\\"} 2.0"#;
+    assert!(text.lines().any(|line| line == shown), "{text}");
+    assert!(!text.contains("3.0"), "{text}");
+}

@@ -214,16 +214,39 @@ async fn a_release_tells_what_became_of_it() {
     let next = Some(holder.sequence + 1);
     assert_eq!(holder.releases(next).await, [Outcome::Released, nothing]);
     assert_eq!(holder.releases(next).await, [nothing, nothing]);
-    // By a process that never asked for anything, and whose clock shows a time long past.
+}
+
+#[tokio::test]
+async fn a_release_by_somebody_else_frees_nothing_of_a_process_that_lives() {
+    let server = start().await;
     let mut holder = Process::start(&server, "a", 1, 2_000).await;
     holder.asks(60.0).await;
+    // By a process that never asked for anything, and whose clock shows a time long past.
     let mut operator = Process::start(&server, "a", 9, 0).await;
-    assert_eq!(
-        operator.releases(Some(1)).await,
-        [Outcome::Released, nothing]
-    );
+    let released = operator.releases(Some(1)).await;
+    assert_eq!(released, [Outcome::UnlessHeard, Outcome::NotHeld]);
     let mut other = Process::start(&server, "b", 3, 1).await;
-    assert_eq!(other.asks(100.0).await, Told::Gets(100.0), "it is free");
+    assert_eq!(other.asks(41.0).await, Told::Gets(40.0), "nothing is free");
+    let fair = Told::Gets(59.0);
+    assert_eq!(holder.asks(60.0).await, fair, "it is heard, and shares");
+    assert_eq!(conflicts(&server).await, 0, "nobody else has the name");
+}
+
+#[tokio::test]
+async fn a_release_by_somebody_else_frees_what_a_process_has_that_is_not_heard() {
+    // Leases end only after a minute.
+    let server = start_quick(Duration::from_secs(60)).await;
+    Process::start(&server, "a", 1, 2_000)
+        .await
+        .asks(60.0)
+        .await;
+    let mut operator = Process::start(&server, "a", 9, 0).await;
+    operator.releases(Some(1)).await;
+    let mut other = Process::start(&server, "b", 3, 1).await;
+    eventually("it is free", async || {
+        other.asks(100.0).await == Told::Gets(100.0)
+    })
+    .await;
 }
 
 #[tokio::test]

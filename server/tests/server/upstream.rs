@@ -560,7 +560,7 @@ async fn very_many_resources_are_asked_for_on_one_stream() {
     node.change(|node, now| {
         for part in 0..10 {
             let asks = request("a", many(part));
-            let (asks, _) = convert::get_capacity(asks, clock::wall()).unwrap();
+            let (asks, _) = convert::get_capacity(asks, None, clock::wall()).unwrap();
             node.handle_get_capacity(&asks, now);
         }
     });

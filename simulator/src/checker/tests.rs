@@ -323,3 +323,18 @@ fn who_gives_up_has_been_starved_until_then() {
     watched.finish(at(100.0));
     assert_eq!(watched.figures().starvation_max_s, 30.0);
 }
+
+#[test]
+fn of_what_a_client_wants_no_more_counts_than_its_template_lets_a_client_have() {
+    let without = template(FairShare, 100.0);
+    let mut with = without.clone();
+    with.holder_bounds.wants_max = Some(amount(20.0));
+    let mut watched = watched(&with, &[0, 0]);
+    watched.note_wants(0, 70.0, at(1.0));
+    watched.note_wants(1, 10.0, at(1.0));
+    close(watched.usable(), 30.0);
+    watched.note_template(Some(&without), at(2.0));
+    close(watched.usable(), 80.0);
+    watched.note_template(Some(&with), at(3.0));
+    close(watched.usable(), 30.0);
+}

@@ -3,7 +3,6 @@
 //! The scenario is made of the flags: the clients of the trace are spread over the leaves, and it
 //! takes as long as the trace does. The least that must hold is that nobody ever has too much.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::template::{Template, Templates};
 use doorward_simulator::report::command_line;
 use doorward_simulator::scenario::demand::{Demand, Trace};
+use doorward_simulator::scenario::read::files::bytes_of;
 use doorward_simulator::scenario::{ClientGaps, ClientGroup, Limits, Network, Scenario, Servers};
 use doorward_simulator::trace::{Source, scan};
 
@@ -114,7 +114,7 @@ fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
 /// The one template that is used, and what is asked for.
 fn templates(flags: &ReplayFlags) -> Result<(Templates, ResourceId), Failure> {
     let file = flags.templates.display().to_string();
-    let bytes = fs::read(&flags.templates)
+    let bytes = bytes_of(&flags.templates)
         .map_err(|cause| Failure::Usage(format!("{file}: cannot be read: {cause}")))?;
     let all = parse_bytes(&bytes, &file)
         .map_err(|error| Failure::Usage(format!("the templates are not in order\n{error}")))?;

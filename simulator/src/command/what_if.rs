@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use doorward_engine::amount::Amount;
+use doorward_engine::claim::Subclients;
 use doorward_engine::template::{SafeCapacity, Shrink, Template, TemplateSpec, Templates};
 
 use crate::failure::Failure;
@@ -57,6 +59,8 @@ impl WhatIfFlags {
                 SafeCapacity::Unlimited => -1.0,
                 SafeCapacity::Limited(amount) => amount.get(),
             }),
+            wants_max: template.holder_bounds.wants_max.map(Amount::get),
+            subclients_max: template.holder_bounds.subclients_max.map(Subclients::get),
             description: Some(template.description.clone()),
             kind: Some(algorithm.kind),
             lease_length: Some(lease_length),

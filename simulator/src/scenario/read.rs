@@ -8,7 +8,7 @@
 mod clients;
 mod demand;
 mod faults;
-mod files;
+pub mod files;
 mod form;
 mod network;
 mod settings;
@@ -17,7 +17,6 @@ mod tree;
 
 use std::error::Error;
 use std::fmt;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -166,7 +165,7 @@ fn text_in(path: &Path) -> Result<(String, String), ScenarioError> {
             problems: vec![problem],
         }],
     };
-    let bytes = fs::read(path).map_err(|cause| {
+    let bytes = files::bytes_of(path).map_err(|cause| {
         refuse(Problem::of_document(
             Place::START,
             format!("cannot be read: {cause}"),

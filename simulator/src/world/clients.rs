@@ -268,6 +268,7 @@ impl World<'_> {
             })
         });
         let request = GetCapacity {
+            caller: None,
             incarnation: Incarnation::new(client.incarnation()),
             client: client.name.clone(),
             sequence: Some(sequence),
@@ -425,6 +426,7 @@ fn response(reply: &GetCapacityReply) -> Response {
         message: refused.reason.to_string(),
         retry_in: match refused.reason {
             RefusalReason::AnotherProcess(retry_in) => Some(retry_in),
+            RefusalReason::Full(full) => Some(full.retry_in),
             _ => None,
         },
     });

@@ -186,6 +186,8 @@ fn a_replay_is_printed_as_a_scenario_that_plays_the_same() {
          - identifier_glob: '*'\n  \
            capacity: 100\n  \
            safe_capacity: 2.5\n  \
+           wants_max: 90.5\n  \
+           subclients_max: 70\n  \
            description: 'of \"all\": # everybody'\n  \
            algorithm:\n    \
              kind: PRIORITY_BANDS\n    \

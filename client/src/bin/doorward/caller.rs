@@ -4,6 +4,7 @@ use std::error::Error;
 use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use doorward_client::visible;
 use doorward_etcd::address::{self, NodeAddress, Place};
 use doorward_etcd::directory;
 use doorward_etcd::error::innermost;
@@ -16,6 +17,12 @@ use tonic::transport::{Channel, Endpoint};
 use crate::failure::Failure;
 use crate::flags::Common;
 use crate::nodes::hurried;
+
+/// The longest address of a master, in bytes.
+const ADDRESS_BYTES_MAX: usize = 300;
+
+/// The largest answer, in bytes. Only a status may be larger.
+const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
 /// Redirects that are followed.
 const REDIRECTS_MAX: usize = 5;
@@ -136,7 +143,7 @@ impl Caller {
     ) -> Result<doorman::GetCapacityResponse, Failure> {
         self.call(|channel| {
             let request = request.clone();
-            async move { CapacityClient::new(channel).get_capacity(request).await }
+            async move { capacity(channel).get_capacity(request).await }
         })
         .await
     }
@@ -147,14 +154,14 @@ impl Caller {
     ) -> Result<doorman::ReleaseCapacityResponse, Failure> {
         let call = self.call(|channel| {
             let request = request.clone();
-            async move { CapacityClient::new(channel).release_capacity(request).await }
+            async move { capacity(channel).release_capacity(request).await }
         });
         call.await
     }
 
     pub(crate) async fn discover(&self) -> Result<doorman::DiscoveryResponse, Failure> {
         self.call(|channel| async move {
-            CapacityClient::new(channel)
+            capacity(channel)
                 .discovery(doorman::DiscoveryRequest {})
                 .await
         })
@@ -213,7 +220,8 @@ impl Caller {
         F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
     {
         let mut address = first.to_owned();
-        let mut name = address.clone();
+        let first = visible::line(first);
+        let mut name = first.clone().into_owned();
         for _redirect in 0..=REDIRECTS_MAX {
             // Those from the flags were looked at before: only a redirect can be wrong here.
             let endpoint = endpoint(&address)
@@ -231,7 +239,15 @@ impl Caller {
                 None => return Ok(answer),
                 Some(mastership) => match mastership.master_address.as_deref() {
                     Some(master) if !master.is_empty() => {
-                        name = format!("{master} (the master, says {address})");
+                        if master.len() > ADDRESS_BYTES_MAX {
+                            let problem = format!("{name} names a master with no address");
+                            return Err(Miss::Silent(problem));
+                        }
+                        name = format!(
+                            "{} (the master, says {})",
+                            visible::line(master),
+                            visible::line(&address)
+                        );
                         address = master.to_owned();
                     }
                     _ => {
@@ -242,16 +258,21 @@ impl Caller {
             }
         }
         Err(Miss::Silent(format!(
-            "{first} leads nowhere: more than {REDIRECTS_MAX} redirects, the last to {address}"
+            "{first} leads nowhere: more than {REDIRECTS_MAX} redirects, the last to {}",
+            visible::line(&address)
         )))
     }
+}
+
+fn capacity(channel: Channel) -> CapacityClient<Channel> {
+    CapacityClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX)
 }
 
 /// What an error of a call means: whether the server said no, or did not say anything.
 fn miss_of(name: &str, status: &tonic::Status) -> Miss {
     use tonic::Code;
 
-    let message = status.message();
+    let message = visible::cut(status.message());
     match status.code() {
         Code::InvalidArgument
         | Code::NotFound
@@ -268,8 +289,8 @@ fn miss_of(name: &str, status: &tonic::Status) -> Miss {
             let problem = status
                 .source()
                 .map(innermost)
-                .unwrap_or_else(|| message.to_owned());
-            Miss::Silent(format!("{name}: {problem}"))
+                .unwrap_or_else(|| message.into_owned());
+            Miss::Silent(format!("{name}: {}", visible::cut(&problem)))
         }
     }
 }
@@ -334,6 +355,7 @@ pub(crate) fn lease_on<'a>(
         .iter()
         .find(|r| r.resource_id() == resource);
     let message = refusal.map_or("the server has no template for it", |r| r.message());
+    let message = visible::cut(message);
     Err(Failure::No(format!("{resource}: {message}")))
 }
 

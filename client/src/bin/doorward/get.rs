@@ -1,9 +1,10 @@
 //! `doorward get`: asks once, and prints the lease.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::pin::pin;
 use std::time::Duration;
 
+use doorward_client::visible;
 use doorward_client::{Capacity, Client};
 use doorward_etcd::address;
 use doorward_proto::doorman;
@@ -14,6 +15,7 @@ use crate::failure::Failure;
 use crate::flags::{AskFlags, Common, GetFlags, Output};
 use crate::interruption::interruption;
 use crate::numbers::{millis, number, span};
+use crate::output;
 use crate::palette::{Palette, Tone, tone_of};
 use crate::why::{LEARNING_ADVICE, Why};
 
@@ -104,7 +106,8 @@ async fn ask(
         match response.refused.iter().find(|refusal| not_ready(refusal)) {
             None => return Ok(response),
             Some(refusal) if waited >= timeout => {
-                let message = format!("{}: {}", ask.resource, refusal.message());
+                let said = visible::cut(refusal.message());
+                let message = format!("{}: {said}", ask.resource);
                 return Err(Failure::Unreachable(message));
             }
             Some(_) => {
@@ -134,7 +137,7 @@ fn print(
 ) -> Result<(), Failure> {
     let (expires_in, refresh_in) = spans(&answer.gets);
     let why = Why::of_answer(answer);
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     if common.output == Output::Json {
         let lease = Lease {
             resource: &answer.resource_id,
@@ -148,8 +151,7 @@ fn print(
             learning_for_ms: why.learning_for_ms(),
             released: matches!(end, End::Released),
         };
-        serde_json::to_writer(&mut out, &lease).map_err(io::Error::from)?;
-        writeln!(out)?;
+        output::json(&mut out, &lease)?;
         return Ok(());
     }
     let palette = Palette::of_stdout(common.color);
@@ -231,7 +233,7 @@ fn print_held(
     held: Option<(f64, Why)>,
     duration: Duration,
 ) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     if common.output == Output::Json {
         let held = Held {
             resource: &ask.resource,
@@ -243,8 +245,7 @@ fn print_held(
             held_for_ms: millis(duration),
             released: held.is_none(),
         };
-        serde_json::to_writer(&mut out, &held).map_err(io::Error::from)?;
-        writeln!(out)?;
+        output::json(&mut out, &held)?;
     } else if let Some((capacity, why)) = held {
         let palette = Palette::of_stdout(common.color);
         let (wants, duration) = (number(ask.wants), span(duration));

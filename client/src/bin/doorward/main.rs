@@ -10,6 +10,7 @@ mod get;
 mod interruption;
 mod nodes;
 mod numbers;
+mod output;
 mod palette;
 mod release;
 mod shell;
@@ -23,6 +24,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use doorward_client::visible;
 
 use crate::failure::Failure;
 use crate::flags::{Command, Flags};
@@ -30,6 +32,7 @@ use crate::palette::{Palette, Tone};
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
+    output::set_up(flags.common.color);
     let palette = Palette::of_stderr(flags.common.color);
     match run(flags) {
         Ok(()) => ExitCode::SUCCESS,
@@ -41,7 +44,9 @@ fn main() -> ExitCode {
         Err(failure) => {
             // Nothing is left to do if even this fails.
             let name = palette.paint(Tone::Bad, "doorward:");
-            let _ = writeln!(io::stderr(), "{name} {failure}");
+            let failure_text = failure.to_string();
+            let failure_text = visible::lines(&failure_text);
+            let _ = writeln!(output::stderr(), "{name} {failure_text}");
             ExitCode::from(failure.exit_code())
         }
     }

@@ -4,11 +4,10 @@
 //! server, a master, or ever had one.
 
 use std::future::Future;
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use comfy_table::Cell;
 use doorward_etcd::address::{self, Etcd, NodeAddress};
 use doorward_etcd::directory::{self, Forgotten, Registration, Servers};
 use doorward_etcd::layout::NodeKeys;
@@ -16,8 +15,9 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::flags::{Common, NodesFlags, Output};
+use crate::output;
 use crate::palette::{Palette, Tone};
-use crate::table::Table;
+use crate::table::{Table, cell};
 use crate::templates::place::failure_of;
 
 /// For how long the last master of a node may be waited for.
@@ -68,10 +68,9 @@ pub(crate) async fn run(common: &Common, flags: &NodesFlags) -> Result<(), Failu
     if let (Some(node), []) = (&flags.node, nodes.as_slice()) {
         return Err(unknown(&etcd, node));
     }
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     if flags.json || common.output == Output::Json {
-        serde_json::to_writer(&mut out, &nodes).map_err(io::Error::from)?;
-        writeln!(out)?;
+        output::json(&mut out, &nodes)?;
     } else if nodes.is_empty() {
         writeln!(out, "no node is known to etcd under {}", etcd.prefix)?;
     } else {
@@ -97,16 +96,19 @@ async fn forget(common: &Common, etcd: &Etcd, node: &str) -> Result<(), Failure>
             )));
         }
         let told = format!("waiting {length:?}: its last master did not resign");
-        writeln!(io::stderr(), "{told}")?;
+        writeln!(output::stderr(), "{told}")?;
         tokio::time::sleep(*length).await;
         let again = directory::forget(&etcd.config, &keys, Some(term));
         forgotten = in_time(common, again).await?;
     }
     match forgotten {
         Forgotten::Done if common.output == Output::Json => {
-            writeln!(io::stdout(), "{}", serde_json::json!({"forgotten": node}))?;
+            output::json(
+                &mut output::stdout(),
+                &serde_json::json!({"forgotten": node}),
+            )?;
         }
-        Forgotten::Done => writeln!(io::stdout(), "{node} is forgotten")?,
+        Forgotten::Done => writeln!(output::stdout(), "{node} is forgotten")?,
         Forgotten::Unknown => return Err(unknown(etcd, node)),
         Forgotten::InUse | Forgotten::MayBeBelieved(..) => {
             return Err(Failure::No(format!(
@@ -187,10 +189,10 @@ fn table(nodes: &[Node], palette: Palette) -> Table {
     for node in nodes {
         let name = || palette.cell(Tone::Strong, &node.node);
         let bare = |address: &str, state| {
-            let nothing = || Cell::new("");
+            let nothing = || cell("");
             [
                 name(),
-                Cell::new(address),
+                cell(address),
                 nothing(),
                 nothing(),
                 nothing(),
@@ -229,10 +231,10 @@ fn table(nodes: &[Node], palette: Palette) -> Table {
                 .map_or("?".to_owned(), |level| level.to_string());
             table.add([
                 name(),
-                Cell::new(&server.address),
-                Cell::new(server.role),
-                Cell::new(level),
-                Cell::new(&server.version),
+                cell(&server.address),
+                cell(server.role),
+                cell(level),
+                cell(&server.version),
                 state,
             ]);
         }

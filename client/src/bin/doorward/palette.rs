@@ -7,6 +7,9 @@ use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
 use comfy_table::{Attribute, Cell, Color};
+use doorward_client::visible;
+
+use crate::table::cell;
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -63,8 +66,9 @@ impl Palette {
 
     /// A text in a tone.
     pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
+        let text = visible::lines(text);
         if !self.on || text.is_empty() {
-            return text.to_owned();
+            return text.into_owned();
         }
         let code = match tone {
             Tone::Good => "32",
@@ -78,7 +82,7 @@ impl Palette {
 
     /// A cell of a table in a tone.
     pub(crate) fn cell(self, tone: Tone, text: impl ToString) -> Cell {
-        let cell = Cell::new(text);
+        let cell = cell(text);
         if !self.on {
             return cell;
         }

@@ -1,4 +1,7 @@
 //! `doorward release`: gives back what a client holds, and says what became of it.
+//!
+//! It is not the process that holds the name, so a server frees at once only what is overdue, and the rest
+//! unless the client is heard before. That is success: there is nothing more to do.
 
 use std::io::{self, Write};
 
@@ -9,6 +12,7 @@ use serde::Serialize;
 use crate::caller::{Caller, incarnation, sequence};
 use crate::failure::Failure;
 use crate::flags::{Common, Output, ReleaseFlags};
+use crate::output;
 
 /// What became of a release, as `--output json` prints it. Its field names are an interface.
 #[derive(Default, Serialize)]
@@ -18,10 +22,19 @@ struct Released<'a> {
     released: Vec<&'a str>,
     /// It held nothing of these.
     not_held: Vec<&'a str>,
+    /// What it held of these is free after a while, unless the client asks before.
+    unless_heard: Vec<UnlessHeard<'a>>,
     /// Of these nothing was changed: a newer request of the client was seen.
     out_of_order: Vec<&'a str>,
     /// What became of these, the server does not say: it is of an older version, or these are no ids.
     unknown: Vec<&'a str>,
+}
+
+/// A release that frees something after so long.
+#[derive(Serialize)]
+struct UnlessHeard<'a> {
+    resource: &'a str,
+    free_in_ms: u64,
 }
 
 pub(crate) async fn run(common: &Common, flags: &ReleaseFlags) -> Result<(), Failure> {
@@ -35,10 +48,9 @@ pub(crate) async fn run(common: &Common, flags: &ReleaseFlags) -> Result<(), Fai
     };
     let response = caller.release(request).await?;
     let released = Released::of(flags, &response);
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     if common.output == Output::Json {
-        serde_json::to_writer(&mut out, &released).map_err(io::Error::from)?;
-        writeln!(out)?;
+        output::json(&mut out, &released)?;
     } else {
         released.write(&mut out)?;
     }
@@ -64,6 +76,14 @@ impl<'a> Released<'a> {
                 Some(Outcome::Released) => &mut all.released,
                 Some(Outcome::NotHeld) => &mut all.not_held,
                 Some(Outcome::OutOfOrder) => &mut all.out_of_order,
+                Some(Outcome::UnlessHeard) => {
+                    let free_in_ms = result.map_or(0, doorman::ReleaseResult::unless_heard_ms);
+                    all.unless_heard.push(UnlessHeard {
+                        resource,
+                        free_in_ms,
+                    });
+                    continue;
+                }
                 Some(Outcome::Unspecified) | None => &mut all.unknown,
             };
             list.push(resource);
@@ -75,6 +95,17 @@ impl<'a> Released<'a> {
         let client = self.client;
         for resource in &self.released {
             writeln!(out, "{resource}: what {client} held is released")?;
+        }
+        for UnlessHeard {
+            resource,
+            free_in_ms,
+        } in &self.unless_heard
+        {
+            let free_in = free_in_ms.div_ceil(1_000);
+            writeln!(
+                out,
+                "{resource}: what {client} held is free in {free_in} s, unless {client} lives and asks before"
+            )?;
         }
         for resource in &self.not_held {
             writeln!(out, "{resource}: {client} held nothing")?;

@@ -19,6 +19,7 @@ use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::interruption::{interruption, termination};
+use crate::output;
 use crate::palette::{ColorFlag, Palette, Tone};
 
 use keyboard::Names;
@@ -36,7 +37,7 @@ pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
         let servers = common.addresses().join(", ");
         let hint =
             format!("Asking {servers}. help lists the commands; Ctrl-D releases and leaves.");
-        writeln!(io::stdout(), "{}", palette.paint(Tone::Quiet, &hint))?;
+        writeln!(output::stdout(), "{}", palette.paint(Tone::Quiet, &hint))?;
     }
     let outcome = if interactive {
         let mut ended = pin!(termination()?);
@@ -126,5 +127,5 @@ async fn play(stage: &mut Stage, line: &str) -> Result<Goes, Failure> {
 
 fn tell(color: ColorFlag, problem: &str) -> io::Result<()> {
     let palette = Palette::of_stderr(color);
-    writeln!(io::stderr(), "{}", palette.paint(Tone::Bad, problem))
+    writeln!(output::stderr(), "{}", palette.paint(Tone::Bad, problem))
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use comfy_table::Cell;
+use doorward_client::visible::{self, line};
 use doorward_engine::glob::Glob;
 use doorward_proto::admin::v1 as admin;
 use serde::Serialize;
@@ -17,12 +17,13 @@ use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::flags::{Common, Output, StatusFlags};
 use crate::numbers::{number, span};
+use crate::output;
 use crate::palette::{Palette, Tone, tone_of};
 use crate::status::limits::LimitStatus;
 use crate::status::tree::{
     ChildStatus, OwnLeaseStatus, ParentStatus, children_table, write_parent,
 };
-use crate::table::Table;
+use crate::table::{Table, cell};
 use crate::templates::author::plain;
 
 /// Leases that are listed of a resource that was named.
@@ -146,10 +147,9 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
             ));
         }
     }
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     if common.output == Output::Json {
-        serde_json::to_writer(&mut out, &status).map_err(io::Error::from)?;
-        writeln!(out)?;
+        output::json(&mut out, &status)?;
     } else {
         let in_detail = flags.resource.is_some() || leases_max > 0;
         let palette = Palette::of_stdout(common.color);
@@ -161,7 +161,6 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
             write_resources(&mut out, &status, asked, in_detail, palette)?;
         }
     }
-    drop(out);
     match &flags.resource {
         Some(resource) if status.resources.is_empty() => {
             Err(nobody(&caller, resource, &status, flags.here).await)
@@ -197,7 +196,7 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
     let mastership = match (&status.master_address, status.is_master) {
         (_, true) => palette.paint(Tone::Good, "master"),
         (Some(address), false) => {
-            palette.paint(Tone::Partial, "not the master") + ", which is at " + address
+            palette.paint(Tone::Partial, "not the master") + ", which is at " + &line(address)
         }
         (None, false) => palette.paint(Tone::Bad, "no master is known"),
     };
@@ -206,11 +205,11 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
         epoch => format!(", epoch {epoch}"),
     };
     let up = span(Duration::from_millis(status.uptime_ms));
-    let node = palette.paint(Tone::Strong, &status.node);
+    let node = palette.paint(Tone::Strong, &line(&status.node));
     writeln!(
         out,
         "{node} {}: {mastership}{epoch}, up for {up}",
-        status.version
+        line(&status.version)
     )?;
     if let Some(etcd) = &status.etcd {
         write_etcd(out, etcd, palette)?;
@@ -222,19 +221,19 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
         status.is_in_cycle,
         palette,
     )?;
-    let (count, source) = (status.templates, &status.templates_source);
+    let (count, source) = (status.templates, line(&status.templates_source));
     let plural = if count == 1 { "" } else { "s" };
     writeln!(out, "{count} template{plural} from {source}")?;
     if let Some(problem) = &status.templates_problem {
         let refused = palette.paint(Tone::Bad, "newer templates were REFUSED");
         writeln!(out, "{refused}, these stay in force:")?;
         for line in problem.lines() {
-            writeln!(out, "  {line}")?;
+            writeln!(out, "  {}", visible::line(line))?;
         }
     }
     for conflict in &status.conflicts {
         let two = palette.paint(Tone::Bad, "TWO LIVE PROCESSES");
-        let (kind, holder) = (&conflict.kind, &conflict.holder);
+        let (kind, holder) = (line(&conflict.kind), line(&conflict.holder));
         let ago = span(Duration::from_millis(conflict.age_ms));
         writeln!(
             out,
@@ -286,7 +285,7 @@ fn write_etcd(out: &mut impl Write, etcd: &EtcdStatus, palette: Palette) -> io::
         (None, None) => writeln!(out, "elections in etcd, which answers, for {age}"),
         (Some(problem), left) => {
             let down = palette.paint(Tone::Bad, "etcd does NOT answer");
-            writeln!(out, "{down}, for {age}: {problem}")?;
+            writeln!(out, "{down}, for {age}: {}", line(problem))?;
             match left {
                 Some(left) => {
                     let left = span(Duration::from_millis(left));
@@ -304,10 +303,10 @@ fn write_resource(
     resource: &ResourceStatus,
     palette: Palette,
 ) -> io::Result<()> {
-    let id = palette.paint(Tone::Strong, &resource.resource_id);
+    let id = palette.paint(Tone::Strong, &line(&resource.resource_id));
     let about = match resource.description.as_str() {
         "" => String::new(),
-        description => format!(": {description}"),
+        description => format!(": {}", line(description)),
     };
     writeln!(out, "\n{id}{about}")?;
     if let Some(lease) = &resource.own_lease {
@@ -357,23 +356,23 @@ fn resources_table(resources: &[ResourceStatus], palette: Palette) -> Table {
         } else if let Some((tone, state)) = own_lease.and_then(OwnLeaseStatus::learning_above) {
             palette.cell(tone, state)
         } else {
-            Cell::new("")
+            cell("")
         };
         let waiting = match resource.waiting_count {
-            0 => Cell::new(0),
+            0 => cell(0),
             waiting => palette.cell(Tone::Partial, waiting),
         };
         table.add([
             palette.cell(Tone::Strong, &resource.resource_id),
-            Cell::new(&resource.algorithm),
-            Cell::new(number(resource.capacity)),
-            Cell::new(number(resource.wants)),
+            cell(&resource.algorithm),
+            cell(number(resource.capacity)),
+            cell(number(resource.wants)),
             palette.cell(
                 tone_of(resource.granted, resource.wants),
                 number(resource.granted),
             ),
-            Cell::new(number(resource.reserved)),
-            Cell::new(resource.clients_count),
+            cell(number(resource.reserved)),
+            cell(resource.clients_count),
             waiting,
             state,
         ]);
@@ -403,13 +402,13 @@ fn leases_table(leases: &[&LeaseStatus], palette: Palette) -> Table {
         };
         table.add([
             palette.cell(Tone::Strong, holder),
-            Cell::new(lease.priority),
-            Cell::new(number(lease.wants)),
-            Cell::new(number(lease.share)),
+            cell(lease.priority),
+            cell(number(lease.wants)),
+            cell(number(lease.share)),
             palette.cell(tone_of(lease.granted, lease.wants), number(lease.granted)),
-            Cell::new(number(lease.reserved)),
-            Cell::new(span(Duration::from_millis(lease.expires_in_ms))),
-            Cell::new(&lease.why),
+            cell(number(lease.reserved)),
+            cell(span(Duration::from_millis(lease.expires_in_ms))),
+            cell(&lease.why),
         ]);
     }
     table

@@ -10,8 +10,14 @@ use std::ops::Range;
 use comfy_table::{
     Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Table as Grid, presets,
 };
+use doorward_client::visible;
 
 use crate::palette::{Palette, Tone};
+
+/// A cell with that text, in which everything can be seen.
+pub(crate) fn cell(text: impl ToString) -> Cell {
+    Cell::new(visible::line(&text.to_string()))
+}
 
 /// Spaces between columns.
 const GAP: u16 = 2;

@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::flags::{self, Common, WatchFlags};
 use crate::get;
 use crate::interruption::interruption;
+use crate::output;
 use crate::watch::line::Teller;
 
 /// How often to look whether something is wrong.
@@ -111,7 +112,7 @@ async fn watch(
                     asked = Some(wants);
                 }
                 Err(_) if line.trim().is_empty() => teller.tell(resource, &resource.holding())?,
-                Err(problem) => writeln!(io::stderr(), "{problem}")?,
+                Err(problem) => writeln!(output::stderr(), "{problem}")?,
             },
             // An answer may leave the capacity as it is, which is no change but news.
             _ = resource.wait_for_answer(asked.unwrap_or(0.0), common.timeout), if asked.is_some() => {

@@ -57,6 +57,41 @@ fn who_wants_nothing_is_counted_and_takes_nothing() {
 }
 
 #[test]
+fn a_level_may_be_smaller_than_the_smallest_amount() {
+    // The smallest amount, wanted by twenty together, beside what others want.
+    let least = 0.5_f64.powi(128);
+    let (levels, demands) = ([least / 20.0, 5.0], [21.0 * (least / 20.0), 5.0]);
+    let curve = DemandCurve::parse(&levels, &demands, amount(5.0), 21.0).unwrap();
+    let points: Vec<_> = curve.points().iter().map(|p| (p.level, p.demand)).collect();
+    assert_eq!(
+        points,
+        [(levels[0], demands[0]), (levels[1], demands[1])],
+        "as they were sent"
+    );
+}
+
+#[test]
+fn what_roundings_take_away_of_very_little_is_not_held_against_a_curve() {
+    // Three times the smallest amount is wanted, and the claims of it came to two times that.
+    let least = 0.5_f64.powi(128);
+    let (level, clients) = (2.0 * least / 1e5, 1e5);
+    DemandCurve::parse(&[level], &[2.0 * least], amount(3.0 * least), clients).unwrap();
+    let refused = DemandCurve::parse(&[2.0], &[2.0], amount(3.0), 1.0);
+    assert!(
+        matches!(refused, Err(DemandCurveError::NotTheTotal { .. })),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_curve_does_not_rise_without_end() {
+    let least = f64::from_bits(1);
+    let (levels, demands) = ([least, 2.0 * least], [0.0, 1e15]);
+    let curve = DemandCurve::parse(&levels, &demands, Amount::MAX, 1e9);
+    assert_eq!(curve, Err(DemandCurveError::NotConcave(1)));
+}
+
+#[test]
 fn what_is_no_demand_curve_is_refused_and_says_why() {
     type Case<'a> = (&'a [f64], &'a [f64], f64, f64, &'a str);
     let cases: [Case<'_>; 10] = [

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::admission::{CallerSlot, From, Gate};
 use crate::demand::Demand;
 use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
 use crate::node::event::Event;
@@ -234,9 +235,12 @@ impl Node {
     ) -> Result<ServerLease, RefusalReason> {
         let id = &ask.resource;
         if !self.resources.contains_key(id) {
-            self.add_resource(id, now)?;
+            self.add_resource(id, From::Child, now)?;
         }
-        let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
+        let Some(Entry {
+            resource, template, ..
+        }) = self.resources.get_mut(id)
+        else {
             return Err(RefusalReason::UnknownResource);
         };
         let tolerance = self.config.clock_tolerance;
@@ -266,11 +270,18 @@ impl Node {
                 Via::Poll => self.config.refresh_floor,
                 Via::Stream => Duration::ZERO,
             },
+            caller: CallerSlot::NOBODY,
+        };
+        let mut gate = Gate {
+            admission: &mut self.admission,
+            limits: &self.config.limits,
+            caller: request.caller,
+            template: *template,
         };
         // Of a child that does not say by which mastership it speaks: before it is granted anything.
         let before = request.mastership.is_none();
         let before = before.then(|| resource.granted_for(&request.server, now));
-        let answer = resource.handle_ask(&holder_ask, &self.config.limits, now);
+        let answer = resource.handle_ask(&holder_ask, &mut gate, now);
         let lease = answer.and_then(|answer| {
             let inherited_for =
                 before.unwrap_or_else(|| resource.granted_for(&request.server, now));

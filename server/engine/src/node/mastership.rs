@@ -189,6 +189,7 @@ impl Node {
         }
         if self.mastership.is_master() || mastership.is_master() {
             self.resources.clear();
+            self.admission.forget(self.config.seed);
             self.timeouts.clear();
             self.upstream.forget();
             self.children.forget();

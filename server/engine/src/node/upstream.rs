@@ -144,6 +144,7 @@ impl Node {
             server: HolderName::new(&self.config.name).ok()?,
             epoch: mastership.epoch().filter(|_| mastership.is_master()),
             incarnation: Some(self.config.incarnation),
+            caller: None,
             mastership: Some(self.mastership_id),
             sequence: None,
             height: 1,

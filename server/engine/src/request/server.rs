@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::demand::ServerDemand;
-use crate::id::{HolderName, Incarnation, MastershipId, ResourceId};
+use crate::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
 use crate::request::{Has, Refusal};
 use crate::supply::Told;
 use crate::template::Algorithm;
@@ -21,6 +21,8 @@ pub struct GetServerCapacity {
     pub epoch: Option<u64>,
     /// Which process asks in that name. Absent: it does not say.
     pub incarnation: Option<Incarnation>,
+    /// Where it comes from, as in [`crate::request::GetCapacity`].
+    pub caller: Option<Caller>,
     /// By which mastership of its node it hands out leases. Absent: it does not say.
     pub mastership: Option<MastershipId>,
     /// As in [`crate::request::GetCapacity`]. Of a newer epoch, any is newer.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::admission::CallerSlot;
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::id::{HolderId, Incarnation, MastershipId};
@@ -35,9 +36,24 @@ pub struct HolderAsk<'a> {
     pub report: Option<ServerReport>,
     /// Asks faster than this get the current lease again.
     pub floor: Duration,
+    /// Who brings the holder, if it is a new one.
+    pub caller: CallerSlot,
 }
 
-impl HolderAsk<'_> {
+impl<'a> HolderAsk<'a> {
+    /// The same, but that it has no more than so much.
+    pub fn with_words_up_to(&self, most: Amount) -> HolderAsk<'a> {
+        let bounded = |has: Has| Has {
+            capacity: has.capacity.min(most),
+            ..has
+        };
+        HolderAsk {
+            has: self.has.map(bounded),
+            outstanding: self.outstanding.map(bounded),
+            ..self.clone()
+        }
+    }
+
     /// What it says of what it may be using. The larger counts, each for as long as it lasts.
     pub fn words(&self) -> impl Iterator<Item = Has> {
         self.has.into_iter().chain(self.outstanding)

@@ -17,16 +17,17 @@
 
 use std::time::Duration;
 
+use crate::admission::Gate;
 use crate::algorithm::{self, Bound, Share, Why};
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::id::HolderKind;
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Holding, Slot};
-use crate::node::Limits;
 use crate::past::Precedence;
 use crate::refresh;
-use crate::request::{Has, LimitedBy, RefusalReason};
+use crate::request::{LimitedBy, RefusalReason};
+use crate::resource::admit::Admitted;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::grant::{self, Grant, ROUNDING};
 use crate::resource::pace::{Before, Planned};
@@ -34,9 +35,6 @@ use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
 use crate::supply::Supply;
 use crate::template::Shrink;
 use crate::time::Time;
-
-/// How many times as many bands child servers may bring together as clients may.
-const CHILDREN_BANDS_FACTOR: usize = 64;
 
 /// A child server that is pushed to may be silent for so long, and twice its refresh interval.
 const SILENT_MIN: Duration = Duration::from_secs(5);
@@ -51,7 +49,7 @@ impl Resource {
     pub fn handle_ask(
         &mut self,
         ask: &HolderAsk<'_>,
-        limits: &Limits,
+        gate: &mut Gate<'_>,
         now: Time,
     ) -> Result<Answer, RefusalReason> {
         if !self.has_source() {
@@ -61,7 +59,11 @@ impl Resource {
             return Err(reason);
         }
         self.expire(EXPIRIES_PER_REQUEST, now);
+        let bounded = self.bounded_ask(ask, gate.limits);
+        let wants_more = bounded.is_some();
+        let ask = bounded.as_ref().unwrap_or(ask);
         let slot = self.table.find(ask.holder.kind, ask.holder.name.as_str());
+        self.admit_request(slot, ask, gate, now)?;
         let known = slot.and_then(|slot| Some((slot, self.table.get(slot)?)));
         if let Some((slot, holding)) = known {
             let precedence = holding.precedence(ask.identity(), now);
@@ -85,16 +87,34 @@ impl Resource {
                 return Ok(self.answer_too_early(slot, ask, ask.floor - since, now));
             }
             self.settle_name(slot, ask, precedence, now)?;
+            if precedence != Precedence::Next {
+                self.forget_word(ask.holder);
+            }
             self.note_mastership(slot, ask, false);
         }
-        self.check_limits(slot, ask, limits)?;
+        let admitted = self.admit(slot, ask, gate, now)?;
+        let (ask, is_held) = match &admitted {
+            Admitted::AsAsked => (ask, false),
+            Admitted::New(ask) => (ask, false),
+            Admitted::WithoutGrowth(ask) => (ask, true),
+        };
         let before = slot.and_then(|slot| self.table.get(slot)).map(Before::of);
         let merged = self.merge_words(slot, ask, now);
         let ask = merged.as_ref().unwrap_or(ask);
-        self.note_learned(slot, ask, now);
-        if self.must_wait_for_parent(slot, ask, now) {
-            self.note_pending(slot, ask, now);
+        let bounded = self.bounded_word(slot, ask, now);
+        let ask = bounded.as_ref().unwrap_or(ask);
+        if self.upstream.is_none() {
+            self.count_word(slot, ask, now);
+        }
+        let believed = self.believed(slot, ask, now);
+        let believed = believed.as_ref().unwrap_or(ask);
+        self.note_learned(slot, believed, now);
+        if self.must_wait_for_parent(slot, ask, believed, now) {
+            self.note_pending(slot, ask, believed, now);
             return Err(RefusalReason::NotReady);
+        }
+        if self.upstream.is_some() {
+            self.count_word(slot, ask, now);
         }
         let was_overcommitted = self.overcommitted().is_some();
         let slot = match slot {
@@ -125,6 +145,7 @@ impl Resource {
         self.table.note(slot, |holding| {
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
             holding.incarnation = ask.incarnation;
+            holding.wants_more = wants_more;
             holding.pending = false;
             holding.decided_at = now;
             holding.refresh_at = now + refresh_in;
@@ -132,7 +153,11 @@ impl Resource {
             holding.lowering = lowering;
         });
         self.unsettled = true;
-        Ok(self.current(slot, refresh_in, AnswerKind::Decided, now))
+        let answer = self.current(slot, refresh_in, AnswerKind::Decided, now);
+        Ok(Answer {
+            decided: answer.decided && !is_held,
+            ..answer
+        })
     }
 
     /// Whether what holders say they have counts, whatever we have ourselves.
@@ -195,36 +220,6 @@ impl Resource {
         Some(self.current(slot, refresh_in, AnswerKind::Decided, now))
     }
 
-    fn check_limits(
-        &self,
-        slot: Option<Slot>,
-        ask: &HolderAsk<'_>,
-        limits: &Limits,
-    ) -> Result<(), RefusalReason> {
-        if slot.is_none() && self.table.len() >= limits.leases_per_resource_max {
-            return Err(RefusalReason::TooManyLeases(self.table.len()));
-        }
-        let kind = self.algorithm.kind;
-        let different = if kind.has_bands() { usize::MAX } else { 1 };
-        let new = ask
-            .demand
-            .bands(kind)
-            .take(different)
-            .filter(|band| self.bands.get(*band).is_none())
-            .count();
-        // A child's bands are those of many clients, who are not to suffer from what one of them, or
-        // another child's, asks; its own server has seen to it that they are not too many.
-        let many = limits.bands_per_resource_max
-            * match ask.holder.kind {
-                HolderKind::Client => 1,
-                HolderKind::Server => CHILDREN_BANDS_FACTOR,
-            };
-        if new > 0 && self.bands.len() + new > many {
-            return Err(RefusalReason::TooManyBands(self.bands.len()));
-        }
-        Ok(())
-    }
-
     /// The holder's newest lease as an answer.
     pub(super) fn current(
         &mut self,
@@ -274,7 +269,8 @@ impl Resource {
         };
         let looks_small = !ask.acknowledges() && ask.demand.clients() < holding.demand.clients();
         if holding.demand != ask.demand && !looks_small {
-            let before = holding.demand.clone();
+            let (before, caller) = (holding.demand.clone(), holding.caller);
+            self.note_demand(caller, &before, &ask.demand);
             self.remove_claims(&before);
             self.insert_claims(&ask.demand);
             self.table.change_demand(slot, ask.demand.clone());
@@ -318,18 +314,8 @@ impl Resource {
             });
         }
         self.give(slot, &grant, now);
+        self.note_granted(ask.holder, &grant);
         slot
-    }
-
-    /// In learning mode: what a holder says it may be using, as leases. At the root it cannot be more than
-    /// there is; below it, more may be out than we have by now, and our parent still reserves it.
-    fn leases_of_words(&self, ask: &HolderAsk<'_>, room: Amount, now: Time) -> Vec<Lease> {
-        let most = self.upstream.is_none().then_some(room);
-        let lease = |has: Has| Lease {
-            capacity: most.map_or(has.capacity, |most| has.capacity.min(most)),
-            expires_at: now + self.word_lasts(has.expires_in, now),
-        };
-        ask.words().map(lease).collect()
     }
 
     /// What of that a holder may keep, if more is out than there is: not what another process under its
@@ -344,7 +330,7 @@ impl Resource {
     /// Makes a decision a lease.
     fn give(&mut self, slot: Slot, grant: &Grant, now: Time) {
         let holder = self.table.get(slot).map(|holding| &holding.holder);
-        let expires_at = holder.map_or(now, |holder| self.lease_ends(holder, now));
+        let expires_at = holder.map_or(now, |holder| self.grant_ends(holder, grant, now));
         let lease = Lease {
             capacity: grant.gets,
             expires_at,
@@ -403,7 +389,7 @@ impl Resource {
         );
         let lease = Lease {
             capacity: grant.gets,
-            expires_at: self.lease_ends(ask.holder, now),
+            expires_at: self.grant_ends(ask.holder, &grant, now),
         };
         let mut leases = Leases::new(lease);
         if self.learning_remaining(now).is_some() {
@@ -414,6 +400,7 @@ impl Resource {
             leases.grant(lease);
         }
         let slot = self.insert(ask, leases, grant.share, now);
+        self.note_granted(ask.holder, &grant);
         self.table.change_waits(slot, grant.waits);
         let prospect = self.prospect(&ask.demand, grant.share);
         self.table.note(slot, |holding| {
@@ -439,7 +426,9 @@ impl Resource {
         holding.share = share.amount;
         // Earlier lowerings divided the capacity among others.
         holding.lowering = self.lowering.number();
+        holding.caller = ask.caller;
         let slot = self.table.insert(holding);
+        self.note_came(ask);
         self.note_mastership(slot, ask, true);
         if ask.holder.kind == HolderKind::Server {
             self.children.insert(ask.holder.name.clone(), slot);

@@ -5,6 +5,7 @@ use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
+use crate::resource::reported::part_of;
 use crate::time::Time;
 
 /// A shortfall below this part of the share, or of the capacity, is rounding, not waiting.
@@ -19,6 +20,9 @@ pub(super) struct Grant {
     pub(super) room: Amount,
     /// It gets less than its share because of what others hold.
     pub(super) waits: bool,
+    /// In learning mode, what it is to be confirmed, if it cannot be confirmed all of it, since holders say
+    /// that they have more than there is.
+    pub(super) cut_from: Option<Amount>,
     pub(super) why: Why,
 }
 
@@ -35,8 +39,8 @@ impl Resource {
         now: Time,
     ) -> Grant {
         let learns = self.learning_remaining(now).is_some();
-        let confirmed = learns.then(|| self.confirm(ask, held, kept, newest));
-        if let Some(confirmed) = confirmed.filter(|_| !self.hands_out_fresh()) {
+        let confirmed = learns.then(|| self.confirm(ask, demand, held, kept, newest, now));
+        if let Some(confirmed) = confirmed.filter(|_| !self.hands_out_fresh(now)) {
             return confirmed;
         }
         let share =
@@ -68,14 +72,34 @@ impl Resource {
         }
     }
 
-    /// In learning mode: what the holder says it has.
-    fn confirm(&self, ask: &HolderAsk<'_>, held: Amount, kept: Amount, newest: Amount) -> Grant {
+    /// In learning mode: what the holder says it has, or was cut from; if holders say that they have more
+    /// than there is, its part of that.
+    fn confirm(
+        &self,
+        ask: &HolderAsk<'_>,
+        demand: &Demand,
+        held: Amount,
+        kept: Amount,
+        newest: Amount,
+        now: Time,
+    ) -> Grant {
         let room = self.room(held, kept);
-        let mut confirmed = ask.to_confirm().min(ask.demand.wants());
-        if !ask.acknowledges() {
-            confirmed = ask.to_confirm().max(newest);
-        }
-        let gets = confirmed.min(room);
+        let holder = self.key_of(ask.holder);
+        let was_cut_from = self.reported.cut_from(holder);
+        let had = ask.to_confirm().max(was_cut_from.unwrap_or(Amount::ZERO));
+        let had = if ask.acknowledges() {
+            had.min(demand.wants())
+        } else {
+            had.max(newest)
+        };
+        let confirmed = had.min(self.confirmed_max(ask, demand.clients()));
+        let level = self.confirmed_level(now);
+        let part = level.zip(self.reported.counts(holder));
+        let share = part.map_or(confirmed, |(level, claim)| {
+            confirmed.min(part_of(claim, level))
+        });
+        let gets = share.min(room);
+        let is_cut = gets < confirmed && (level.is_some() || was_cut_from.is_some());
         let bound = if gets < confirmed {
             Bound::LearningLeft
         } else {
@@ -84,12 +108,13 @@ impl Resource {
         let reason = Reason::Learning;
         Grant {
             share: Share {
-                amount: confirmed,
+                amount: share,
                 reason,
             },
             gets,
             room,
-            waits: false,
+            waits: is_cut && gets.get() < share.get() * (1.0 - ROUNDING),
+            cut_from: is_cut.then_some(confirmed),
             why: Why { reason, bound },
         }
     }
@@ -129,6 +154,7 @@ impl Resource {
             gets,
             room,
             waits,
+            cut_from: None,
             why: Why {
                 reason: share.reason,
                 bound,

@@ -104,6 +104,22 @@ impl Learned {
         }
     }
 
+    /// Of what a holder told of, no more than this is believed.
+    pub fn lower(&mut self, holder: u64, most: Amount) {
+        let Some(word) = self.words.get_mut(&holder) else {
+            return;
+        };
+        let before = *word;
+        word.amount = word.amount.min(most);
+        let after = *word;
+        if let Some(there) = self.there.get_mut(&after.origin).filter(|_| after.is_there) {
+            there.replace(before.amount, after.amount);
+        }
+        if let Some(books) = &mut self.books {
+            books.replace(&before, &after);
+        }
+    }
+
     /// When what a holder told of is over, if it was not made longer since.
     pub fn until(&self, holder: u64) -> Option<Time> {
         self.words.get(&holder).map(|word| word.until)

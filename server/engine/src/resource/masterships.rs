@@ -152,10 +152,12 @@ impl Resource {
     /// Whether what we are granted above what our predecessors were may be handed out, although we
     /// learn: we know how much that was. A parent that learns, too, grants nothing above it, but for
     /// what it rounds up. And what a predecessor may take back that still lives is not ours, nor what its
-    /// holders give back to us.
-    pub(super) fn hands_out_fresh(&self) -> bool {
+    /// holders give back to us. If holders say that they have more than there is, nothing is nobody's.
+    pub(super) fn hands_out_fresh(&self, now: Time) -> bool {
         let told = self.supply.told.as_ref();
         let is_settled = |told: &Arc<Told>| !told.learning && told.predecessor_for.is_none();
-        self.learned.has_books() && told.is_some_and(is_settled)
+        self.learned.has_books()
+            && told.is_some_and(is_settled)
+            && self.confirmed_level(now).is_none()
     }
 }

@@ -118,9 +118,17 @@ impl Resource {
         let more_comes = self.upstream.is_some() && (grew || self.supply.expects_more());
         // On a stream, what changes is told as it happens, from either side.
         let streams = holding.report.as_ref().is_some_and(|report| report.streams);
+        // In learning mode, holders say that they have more than there is: who has less than its part waits
+        // for those who have more.
+        let is_contested = self.confirmed_level(now).is_some();
+        let hands_out_fresh = self.hands_out_fresh(now);
         let planned = match self.learning_remaining(now) {
+            Some(_) if is_contested && (holding.waits || awaited && self.table.waiting() > 0) => {
+                let refresh_in = self.invitations.soon(interval, floor, waited, now);
+                Planned::soon(refresh_in, interval)
+            }
             _ if streams => Planned::at_leisure(interval),
-            Some(remaining) if wanting && !(more_comes && self.hands_out_fresh()) => {
+            Some(remaining) if wanting && !(more_comes && hands_out_fresh) => {
                 Planned::at_leisure(self.invitations.after_learning(interval, floor, remaining))
             }
             _ if holding.waits || wanting && more_comes || awaited => {

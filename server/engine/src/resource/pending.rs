@@ -40,11 +40,13 @@ impl Resource {
 
     /// Whether a holder can only be told to keep what it has: there is no lease yet, or a lease
     /// that does not cover what the holder says it has, which the parent may not have heard of yet;
-    /// or our predecessor's lease was shrunk while more was out, and what was out runs down.
+    /// or our predecessor's lease was shrunk while more was out, and what was out runs down. What is not
+    /// believed of its word is no news to the parent.
     pub(super) fn must_wait_for_parent(
         &self,
         slot: Option<Slot>,
         ask: &HolderAsk<'_>,
+        believed: &HolderAsk<'_>,
         now: Time,
     ) -> bool {
         let Some(upstream) = &self.upstream else {
@@ -62,7 +64,7 @@ impl Resource {
         }
         let holding = slot.and_then(|slot| self.table.get(slot));
         let held = holding.map_or(Amount::ZERO, Holding::own);
-        let news = ask.word() > held;
+        let news = believed.word() > held;
         if !news && !holding.is_some_and(|holding| holding.pending) {
             return false;
         }
@@ -80,8 +82,15 @@ impl Resource {
         ask.word() > room && (unheard || has_time && far_off)
     }
 
-    /// Remembers what a holder asks and what it says it has, without a decision.
-    pub(super) fn note_pending(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
+    /// Remembers what a holder asks and what it says it has, as far as it is believed, without a
+    /// decision.
+    pub(super) fn note_pending(
+        &mut self,
+        slot: Option<Slot>,
+        ask: &HolderAsk<'_>,
+        believed: &HolderAsk<'_>,
+        now: Time,
+    ) {
         let nothing = Lease {
             capacity: Amount::ZERO,
             expires_at: now + PENDING_LENGTH,
@@ -91,7 +100,7 @@ impl Resource {
         let slot = match slot {
             Some(slot) => {
                 self.change_demand(slot, ask);
-                let words: Vec<_> = self.words_learned(ask, now).collect();
+                let words: Vec<_> = self.words_learned(believed, now).collect();
                 self.table.change_leases(slot, |leases| {
                     if ask.acknowledges() {
                         leases.acknowledge(ask.word());
@@ -108,7 +117,7 @@ impl Resource {
             }
             None => {
                 let mut leases = Leases::new(nothing);
-                for lease in self.words_learned(ask, now) {
+                for lease in self.words_learned(believed, now) {
                     leases.grant(lease);
                 }
                 leases.grant(nothing);
@@ -120,9 +129,8 @@ impl Resource {
             .table
             .get(slot)
             .is_some_and(|holding| holding.own() > held)
-            && let Some(upstream) = &mut self.upstream
         {
-            upstream.count_word();
+            self.await_word(slot, ask, held, now);
         }
         // It is told to ask again sooner; if another process of its name comes first, it is heard by then.
         let refresh_at = now + self.algorithm.refresh_interval;

@@ -128,8 +128,15 @@ impl Upstream {
     }
 
     /// A holder says that it has more than this server knew of.
-    pub fn count_word(&mut self) {
+    /// Returns how many were said until now.
+    pub fn count_word(&mut self) -> u64 {
         self.words += 1;
+        self.words
+    }
+
+    /// How many of these the parent has answered.
+    pub fn words_answered(&self) -> u64 {
+        self.words_answered
     }
 
     /// Whether the parent has answered a request that took everything into account that holders
@@ -283,7 +290,7 @@ impl Resource {
         if lease.decided != Some(false) {
             self.clients_heard = asked.clients;
         }
-        upstream.granted_by = lease.granted_by;
+        let granted_by = std::mem::replace(&mut upstream.granted_by, lease.granted_by);
         upstream.in_flight = false;
         upstream.parent_not_ready = false;
         upstream.nonsense = false;
@@ -293,6 +300,7 @@ impl Resource {
         upstream.refresh_at = now + refresh::within_lease(refresh_in, expires_at.since(now));
         let first = !std::mem::replace(&mut upstream.knows_algorithm, true);
         upstream.parent_tells_algorithm = lease.algorithm.is_some();
+        self.note_bounds_told(&lease.told, lease.algorithm.is_some());
         let own = || self.template.as_ref().map(|template| &template.algorithm);
         let algorithm = lease.algorithm.as_ref().or_else(own).cloned();
         let was_overcommitted = self.overcommitted().is_some();
@@ -318,8 +326,13 @@ impl Resource {
         if self.is_learning() {
             self.learned.note_told(&lease.told, lease.granted_by, now);
         }
-        // What it may have no more of, it may have for as long as it was promised before.
-        let promised = self.supply.expires_at.unwrap_or(expires_at);
+        // What it may have no more of, it may have for as long as it was promised before: but not by what
+        // another mastership of the parent promised, of which this one may believe less.
+        let promised = self
+            .supply
+            .expires_at
+            .filter(|_| granted_by == lease.granted_by);
+        let promised = promised.unwrap_or(expires_at);
         let expires_at = if lease.capacity <= self.supply.capacity {
             expires_at.max(promised)
         } else {
@@ -332,6 +345,7 @@ impl Resource {
         }
         let supply = Supply::of_parent(lease.capacity, expires_at, told, now);
         self.change_supply(supply, was_overcommitted);
+        self.count_answered_words(now);
         Ok(Applied::InForce)
     }
 
@@ -516,6 +530,7 @@ impl Resource {
                     .map(|by| by.since(now)),
                 safe_capacity: Some(answer.safe_capacity),
                 safe_is_static: self.safe_is_static(),
+                holder_bounds: self.holder_bounds,
             },
             granted_by: Some(self.beginning.mastership),
             sequence: Some(holding.sequence).filter(|sequence| *sequence > 0),

@@ -75,7 +75,7 @@ impl Resource {
             return (Amount::ZERO, Why { reason, bound });
         }
         let decided = holding.why.reason;
-        let confirms = self.learning_remaining(now).is_some() && !self.hands_out_fresh();
+        let confirms = self.learning_remaining(now).is_some() && !self.hands_out_fresh(now);
         if holding.pending || confirms || matches!(decided, Reason::Learning | Reason::ChildLearns)
         {
             return (holding.share, holding.why);
@@ -105,7 +105,11 @@ impl Resource {
     /// Why a holder's newest lease is no larger.
     pub(super) fn limited_by(&self, holding: &Holding, now: Time) -> LimitedBy {
         if holding.newest().capacity >= holding.demand.wants() {
-            return LimitedBy::Wants;
+            return if holding.wants_more {
+                LimitedBy::Share
+            } else {
+                LimitedBy::Wants
+            };
         }
         if self.learning_remaining(now).is_some() {
             return LimitedBy::Learning;

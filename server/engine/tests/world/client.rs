@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
+use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::request::{Ask, GetCapacity, Has, Lease};
 use doorward_engine::time::Time;
 
@@ -85,6 +85,12 @@ impl Client {
         self.sequence
     }
 
+    /// Where it is: a few are behind one address.
+    pub fn caller(&self) -> Option<Caller> {
+        let name = self.name.as_str().bytes();
+        Some(Caller::new(name.map(u128::from).sum::<u128>() % 3))
+    }
+
     /// Asks; gives up on whatever was asked before.
     pub fn request(&mut self, patience: Duration, now: Time) -> GetCapacity {
         self.sequence += 1;
@@ -99,6 +105,7 @@ impl Client {
             expires_in: Some(valid.map_or(Duration::ZERO, |(_, until)| until.since(now))),
         });
         GetCapacity {
+            caller: self.caller(),
             incarnation: self.incarnation,
             client: self.name.clone(),
             sequence: Some(self.sequence),

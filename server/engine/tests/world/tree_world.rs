@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use doorward_engine::algorithm::Reason;
 use doorward_engine::amount::Amount;
 use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::id::{HolderName, Incarnation};
@@ -462,6 +463,13 @@ impl TreeWorld {
             let Some(own) = own.filter(|_| self.servers[parent].up) else {
                 continue;
             };
+            // A parent that learns does not believe a child that says it has more than there is, as
+            // it does when the capacity was lowered, until the child has heard of that.
+            let capacity = self.snapshot(parent).map_or(0.0, |it| it.capacity);
+            let says = own.child.as_ref().and_then(|child| child.has);
+            if own.why.reason == Reason::Learning && says.is_some_and(|has| has > capacity) {
+                continue;
+            }
             let ends = self.now + lease.expires_in;
             assert!(
                 ends <= own.reserved_until || lease.capacity.is_zero(),
@@ -520,6 +528,7 @@ impl TreeWorld {
             1 | 2 if self.clients[number].crashed => self.clients[number].restart(self.now),
             3 if !self.clients[number].crashed => {
                 let release = ReleaseCapacity {
+                    caller: self.clients[number].caller(),
                     incarnation: self.clients[number].incarnation,
                     client: self.clients[number].name.clone(),
                     sequence: Some(self.clients[number].release()),

@@ -284,6 +284,7 @@ impl World {
                 let client = &mut self.clients[number];
                 let sequence = Some(client.release());
                 let release = ReleaseCapacity {
+                    caller: client.caller(),
                     incarnation: client.incarnation,
                     client: client.name.clone(),
                     sequence,

@@ -30,7 +30,7 @@ fn request(resource: Vec<wire::ResourceRequest>) -> wire::GetCapacityRequest {
 #[track_caller]
 fn check_refused(bad: wire::ResourceRequest, message: &str) {
     let (served, refused) =
-        get_capacity(request(vec![bad, asked("good", 1.0)]), WALL).expect("served in part");
+        get_capacity(request(vec![bad, asked("good", 1.0)]), None, WALL).expect("served in part");
     assert_eq!(served.asks.len(), 1, "{served:?}");
     assert_eq!(served.asks[0].resource.as_str(), "good");
     assert_eq!(refused.len(), 1, "{refused:?}");
@@ -83,6 +83,7 @@ fn a_malformed_has_is_refused_and_the_rest_is_served() {
 fn a_resource_that_was_malformed_before_is_not_served_by_its_second_mention() {
     let (served, refused) = get_capacity(
         request(vec![asked("r", -1.0), asked("s", 1.0), asked("r", 1.0)]),
+        None,
         WALL,
     )
     .expect("served in part");
@@ -108,7 +109,7 @@ fn what_is_wrong_with_the_whole_request_is_an_invalid_argument() {
             "names 1001 resources; at most 1000",
         ),
     ] {
-        let error = get_capacity(bad, WALL).expect_err(message);
+        let error = get_capacity(bad, None, WALL).expect_err(message);
         assert_eq!(error.code(), Code::InvalidArgument);
         assert!(error.message().contains(message), "{error:?}");
     }
@@ -121,11 +122,11 @@ fn the_ends_of_every_range_are_accepted() {
             priority,
             ..asked("r", 0.0)
         };
-        let (served, refused) = get_capacity(request(vec![ask]), WALL).expect("served");
+        let (served, refused) = get_capacity(request(vec![ask]), None, WALL).expect("served");
         assert_eq!(refused, []);
         assert_eq!(served.asks[0].priority, priority);
     }
-    let (served, _) = get_capacity(request(vec![asked("r", 1e15)]), WALL).expect("served");
+    let (served, _) = get_capacity(request(vec![asked("r", 1e15)]), None, WALL).expect("served");
     assert_eq!(served.asks[0].wants, Amount::MAX);
 }
 
@@ -216,12 +217,15 @@ fn only_one_who_is_not_the_master_redirects() {
 
 #[test]
 fn a_release_passes_over_what_nobody_can_hold() {
-    let release = release_capacity(&wire::ReleaseCapacityRequest {
-        incarnation: None,
-        client_id: "client".to_owned(),
-        resource_id: vec![String::new(), "r".to_owned(), "x".repeat(300)],
-        sequence: Some(4),
-    })
+    let release = release_capacity(
+        &wire::ReleaseCapacityRequest {
+            incarnation: None,
+            client_id: "client".to_owned(),
+            resource_id: vec![String::new(), "r".to_owned(), "x".repeat(300)],
+            sequence: Some(4),
+        },
+        None,
+    )
     .expect("in order");
     assert_eq!(release.resources.len(), 1);
     assert_eq!(release.sequence, Some(4));

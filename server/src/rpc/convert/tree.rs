@@ -5,18 +5,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_client::visible;
 use doorward_engine::amount::Amount;
 use doorward_engine::claim::Subclients;
 use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::DemandCurve;
-use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
+use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, HandedOut, ServerAsk, ServerLease,
 };
 use doorward_engine::request::{Has, Refusal, RefusalReason};
 use doorward_engine::supply::Told;
 use doorward_engine::template::{
-    Algorithm, AlgorithmKind, DURATION_MAX, SafeCapacity, Shrink, TemplateSpec, Templates,
+    Algorithm, AlgorithmKind, DURATION_MAX, HolderBounds, SafeCapacity, Shrink, TemplateSpec,
+    Templates,
 };
 use doorward_proto::doorman as wire;
 use prost::Message;
@@ -42,6 +44,7 @@ const ANCESTORS_MAX: usize = 64;
 /// `INVALID_ARGUMENT` for what is wrong with the whole request.
 pub fn get_server_capacity(
     request: &wire::GetServerCapacityRequest,
+    caller: Option<Caller>,
     wall: Duration,
 ) -> Result<(GetServerCapacity, Vec<wire::Refusal>), RpcStatus> {
     let server = server_id(request)?;
@@ -55,6 +58,7 @@ pub fn get_server_capacity(
         }
     }
     let request = GetServerCapacity {
+        caller,
         incarnation: request.incarnation.and_then(Incarnation::new),
         mastership: request.mastership.map(MastershipId::new),
         server,
@@ -222,8 +226,8 @@ fn server_lease_message(
         learning_for_ms: lease.told.learning_for.map(millis_up),
         decided: lease.decided,
         safe_is_static: lease.told.safe_is_static.then_some(true),
-        wants_max: None,
-        subclients_max: None,
+        wants_max: lease.told.holder_bounds.wants_max.map(Amount::get),
+        subclients_max: lease.told.holder_bounds.subclients_max.map(Subclients::get),
     }
 }
 
@@ -391,7 +395,10 @@ pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Durati
         };
         match server_lease(resource.clone(), told, sent_at) {
             Ok(lease) => answer.reply.leases.push(lease),
-            Err(problem) => answer.nonsense.push((resource, problem)),
+            Err(problem) => {
+                let problem = visible::cut(&problem).into_owned();
+                answer.nonsense.push((resource, problem));
+            }
         }
     }
     for refused in response.refused {
@@ -407,8 +414,9 @@ pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Durati
             answer.reply.refused.push(Refusal { resource, reason });
         }
     }
-    answer.reply.ancestors = response.ancestor;
-    answer.reply.ancestors.truncate(ANCESTORS_MAX);
+    let ancestors = response.ancestor.into_iter().take(ANCESTORS_MAX);
+    // What is no name is nobody's.
+    answer.reply.ancestors = ancestors.filter(|it| HolderName::new(it).is_ok()).collect();
     answer
 }
 
@@ -441,9 +449,10 @@ fn server_lease(
     let gets = &told.gets;
     let capacity = Amount::new(gets.capacity).map_err(|error| format!("gets.capacity {error}"))?;
     let expires_in = match gets.expires_in_ms {
-        Some(millis) => Duration::from_millis(millis),
+        Some(millis) => span(millis),
         None => Duration::from_secs(u64::try_from(gets.expiry_time).unwrap_or_default())
-            .saturating_sub(sent_at),
+            .saturating_sub(sent_at)
+            .min(DURATION_MAX),
     };
     let refresh_in = match gets.refresh_in_ms {
         Some(millis) => Duration::from_millis(millis),
@@ -493,10 +502,23 @@ fn server_lease(
             inherited_for: told.inherited_for_ms.map(span),
             safe_capacity,
             safe_is_static: told.safe_is_static.unwrap_or_default(),
+            holder_bounds: holder_bounds(&told)?,
             learning_for: told.learning_for_ms.map(span),
         },
         sequence: told.sequence,
         decided: told.decided,
+    })
+}
+
+/// What a parent says of a single holder. 0 would leave nobody anything: it is taken for no word.
+fn holder_bounds(told: &wire::ServerCapacityResourceResponse) -> Result<HolderBounds, String> {
+    let wants_max = told.wants_max.map(Amount::new).transpose();
+    let subclients_max = told.subclients_max.map(Subclients::new).transpose();
+    Ok(HolderBounds {
+        wants_max: wants_max
+            .map_err(|error| format!("wants_max {error}"))?
+            .filter(|most| !most.is_zero()),
+        subclients_max: subclients_max.map_err(|error| format!("subclients_max {error}"))?,
     })
 }
 

@@ -23,6 +23,7 @@ fn request() -> GetServerCapacity {
             .expect("a curve"),
     };
     GetServerCapacity {
+        caller: None,
         incarnation: None,
         mastership: None,
         epoch: Some(7),
@@ -53,7 +54,7 @@ fn request() -> GetServerCapacity {
 fn a_request_arrives_as_it_was_sent() {
     let sent = request();
     let message = get_server_capacity_request(&sent, WALL);
-    let (got, refused) = get_server_capacity(&message, WALL).expect("in order");
+    let (got, refused) = get_server_capacity(&message, None, WALL).expect("in order");
     assert_eq!(got, sent);
     assert_eq!(refused, []);
 }
@@ -116,6 +117,10 @@ fn an_answer_arrives_as_it_was_sent() {
             reserved_for: Some(Duration::from_millis(70_000)),
             inherited_for: Some(Duration::from_millis(12_345)),
             safe_capacity: Some(SafeCapacity::Unlimited),
+            holder_bounds: HolderBounds {
+                wants_max: Some(amount(7.5)),
+                subclients_max: Subclients::new(500.0).ok(),
+            },
         },
         sequence: Some(8),
     };
@@ -150,7 +155,7 @@ fn a_child_of_the_old_kind_is_taken_for_so_many_equals() {
         }],
         ..wire::GetServerCapacityRequest::default()
     };
-    let (got, refused) = get_server_capacity(&message, WALL).expect("in order");
+    let (got, refused) = get_server_capacity(&message, None, WALL).expect("in order");
     assert_eq!(refused, []);
     assert_eq!(got.height, 1);
     let ask = &got.asks[0];
@@ -183,12 +188,13 @@ fn what_a_child_cannot_mean_is_refused_by_name() {
     for (change, message) in cases {
         let mut request = get_server_capacity_request(&request(), WALL);
         change(&mut request.resource[0]);
-        let (got, refused) = get_server_capacity(&request, WALL).expect("the rest is in order");
+        let (got, refused) =
+            get_server_capacity(&request, None, WALL).expect("the rest is in order");
         assert_eq!(got.asks, []);
         assert!(refused[0].message().contains(message), "{:?}", refused[0]);
     }
     let nobody = wire::GetServerCapacityRequest::default();
-    assert!(get_server_capacity(&nobody, WALL).is_err());
+    assert!(get_server_capacity(&nobody, None, WALL).is_err());
 }
 
 #[test]
@@ -289,4 +295,72 @@ fn what_a_parent_cannot_mean_is_told_apart_and_changes_nothing() {
             answer.nonsense
         );
     }
+}
+
+#[test]
+fn what_a_parent_tells_is_bounded() {
+    let ages = Some(u64::MAX);
+    let mut names: Vec<String> = (0..70).map(|number| format!("n{number}")).collect();
+    names[1] = "x".repeat(1_000_000);
+    names[2] = "\u{1b}[2J".to_owned();
+    let message = wire::GetServerCapacityResponse {
+        response: vec![
+            wire::ServerCapacityResourceResponse {
+                resource_id: "db".to_owned(),
+                gets: wire::Lease {
+                    expires_in_ms: ages,
+                    refresh_in_ms: ages,
+                    capacity: 1.0,
+                    ..wire::Lease::default()
+                },
+                reserved_for_ms: ages,
+                inherited_for_ms: ages,
+                predecessor_for_ms: ages,
+                learning_for_ms: ages,
+                ..wire::ServerCapacityResourceResponse::default()
+            },
+            wire::ServerCapacityResourceResponse {
+                resource_id: "old".to_owned(),
+                gets: wire::Lease {
+                    expiry_time: i64::MAX,
+                    refresh_interval: i64::MAX,
+                    capacity: 1.0,
+                    ..wire::Lease::default()
+                },
+                algorithm: Some(wire::Algorithm {
+                    kind: wire::algorithm::Kind::PriorityBands.into(),
+                    lease_length: 60,
+                    refresh_interval: 5,
+                    parameters: vec![wire::NamedParameter {
+                        name: format!("min_share.\u{202e}{}", "x".repeat(1_000_000)),
+                        value: Some("1".to_owned()),
+                    }],
+                    ..wire::Algorithm::default()
+                }),
+                ..wire::ServerCapacityResourceResponse::default()
+            },
+        ],
+        ancestor: names,
+        ..wire::GetServerCapacityResponse::default()
+    };
+    let answer = parents_answer(message, WALL);
+    let week = Duration::from_secs(7 * 24 * 3600);
+    let lease = &answer.reply.leases[0];
+    assert_eq!(lease.expires_in, week);
+    let told = &lease.told;
+    let spans = [
+        told.reserved_for,
+        told.inherited_for,
+        told.predecessor_for,
+        told.learning_for,
+    ];
+    assert_eq!(spans, [Some(week); 4]);
+    let expected: Vec<String> = (0..64)
+        .filter(|number| !matches!(number, 1 | 2))
+        .map(|number| format!("n{number}"))
+        .collect();
+    assert_eq!(answer.reply.ancestors, expected);
+    let problem = &answer.nonsense[0].1;
+    assert!(problem.len() < 2_000, "it is cut");
+    assert!(!problem.contains('\u{202e}'), "{problem}");
 }

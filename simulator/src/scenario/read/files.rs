@@ -8,6 +8,19 @@ use doorward_documents::DOCUMENT_BYTES_MAX;
 
 use crate::trace::Source;
 
+/// What is in a document on disk. Of one that is too large, or never ends, enough for whoever parses it to
+/// notice.
+///
+/// # Errors
+///
+/// If it cannot be read.
+pub fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = DOCUMENT_BYTES_MAX as u64 + 1;
+    File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Where the files are that a scenario names.
 #[derive(Clone, Debug)]
 pub enum Files {
@@ -22,12 +35,7 @@ impl Files {
     /// whoever parses it to notice.
     pub(super) fn bytes(&self, name: &str) -> Result<(Vec<u8>, String), io::Error> {
         match self.source(name) {
-            Some(Source::File(path)) => {
-                let mut bytes = Vec::new();
-                let most = DOCUMENT_BYTES_MAX as u64 + 1;
-                File::open(&path)?.take(most).read_to_end(&mut bytes)?;
-                Ok((bytes, path.display().to_string()))
-            }
+            Some(Source::File(path)) => Ok((bytes_of(&path)?, path.display().to_string())),
             Some(Source::BuiltIn { name, text }) => Ok((text.into(), name.to_owned())),
             None => {
                 let message = "it is not in the library";

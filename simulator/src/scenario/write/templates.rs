@@ -22,6 +22,12 @@ fn one(template: &Template) -> Yaml {
         }
         None => {}
     }
+    if let Some(most) = template.holder_bounds.wants_max {
+        out.put("wants_max", Yaml::plain(most.get()));
+    }
+    if let Some(most) = template.holder_bounds.subclients_max {
+        out.put("subclients_max", Yaml::plain(most.get()));
+    }
     if !template.description.is_empty() {
         out.put("description", Yaml::text(&template.description));
     }

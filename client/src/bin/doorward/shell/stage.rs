@@ -5,9 +5,9 @@
 //! a release is answered before the next command is played.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::Write;
 
-use comfy_table::Cell;
+use doorward_client::visible;
 use doorward_client::{Client, Resource, Source};
 use serde::Serialize;
 use tokio::task::JoinSet;
@@ -19,9 +19,10 @@ use crate::failure::Failure;
 use crate::flags::{Common, Output, StatusFlags};
 use crate::get;
 use crate::numbers::{millis, number, span};
+use crate::output;
 use crate::palette::{Palette, Tone, tone_of};
 use crate::status;
-use crate::table::Table;
+use crate::table::{Table, cell};
 use crate::why::Why;
 
 /// A lease of a client here.
@@ -92,7 +93,7 @@ impl Stage {
                 status::run(&self.common, &flags).await
             }
             Line::Master => self.master().await,
-            Line::Help(text) => Ok(io::stdout().write_all(text.as_bytes())?),
+            Line::Help(text) => Ok(output::stdout().write_all(text.as_bytes())?),
             Line::Quit | Line::Nothing => Ok(()),
         }
     }
@@ -179,11 +180,11 @@ impl Stage {
                 "{name} gives it up, but the server may not know before the lease ends: {problem}"
             )));
         }
-        let mut out = io::stdout().lock();
+        let mut out = output::stdout();
         if self.common.output == Output::Json {
             let resources: Vec<&String> = keys.iter().map(|(_, id)| id).collect();
             let released = serde_json::json!({"client": name, "released": resources});
-            writeln!(out, "{released}")?;
+            output::json(&mut out, &released)?;
         } else {
             writeln!(out, "released")?;
         }
@@ -197,7 +198,7 @@ impl Stage {
             }
             return Ok(());
         }
-        let mut out = io::stdout().lock();
+        let mut out = output::stdout();
         if self.held.is_empty() {
             writeln!(out, "no client here has anything; see help")?;
             return Ok(());
@@ -207,10 +208,10 @@ impl Stage {
             let has = Has::new(key, held);
             table.add([
                 self.palette.cell(Tone::Strong, has.client),
-                Cell::new(has.resource),
+                cell(has.resource),
                 self.palette
                     .cell(tone_of(has.capacity, has.wants), has.share()),
-                Cell::new(has.rest()),
+                cell(has.rest()),
             ]);
         }
         Ok(table.write(&mut out)?)
@@ -218,10 +219,9 @@ impl Stage {
 
     fn print(&self, key: &(String, String), held: &Held) -> Result<(), Failure> {
         let has = Has::new(key, held);
-        let mut out = io::stdout().lock();
+        let mut out = output::stdout();
         if self.common.output == Output::Json {
-            serde_json::to_writer(&mut out, &has).map_err(io::Error::from)?;
-            writeln!(out)?;
+            output::json(&mut out, &has)?;
             return Ok(());
         }
         let share = tone_of(has.capacity, has.wants);
@@ -236,10 +236,10 @@ impl Stage {
         let address = answer.mastership.master_address;
         let address = address.filter(|address| !address.is_empty());
         let epoch = answer.mastership.epoch;
-        let mut out = io::stdout().lock();
+        let mut out = output::stdout();
         if self.common.output == Output::Json {
             let master = serde_json::json!({"master_address": address, "epoch": epoch});
-            writeln!(out, "{master}")?;
+            output::json(&mut out, &master)?;
         }
         let Some(address) = address else {
             return Err(Failure::Unreachable(
@@ -248,7 +248,7 @@ impl Stage {
         };
         if self.common.output == Output::Table {
             let epoch = epoch.map_or(String::new(), |epoch| format!(", epoch {epoch}"));
-            writeln!(out, "{address}{epoch}")?;
+            writeln!(out, "{}{epoch}", visible::line(&address))?;
         }
         Ok(())
     }

@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use comfy_table::Cell;
+use doorward_client::visible::{self, line};
 use doorward_proto::admin::v1 as admin;
 use serde::Serialize;
 
 use crate::numbers::{number, span};
 use crate::palette::{Palette, Tone, tone_of};
 use crate::status::some;
-use crate::table::Table;
+use crate::table::{Table, cell};
 
 #[derive(Serialize)]
 pub(super) struct ParentStatus {
@@ -71,23 +72,28 @@ pub(super) fn write_parent(
         return writeln!(out, "no parent: this is the root");
     };
     let name = match ancestors.first() {
-        Some(name) => format!("{} at ", palette.paint(Tone::Strong, name)),
+        Some(name) => format!("{} at ", palette.paint(Tone::Strong, &line(name))),
         None => String::new(),
     };
     let link = match parent.link.as_str() {
         "down" => palette.paint(Tone::Bad, "OUT OF REACH"),
         "stream" => palette.paint(Tone::Good, "stream"),
         "idle" => palette.paint(Tone::Partial, "not asked (only the master does)"),
-        other => palette.paint(Tone::Partial, other),
+        other => palette.paint(Tone::Partial, &line(other)),
     };
     let age = span(Duration::from_millis(parent.link_age_ms));
-    write!(out, "parent: {name}{}, {link} for {age}", parent.address)?;
+    write!(
+        out,
+        "parent: {name}{}, {link} for {age}",
+        line(&parent.address)
+    )?;
     if let Some((_, above @ [_, ..])) = ancestors.split_first() {
-        write!(out, "; above it: {}", above.join(", "))?;
+        let above = above.join(", ");
+        write!(out, "; above it: {}", line(&above))?;
     }
     writeln!(out)?;
     for line in parent.problem.iter().flat_map(|problem| problem.lines()) {
-        writeln!(out, "  {line}")?;
+        writeln!(out, "  {}", visible::line(line))?;
     }
     if is_in_cycle {
         let cycle = palette.paint(Tone::Bad, "this node is its OWN ANCESTOR");
@@ -122,7 +128,7 @@ impl OwnLeaseStatus {
         write!(out, "{title}: ")?;
         if let Some(why) = &self.refused {
             let refused = palette.paint(Tone::Bad, "REFUSED by the parent");
-            write!(out, "{refused}: {why}; ")?;
+            write!(out, "{refused}: {}; ", line(why))?;
         }
         match self.expires_in_ms {
             Some(left) => write!(
@@ -146,14 +152,14 @@ impl ChildStatus {
     /// Under its resource, in the columns of the table of resources.
     pub(super) fn row(&self, palette: Palette) -> [Cell; 9] {
         [
-            Cell::new(format!("  {}", self.child)),
-            Cell::new(""),
-            Cell::new(""),
-            Cell::new(number(self.wants)),
+            cell(format!("  {}", self.child)),
+            cell(""),
+            cell(""),
+            cell(number(self.wants)),
             palette.cell(tone_of(self.granted, self.wants), number(self.granted)),
-            Cell::new(number(self.reserved)),
-            Cell::new(number(self.clients)),
-            Cell::new(""),
+            cell(number(self.reserved)),
+            cell(number(self.clients)),
+            cell(""),
             self.state(palette),
         ]
     }
@@ -162,8 +168,8 @@ impl ChildStatus {
         match (self.is_learning, self.curve_points) {
             (true, 0) => palette.cell(Tone::Partial, "learning, counts only"),
             (true, _) => palette.cell(Tone::Partial, "learning"),
-            (false, 0) => Cell::new("counts only"),
-            (false, _) => Cell::new(""),
+            (false, 0) => cell("counts only"),
+            (false, _) => cell(""),
         }
     }
 }
@@ -187,16 +193,16 @@ pub(super) fn children_table(children: &[ChildStatus], palette: Palette) -> Tabl
     for child in children {
         table.add([
             palette.cell(Tone::Strong, &child.child),
-            Cell::new(child.height),
-            Cell::new(number(child.clients)),
-            Cell::new(number(child.wants)),
-            Cell::new(number(child.share)),
+            cell(child.height),
+            cell(number(child.clients)),
+            cell(number(child.wants)),
+            cell(number(child.share)),
             palette.cell(tone_of(child.granted, child.wants), number(child.granted)),
-            Cell::new(number(child.reserved)),
-            Cell::new(child.outstanding.map_or("?".to_owned(), number)),
-            Cell::new(span(Duration::from_millis(child.expires_in_ms))),
+            cell(number(child.reserved)),
+            cell(child.outstanding.map_or("?".to_owned(), number)),
+            cell(span(Duration::from_millis(child.expires_in_ms))),
             child.state(palette),
-            Cell::new(&child.why),
+            cell(&child.why),
         ]);
     }
     table

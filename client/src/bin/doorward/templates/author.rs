@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use doorward_client::visible;
+
 use crate::failure::Failure;
 use crate::templates::flags::ChangeFlags;
 
@@ -52,22 +54,14 @@ fn user_at_host() -> String {
     name.chars().take(CHARS_MAX).collect()
 }
 
-/// A text of somebody else for a terminal: without what would steer it.
+/// A text of somebody else, with what cannot be seen made visible. The end of a line, as some systems write
+/// it, is one.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    if !text.contains(steers) {
-        return Cow::Borrowed(text);
+    if text.contains('\r') {
+        let text = text.replace("\r\n", "\n");
+        return Cow::Owned(visible::lines(&text).into_owned());
     }
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            // The end of a line, as some systems write it.
-            '\r' => {}
-            c if steers(c) => shown.extend(c.escape_default()),
-            c => shown.push(c),
-        }
-    }
-    Cow::Owned(shown)
+    visible::lines(text)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::caller::since_epoch;
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
+use crate::output;
 use crate::palette::{Palette, Tone};
 use crate::templates::author::Author;
 use crate::templates::document::Document;
@@ -146,9 +147,9 @@ impl<'a> Changer<'a> {
         let (common, as_json) = (self.common, self.common.output == Output::Json);
         if as_json {
             // The output is for programs; what is shown is for people.
-            preview.write(&mut io::stderr().lock(), Palette::of_stderr(common.color))?;
+            preview.write(&mut output::stderr(), Palette::of_stderr(common.color))?;
         } else {
-            preview.write(&mut io::stdout().lock(), Palette::of_stdout(common.color))?;
+            preview.write(&mut output::stdout(), Palette::of_stdout(common.color))?;
         }
         let warnings = preview.warnings();
         if warnings.needs_force() && !self.force {
@@ -175,9 +176,9 @@ impl<'a> Changer<'a> {
                 let (name, number) = (self.store.name(), version.number);
                 if as_json {
                     let told = json!({"written": true, "revision": number, "at": name});
-                    writeln!(io::stdout(), "{told}")?;
+                    output::json(&mut output::stdout(), &told)?;
                 } else {
-                    writeln!(io::stdout(), "revision {number} is written to {name}")?;
+                    writeln!(output::stdout(), "revision {number} is written to {name}")?;
                 }
                 Ok(Changed::Done)
             }
@@ -194,19 +195,19 @@ impl<'a> Changer<'a> {
         if self.common.output == Output::Json {
             let name = self.store.name();
             let told = json!({"written": false, "revision": number, "at": name});
-            writeln!(io::stdout(), "{told}")?;
+            output::json(&mut output::stdout(), &told)?;
             return Ok(());
         }
         let which = match number {
             Some(number) => format!("this is revision {number}, which is in force"),
             None => "this is what is in force".to_owned(),
         };
-        Ok(writeln!(io::stdout(), "nothing changes: {which}")?)
+        Ok(writeln!(output::stdout(), "nothing changes: {which}")?)
     }
 
     /// Tells who was faster, and what they did.
     fn tell_overtaken(&self, seen: &Standing, now: &Standing) -> Result<(), Failure> {
-        let mut out = io::stderr().lock();
+        let mut out = output::stderr();
         let palette = Palette::of_stderr(self.common.color);
         let who = match (&now.document, show::in_force(now)) {
             (None, _) => "they have removed the templates".to_owned(),
@@ -230,7 +231,7 @@ fn check_order(new: &Document) -> Result<(), Failure> {
     let Err(error) = &new.read else {
         return Ok(());
     };
-    writeln!(io::stderr(), "{error}")?;
+    writeln!(output::stderr(), "{error}")?;
     Err(Failure::No(format!(
         "{} is not in order: nothing was written",
         new.name
@@ -252,7 +253,7 @@ fn ask(may_edit: bool) -> Result<Answer, Failure> {
 
 /// What is typed, without the case and what surrounds it.
 pub(crate) fn reply(question: &str) -> Result<String, Failure> {
-    let mut err = io::stderr().lock();
+    let mut err = output::stderr();
     write!(err, "{question}")?;
     err.flush()?;
     let mut line = String::new();

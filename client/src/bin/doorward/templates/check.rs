@@ -1,20 +1,22 @@
 //! `doorward templates check`: whether documents are in order, without any server; and what they
 //! hardly mean, beside what is in force where that is known.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use comfy_table::Cell;
 use doorward_documents::Located;
-use doorward_engine::template::{SafeCapacity, Templates};
+use doorward_engine::amount::Amount;
+use doorward_engine::claim::Subclients;
+use doorward_engine::template::{SafeCapacity, Template, Templates};
 use doorward_etcd::TemplatesPlace;
 
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
 use crate::numbers::{number, span};
+use crate::output;
 use crate::palette::{Palette, Tone};
-use crate::table::Table;
+use crate::table::{Table, cell};
 use crate::templates::author::plain;
 use crate::templates::flags::PlaceFlags;
 use crate::templates::warnings::{Before, Warnings};
@@ -42,7 +44,7 @@ pub(crate) async fn files(
             Ok(bytes) => bytes,
             Err(error) => {
                 unread += 1;
-                writeln!(io::stderr(), "{name}: cannot be read: {error}")?;
+                writeln!(output::stderr(), "{name}: cannot be read: {error}")?;
                 continue;
             }
         };
@@ -51,11 +53,11 @@ pub(crate) async fn files(
                 let warnings = Warnings::of(name, &located, &before);
                 print(common, name, &located, &warnings)?;
                 let palette = Palette::of_stderr(common.color);
-                warnings.write_need(&mut io::stderr().lock(), palette)?;
+                warnings.write_need(&mut output::stderr(), palette)?;
             }
             Err(error) => {
                 bad += 1;
-                writeln!(io::stderr(), "{error}")?;
+                writeln!(output::stderr(), "{error}")?;
             }
         }
     }
@@ -93,7 +95,7 @@ pub(crate) async fn in_force(common: &Common, place: &PlaceFlags) -> Result<(), 
             print(common, name, located, &warnings)
         }
         Err(error) => {
-            writeln!(io::stderr(), "{error}")?;
+            writeln!(output::stderr(), "{error}")?;
             let problem = "what stands there is not in order: servers go by what they had before";
             Err(Failure::No(problem.to_owned()))
         }
@@ -127,7 +129,7 @@ async fn former(common: &Common, place: &PlaceFlags) -> Result<(Option<Templates
         }
         Err(failure) => {
             let told = format!("not compared with what is in force: {failure}");
-            writeln!(io::stderr(), "{}", plain(&told))?;
+            writeln!(output::stderr(), "{}", plain(&told))?;
             Ok((None, false))
         }
     }
@@ -141,7 +143,16 @@ fn print(
     warnings: &Warnings,
 ) -> Result<(), Failure> {
     write(common, name, templates, warnings)?;
-    Ok(warnings.write(&mut io::stderr().lock(), Palette::of_stderr(common.color))?)
+    Ok(warnings.write(&mut output::stderr(), Palette::of_stderr(common.color))?)
+}
+
+/// What there is, and what of it one client can have if that is said.
+fn capacity(template: &Template) -> String {
+    let capacity = number(template.capacity.get());
+    match template.holder_bounds.wants_max {
+        Some(most) => format!("{capacity} ({} a client)", number(most.get())),
+        None => capacity,
+    }
 }
 
 fn write(
@@ -150,7 +161,7 @@ fn write(
     templates: &Templates,
     warnings: &Warnings,
 ) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     let safe = |safe: Option<SafeCapacity>| match safe {
         None => None,
         Some(SafeCapacity::Unlimited) => Some(-1.0),
@@ -164,6 +175,8 @@ fn write(
                     "identifier_glob": template.identifier_glob,
                     "capacity": template.capacity.get(),
                     "safe_capacity": safe(template.safe_capacity),
+                    "wants_max": template.holder_bounds.wants_max.map(Amount::get),
+                    "subclients_max": template.holder_bounds.subclients_max.map(Subclients::get),
                     "description": template.description,
                     "kind": template.algorithm.kind.as_str(),
                     "lease_length_s": template.algorithm.lease_length.as_secs_f64(),
@@ -175,7 +188,7 @@ fn write(
             .collect();
         let warnings = warnings.to_json();
         let told = serde_json::json!({"file": name, "templates": templates, "warnings": warnings});
-        writeln!(out, "{told}")?;
+        output::json(&mut out, &told)?;
         return Ok(());
     }
     let count = templates.len();
@@ -199,12 +212,12 @@ fn write(
         let algorithm = &template.algorithm;
         table.add([
             palette.cell(Tone::Strong, &template.identifier_glob),
-            Cell::new(algorithm.kind),
-            Cell::new(number(template.capacity.get())),
-            Cell::new(safe(template.safe_capacity).map_or_else(|| "dynamic".to_owned(), number)),
-            Cell::new(span(algorithm.lease_length)),
-            Cell::new(span(algorithm.refresh_interval)),
-            Cell::new(span(algorithm.learning_mode_duration)),
+            cell(algorithm.kind),
+            cell(capacity(template)),
+            cell(safe(template.safe_capacity).map_or_else(|| "dynamic".to_owned(), number)),
+            cell(span(algorithm.lease_length)),
+            cell(span(algorithm.refresh_interval)),
+            cell(span(algorithm.learning_mode_duration)),
         ]);
     }
     Ok(table.write(&mut out)?)

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
+use crate::output;
 use crate::palette::Palette;
 use crate::templates::document::Document;
 use crate::templates::flags::{DiffFlags, PlaceFlags};
@@ -32,14 +33,14 @@ async fn compare(common: &Common, place: &PlaceFlags, flags: &DiffFlags) -> Resu
     let standing = store.read().await?;
     let old = store.document(&standing);
     let preview = Preview::new(common, &store, old.as_ref(), &new).await;
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     if common.output == Output::Json {
-        writeln!(out, "{}", preview.to_json())?;
+        output::json(&mut out, &preview.to_json())?;
     } else if !preview.is_same() {
         preview.write(&mut out, Palette::of_stdout(common.color))?;
     }
     if let Err(error) = &new.read {
-        writeln!(io::stderr(), "{error}")?;
+        writeln!(output::stderr(), "{error}")?;
         let problem = format!("{} is not in order", new.name);
         return Err(Failure::Usage(problem));
     }

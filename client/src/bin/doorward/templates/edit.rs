@@ -13,6 +13,7 @@ use doorward_etcd::templates::{Kind, Standing};
 
 use crate::failure::Failure;
 use crate::flags::Common;
+use crate::output;
 use crate::templates::change::{Changed, Changer, reply};
 use crate::templates::document::Document;
 use crate::templates::flags::{EditFlags, PlaceFlags};
@@ -31,7 +32,7 @@ pub(crate) async fn run(
         Some(document) => document.text().into_owned(),
         None => {
             let told = "there are no templates yet: this starts from examples";
-            writeln!(io::stderr(), "{told}")?;
+            writeln!(output::stderr(), "{told}")?;
             doorward_documents::BUILT_IN.to_owned()
         }
     };
@@ -43,11 +44,11 @@ pub(crate) async fn run(
     };
     let path = session.copy.path.display().to_string();
     // Should all this be ended from outside, it is known where the text is.
-    writeln!(io::stderr(), "the copy that is edited: {path}")?;
+    writeln!(output::stderr(), "the copy that is edited: {path}")?;
     let edited = session.edit(standing).await;
     // What was kept differs from what everybody can see anyway.
     match (&edited, session.copy.differs_from(&session.start)) {
-        (Err(_), true) => writeln!(io::stderr(), "your text is kept in {path}")?,
+        (Err(_), true) => writeln!(output::stderr(), "your text is kept in {path}")?,
         _ => session.copy.remove(),
     }
     edited
@@ -71,13 +72,13 @@ impl Session<'_> {
         loop {
             let edited = self.round(&text, problems.as_ref())?;
             if edited.trim().is_empty() || edited == self.start {
-                writeln!(io::stdout(), "nothing changed")?;
+                writeln!(output::stdout(), "nothing changed")?;
                 return Ok(());
             }
             let new = self.copy.document(&edited);
             if let Err(error) = &new.read {
                 if problems.is_some() && edited == text {
-                    writeln!(io::stderr(), "{error}")?;
+                    writeln!(output::stderr(), "{error}")?;
                     let problem = "it is still not in order: nothing was written";
                     return Err(Failure::No(problem.to_owned()));
                 }

@@ -11,7 +11,7 @@ use doorward_engine::template::{Algorithm, AlgorithmKind, Template, Templates};
 
 use crate::numbers::{number, span};
 use crate::palette::Tone;
-use crate::templates::meaning::safe;
+use crate::templates::meaning::{safe, subclients_max, wants_max};
 
 /// A resource in use, as the server that decides tells of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -251,6 +251,24 @@ impl Words {
                 "the safe capacity is {} instead of {} with the next refresh",
                 safe(after.safe_capacity),
                 safe(before.safe_capacity)
+            );
+            self.say(Tone::Partial, words);
+        }
+        let (was_bounds, is_bounds) = (before.holder_bounds, after.holder_bounds);
+        if was_bounds.wants_max != is_bounds.wants_max {
+            let words = format!(
+                "the most that one client can have is {} instead of {} with the next refresh",
+                wants_max(is_bounds),
+                wants_max(was_bounds)
+            );
+            self.say(Tone::Partial, words);
+        }
+        if was_bounds.subclients_max != is_bounds.subclients_max {
+            let words = format!(
+                "the most clients that one child server can stand for is {} instead of {} with the next \
+                 refresh",
+                subclients_max(is_bounds),
+                subclients_max(was_bounds)
             );
             self.say(Tone::Partial, words);
         }

@@ -1,15 +1,15 @@
 //! `doorward templates history`: who changed what, when and why.
 
-use std::io::{self, Write};
+use std::io::Write;
 
-use comfy_table::Cell;
 use doorward_etcd::templates::{Recorded, Standing};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
+use crate::output;
 use crate::palette::{Palette, Tone};
-use crate::table::Table;
+use crate::table::{Table, cell};
 use crate::templates::author::plain;
 use crate::templates::flags::{HistoryFlags, PlaceFlags};
 use crate::templates::store::Store;
@@ -25,7 +25,7 @@ pub(crate) async fn run(
     let numbers: Vec<u64> = standing.numbers.iter().copied().take(flags.count).collect();
     let versions = store.versions(&numbers).await?;
     let in_force = show::in_force(&standing).map(|version| version.number);
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     if flags.json || common.output == Output::Json {
         let versions: Vec<Value> = versions
             .iter()
@@ -38,7 +38,7 @@ pub(crate) async fn run(
             "versions_count": standing.numbers.len(),
             "versions": versions,
         });
-        writeln!(out, "{listed}")?;
+        output::json(&mut out, &listed)?;
         return Ok(());
     }
     let palette = Palette::of_stdout(common.color);
@@ -110,25 +110,25 @@ fn table(versions: &[Recorded], in_force: Option<u64>, palette: Palette) -> Tabl
                 let mark = if in_force == Some(recorded.number) {
                     palette.cell(Tone::Good, "in force")
                 } else {
-                    Cell::new("")
+                    cell("")
                 };
-                let cell = |text: &str| Cell::new(plain(text).replace('\n', " "));
+                let text = |text: &str| cell(plain(text).replace('\n', " "));
                 table.add([
                     number,
                     mark,
-                    cell(&version.when),
-                    cell(version.who.as_deref().unwrap_or("?")),
-                    Cell::new(version.kind),
-                    cell(version.why.as_deref().unwrap_or("")),
+                    text(&version.when),
+                    text(version.who.as_deref().unwrap_or("?")),
+                    cell(version.kind),
+                    text(version.why.as_deref().unwrap_or("")),
                 ]);
             }
             Err(problem) => table.add([
                 number,
                 palette.cell(Tone::Bad, "broken"),
-                Cell::new(""),
-                Cell::new("?"),
-                Cell::new(""),
-                Cell::new(plain(problem)),
+                cell(""),
+                cell("?"),
+                cell(""),
+                comfy_table::Cell::new(plain(problem)),
             ]),
         }
     }

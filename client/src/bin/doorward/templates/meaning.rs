@@ -8,7 +8,11 @@ mod reroute;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use doorward_engine::template::{Algorithm, SafeCapacity, Shrink, Template, Templates};
+use doorward_engine::amount::Amount;
+use doorward_engine::claim::Subclients;
+use doorward_engine::template::{
+    Algorithm, HolderBounds, SafeCapacity, Shrink, Template, Templates,
+};
 use similar::{Algorithm as DiffAlgorithm, DiffTag, capture_diff_slices};
 
 use crate::numbers::{number, span};
@@ -140,6 +144,13 @@ fn fields(old: &Template, new: &Template) -> Vec<String> {
         safe(old.safe_capacity),
         safe(new.safe_capacity),
     );
+    let (was_bounds, is_bounds) = (old.holder_bounds, new.holder_bounds);
+    field("wants_max", wants_max(was_bounds), wants_max(is_bounds));
+    field(
+        "subclients_max",
+        subclients_max(was_bounds),
+        subclients_max(is_bounds),
+    );
     field("kind", was.kind.to_string(), is.kind.to_string());
     for (name, was, is) in [
         ("lease_length", was.lease_length, is.lease_length),
@@ -189,6 +200,18 @@ pub(crate) fn safe(safe: Option<SafeCapacity>) -> String {
         Some(SafeCapacity::Unlimited) => "unlimited".to_owned(),
         Some(SafeCapacity::Limited(amount)) => exact(amount.get()),
     }
+}
+
+pub(crate) fn wants_max(bounds: HolderBounds) -> String {
+    most(bounds.wants_max.map(Amount::get))
+}
+
+pub(crate) fn subclients_max(bounds: HolderBounds) -> String {
+    most(bounds.subclients_max.map(Subclients::get))
+}
+
+fn most(most: Option<f64>) -> String {
+    most.map_or_else(|| "none".to_owned(), exact)
 }
 
 fn shrink(shrink: Shrink) -> String {
@@ -256,13 +279,14 @@ mod tests {
             &[("a", "")],
             &[(
                 "a",
-                "capacity: 100.0000001, safe_capacity: -1, description: new, algorithm: {kind: \
+                "capacity: 100.0000001, safe_capacity: -1, wants_max: 20, subclients_max: 500, description: new, algorithm: {kind: \
                  PRIORITY_BANDS, lease_length: 30, refresh_interval: 2.5, parameters: [{name: \
                  min_share.3, value: '0.5'}, {name: shrink, value: immediate}, {name: \
                  decay_factor, value: '1'}]}",
             )],
             &[
-                "~ \"a\" capacity 100 → 100.0000001; safe_capacity dynamic → unlimited; kind \
+                "~ \"a\" capacity 100 → 100.0000001; safe_capacity dynamic → unlimited; wants_max none → 20; \
+                 subclients_max none → 500; kind \
                  FAIR_SHARE → PRIORITY_BANDS; lease_length 1m → 30s; refresh_interval 5s → 2s \
                  500ms; learning_mode_duration 1m → 30s; shrink acknowledged → immediate; \
                  decay_factor 0.5 → 1; min_share.3 none → 0.5; description changed",

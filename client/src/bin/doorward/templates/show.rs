@@ -3,13 +3,15 @@
 //! The document goes to standard output byte for byte, so that `show > f` and `apply f` change
 //! nothing; what is known of it goes to standard error.
 
-use std::io::{self, Write};
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
 
 use doorward_etcd::templates::{Standing, Version};
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::flags::{Common, Output};
+use crate::output;
 use crate::palette::{Palette, Tone};
 use crate::templates::author::plain;
 use crate::templates::flags::{PlaceFlags, ShowFlags};
@@ -48,7 +50,7 @@ pub(crate) async fn run(
             "why": known.and_then(|v| v.why.as_deref()),
             "document": String::from_utf8_lossy(&bytes),
         });
-        writeln!(io::stdout(), "{shown}")?;
+        output::json(&mut output::stdout(), &shown)?;
         return Ok(());
     }
     let palette = Palette::of_stderr(common.color);
@@ -64,13 +66,31 @@ pub(crate) async fn run(
             " (not in force)"
         };
     }
-    writeln!(io::stderr(), "{}", palette.paint(Tone::Quiet, &told))?;
+    writeln!(output::stderr(), "{}", palette.paint(Tone::Quiet, &told))?;
     if let Err(error) = doorward_documents::parse_bytes(&bytes, store.name()) {
         let (count, s) = counted(error.problems.len());
         let problem = format!("it is NOT IN ORDER: {count} problem{s}; check lists them");
-        writeln!(io::stderr(), "{}", palette.paint(Tone::Bad, &problem))?;
+        writeln!(output::stderr(), "{}", palette.paint(Tone::Bad, &problem))?;
     }
-    Ok(io::stdout().write_all(&bytes)?)
+    let shown = as_shown(&bytes, io::stdout().is_terminal());
+    if matches!(shown, Cow::Owned(_)) {
+        let told = "characters that cannot be seen are shown as their numbers, on a terminal only";
+        writeln!(output::stderr(), "{}", palette.paint(Tone::Bad, told))?;
+    }
+    Ok(io::stdout().write_all(&shown)?)
+}
+
+/// A document as it is: whoever keeps it in a file gets what was written. On a terminal everything in it can
+/// be seen.
+fn as_shown(document: &[u8], is_terminal: bool) -> Cow<'_, [u8]> {
+    if !is_terminal {
+        return Cow::Borrowed(document);
+    }
+    let text = String::from_utf8_lossy(document);
+    match plain(&text) {
+        shown if shown == text => Cow::Borrowed(document),
+        shown => Cow::Owned(shown.into_owned().into_bytes()),
+    }
 }
 
 /// The version in force. None: there is no document, or it is not the newest version.
@@ -132,4 +152,20 @@ pub(crate) fn nothing(store: &Store, standing: &Standing) -> Failure {
 /// A count, and the ending of what is counted.
 pub(crate) fn counted(count: usize) -> (usize, &'static str) {
     (count, if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_is_what_was_written_but_on_a_terminal_everything_can_be_seen() {
+        let evil = "a: 1 # \u{1b}[2J\u{202e}\n".as_bytes();
+        let shown = r"a: 1 # \u{1b}[2J\u{202e}";
+        assert_eq!(as_shown(evil, false), evil);
+        assert_eq!(as_shown(evil, true), format!("{shown}\n").as_bytes());
+        for plain in ["a: 1\n\tb\n", "ä"] {
+            assert!(matches!(as_shown(plain.as_bytes(), true), Cow::Borrowed(_)));
+        }
+    }
 }

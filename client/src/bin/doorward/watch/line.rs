@@ -1,7 +1,7 @@
 //! A line of `doorward watch`: what may be used, why it is no more, and until when. Every line says all
 //! of it, so that the last one is enough.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::mem::Discriminant;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::flags::{Common, ModeFlag, Output, WatchFlags};
 use crate::get::amount_of;
 use crate::numbers::{millis, number, span};
+use crate::output;
 use crate::palette::{Palette, Tone, tone_of};
 use crate::why::{LEARNING_ADVICE, Why};
 
@@ -106,7 +107,7 @@ impl<'a> Teller<'a> {
         if is_learning && !self.advised && self.common.output == Output::Table {
             self.advised = true;
             let advice = self.palette.paint(Tone::Quiet, LEARNING_ADVICE);
-            writeln!(io::stdout(), "{advice}")?;
+            writeln!(output::stdout(), "{advice}")?;
         }
         Ok(())
     }
@@ -134,7 +135,7 @@ impl<'a> Teller<'a> {
     }
 
     fn print(&self, wants: f64, holding: &Holding, problem: Option<String>) -> Result<(), Failure> {
-        let mut out = io::stdout().lock();
+        let mut out = output::stdout();
         let now = since_epoch();
         if self.common.output == Output::Json {
             let why = Why::of_holding(holding);
@@ -155,8 +156,7 @@ impl<'a> Teller<'a> {
                 problem,
                 problem_since_ms: self.since.map(millis),
             };
-            serde_json::to_writer(&mut out, &change).map_err(io::Error::from)?;
-            return Ok(writeln!(out)?);
+            return Ok(output::json(&mut out, &change)?);
         }
         let palette = self.palette;
         let capacity = amount_of(holding.capacity);

@@ -5,6 +5,8 @@ mod faults;
 mod listed;
 mod settings;
 
+use std::fs;
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,0 +1,495 @@
+//! Whom a node takes on, and whom it tells to come back later.
+//!
+//! Everything is bounded that one caller can cause: by itself, with all others of a template, and in all. Only
+//! **newcomers** are refused: a resource nobody holds, a holder without a lease, a priority nobody has, a curve
+//! that grows. Who has something keeps it, and refreshes it, whatever is full. So a refresh costs nothing here
+//! but a token of its template, and if there is none, it is put off only while its lease lasts for long.
+//!
+//! What is there counts for the caller who brought it until it ends. A child server asks on behalf of many:
+//! its resources and leases are not counted as those of a caller, nor its newcomers each second, for a leaf
+//! that was started brings all of them at once. It is bounded by how many child servers there are, and by
+//! their leases and the points of their curves.
+//!
+//! A bound of 0 means none at all, except where [`Option`] says otherwise. All state is about leases that are
+//! known: when mastership is won or lost, it begins anew.
+
+pub mod bucket;
+mod callers;
+mod gate;
+mod limit;
+pub mod weight;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub use bucket::Rate;
+pub use callers::{CALLERS_MAX, CallerSlot};
+pub use gate::{From, Gate, points_of};
+pub use limit::{Full, Limit};
+
+use crate::admission::bucket::Bucket;
+use crate::admission::callers::{CallerBook, Callers};
+use crate::admission::weight::{RESOURCE_BYTES, Weight};
+use crate::id::{Caller, HolderName};
+use crate::node::Limits;
+use crate::request::RefusalReason;
+use crate::template::Templates;
+use crate::time::Time;
+
+/// Who is refused comes back after so long, and not all at once.
+const COME_BACK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+
+/// A template in the books.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TemplateSlot(usize);
+
+impl TemplateSlot {
+    /// Of what no template matches: it is bounded by none.
+    pub const NONE: Self = Self(0);
+
+    /// The how manieth template it is, counted from 0.
+    pub const fn of(position: usize) -> Self {
+        Self(position + 1)
+    }
+}
+
+/// What there is of a template.
+#[derive(Clone, Debug, Default)]
+struct TemplateBook {
+    resources: usize,
+    leases: usize,
+    new_resources: Bucket,
+    new_leases: Bucket,
+    requests: Bucket,
+}
+
+/// A child server.
+#[derive(Clone, Debug)]
+struct ChildBook {
+    leases: usize,
+    caller: CallerSlot,
+}
+
+/// What came or went of a resource's holders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A client has its first lease.
+    ClientCame(CallerSlot),
+    /// A client's last lease is over.
+    ClientGone(CallerSlot),
+    /// A child server has its first lease of the resource, with so many points.
+    ChildCame(HolderName, CallerSlot, usize),
+    /// A child server's last lease of the resource is over.
+    ChildGone(HolderName, CallerSlot, usize),
+    /// A child server's curve had so many points, and has so many now.
+    Points(CallerSlot, usize, usize),
+}
+
+/// How much is in use. Of a limit for each caller, template or resource: the most that one of them uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Resources in all.
+    pub resources: usize,
+    /// Resources that one caller brought.
+    pub resources_per_caller: usize,
+    /// Resources of one template.
+    pub resources_per_template: usize,
+    /// Leases in all, those of child servers included.
+    pub leases: usize,
+    /// Holders of one resource.
+    pub leases_per_resource: usize,
+    /// Leases that one caller brought.
+    pub leases_per_caller: usize,
+    /// Leases of one template.
+    pub leases_per_template: usize,
+    /// Memory behind all that, in bytes, roughly.
+    pub memory_bytes: usize,
+    /// Child servers.
+    pub child_servers: usize,
+    /// Child servers of one caller.
+    pub child_servers_per_caller: usize,
+    /// Leases of child servers.
+    pub curves: usize,
+    /// Those of one caller.
+    pub curves_per_caller: usize,
+    /// Points of all demand curves.
+    pub curve_points: usize,
+    /// Those of one caller.
+    pub curve_points_per_caller: usize,
+    /// Callers in the books.
+    pub callers: usize,
+}
+
+/// The books of what is there, by caller, by template and in all.
+#[derive(Debug)]
+pub struct Admission {
+    callers: Callers,
+    /// The first is of what no template matches.
+    templates: Vec<TemplateBook>,
+    children: BTreeMap<HolderName, ChildBook>,
+    resources: usize,
+    weight: Weight,
+    /// Names of resources that are not kept in place.
+    name_bytes: usize,
+    refused: [u64; Limit::ALL.len()],
+    refusals: u64,
+}
+
+impl Admission {
+    /// Nothing is there yet.
+    pub fn new(seed: u64, templates: usize) -> Self {
+        Self {
+            callers: Callers::new(seed),
+            templates: vec![TemplateBook::default(); templates + 1],
+            children: BTreeMap::new(),
+            resources: 0,
+            weight: Weight::default(),
+            name_bytes: 0,
+            refused: [0; Limit::ALL.len()],
+            refusals: 0,
+        }
+    }
+
+    /// All that was there is forgotten, but not what was refused.
+    pub fn forget(&mut self, seed: u64) {
+        *self = Self {
+            refused: self.refused,
+            refusals: self.refusals,
+            ..Self::new(seed, self.templates.len().saturating_sub(1))
+        };
+    }
+
+    /// Other templates are in force: what there is of each is counted anew, by
+    /// [`Admission::note_resource_of`]. One with the glob of a former one goes on with what that had lately.
+    pub fn handle_templates(&mut self, before: &Templates, after: &Templates) {
+        let former: BTreeMap<&str, &TemplateBook> = before
+            .iter()
+            .zip(self.templates.iter().skip(1))
+            .map(|(template, book)| (template.identifier_glob.as_str(), book))
+            .collect();
+        let goes_on = after.iter().map(|template| {
+            let former = former.get(template.identifier_glob.as_str());
+            former.map_or_else(TemplateBook::default, |book| TemplateBook {
+                resources: 0,
+                leases: 0,
+                ..(*book).clone()
+            })
+        });
+        self.templates = std::iter::once(TemplateBook::default())
+            .chain(goes_on)
+            .collect();
+    }
+
+    /// A resource that was there before belongs to that template now.
+    pub fn note_resource_of(&mut self, template: TemplateSlot, leases: usize) {
+        if let Some(book) = self.templates.get_mut(template.0) {
+            book.resources += 1;
+            book.leases += leases;
+        }
+    }
+
+    /// Whether one more resource is taken on. If so, it is counted; who brought it is returned.
+    ///
+    /// # Errors
+    ///
+    /// What is full, and when to come back.
+    pub fn admit_resource(
+        &mut self,
+        name_bytes: usize,
+        from: From,
+        template: TemplateSlot,
+        limits: &Limits,
+        now: Time,
+    ) -> Result<CallerSlot, RefusalReason> {
+        self.check(Limit::Resources, self.resources, limits.resources_max)?;
+        let more = RESOURCE_BYTES + name_bytes;
+        self.check_memory(more, limits)?;
+        if let Some(of) = self.of_template(template).map(|book| book.resources) {
+            let max = limits.resources_per_template_max;
+            self.check(Limit::ResourcesPerTemplate, of, max)?;
+        }
+        let caller = match from {
+            From::Client(caller) => {
+                let slot = self.callers.enter(caller, now);
+                self.admit_new_resource(slot, template, limits, now)?;
+                slot
+            }
+            From::Child => CallerSlot::NOBODY,
+        };
+        self.resources += 1;
+        self.name_bytes += name_bytes;
+        if let Some(book) = self.callers.get_mut(caller) {
+            book.brought.resources += 1;
+        }
+        if let Some(book) = self.templates.get_mut(template.0) {
+            book.resources += 1;
+        }
+        Ok(caller)
+    }
+
+    /// What is asked of a client's new resource only: whether its caller brings too many, or too fast.
+    fn admit_new_resource(
+        &mut self,
+        caller: CallerSlot,
+        template: TemplateSlot,
+        limits: &Limits,
+        now: Time,
+    ) -> Result<(), RefusalReason> {
+        if let Some(has) = self.of_caller(caller).map(|book| book.brought.resources) {
+            let max = limits.resources_per_caller_max;
+            self.check(Limit::ResourcesPerCaller, has, max)?;
+        }
+        // The caller's first: what it is refused takes nothing from others.
+        let rate = limits.new_resources_per_caller;
+        if let Some(book) = self.callers.get_mut(caller)
+            && let Err(wait) = book.new_resources.take(rate, now)
+        {
+            return Err(self.too_fast(Limit::NewResourcesPerCaller, rate, wait));
+        }
+        let rate = limits.new_resources_per_template;
+        if let Some(book) = self.bounding(template)
+            && let Err(wait) = book.new_resources.take(rate, now)
+        {
+            return Err(self.too_fast(Limit::NewResourcesPerTemplate, rate, wait));
+        }
+        Ok(())
+    }
+
+    /// A resource is no more; all of its holders are gone before.
+    pub fn note_resource_gone(
+        &mut self,
+        caller: CallerSlot,
+        template: TemplateSlot,
+        name_bytes: usize,
+    ) {
+        self.resources -= 1;
+        self.name_bytes -= name_bytes;
+        if let Some(book) = self.callers.get_mut(caller) {
+            book.brought.resources -= 1;
+        }
+        if let Some(book) = self.templates.get_mut(template.0) {
+            book.resources -= 1;
+        }
+    }
+
+    /// What came and went of a resource's holders since it was last looked at, and what it weighs.
+    pub fn note_changes(
+        &mut self,
+        changes: Vec<Change>,
+        before: Weight,
+        after: Weight,
+        template: TemplateSlot,
+    ) {
+        self.weight.replace(before, after);
+        if let Some(book) = self.templates.get_mut(template.0) {
+            book.leases = book.leases + after.leases + after.curves - before.leases - before.curves;
+        }
+        for change in changes {
+            self.note(change);
+        }
+    }
+
+    fn note(&mut self, change: Change) {
+        match change {
+            Change::ClientCame(caller) => {
+                if let Some(book) = self.callers.get_mut(caller) {
+                    book.brought.leases += 1;
+                }
+            }
+            Change::ClientGone(caller) => {
+                if let Some(book) = self.callers.get_mut(caller) {
+                    book.brought.leases -= 1;
+                }
+            }
+            Change::ChildCame(name, caller, points) => {
+                if let Some(book) = self.callers.get_mut(caller) {
+                    book.brought.curves += 1;
+                    book.brought.points += points;
+                }
+                if let Some(child) = self.children.get_mut(&name) {
+                    child.leases += 1;
+                    return;
+                }
+                self.children.insert(name, ChildBook { leases: 1, caller });
+                if let Some(book) = self.callers.get_mut(caller) {
+                    book.brought.children += 1;
+                }
+            }
+            Change::ChildGone(name, caller, points) => {
+                if let Some(book) = self.callers.get_mut(caller) {
+                    book.brought.curves -= 1;
+                    book.brought.points -= points;
+                }
+                let Some(child) = self.children.get_mut(&name) else {
+                    return;
+                };
+                child.leases -= 1;
+                if child.leases == 0 {
+                    let first = child.caller;
+                    self.children.remove(&name);
+                    if let Some(book) = self.callers.get_mut(first) {
+                        book.brought.children -= 1;
+                    }
+                }
+            }
+            Change::Points(caller, before, after) => {
+                if let Some(book) = self.callers.get_mut(caller) {
+                    book.brought.points = book.brought.points + after - before;
+                }
+            }
+        }
+    }
+
+    /// Memory behind all that is there, in bytes, roughly. Costs nothing.
+    pub fn memory_bytes(&self) -> usize {
+        self.resources * RESOURCE_BYTES
+            + self.name_bytes
+            + self.weight.bytes()
+            + self.callers.count() * size_of::<CallerBook>()
+    }
+
+    /// How often each limit refused something since the node came to be.
+    pub fn refused(&self) -> &[u64; Limit::ALL.len()] {
+        &self.refused
+    }
+
+    /// How often any did.
+    pub fn refusals(&self) -> u64 {
+        self.refusals
+    }
+
+    /// How much is in use. O(callers + templates): for whoever looks.
+    pub fn load(&self) -> Load {
+        let mut load = Load {
+            resources: self.resources,
+            leases: self.weight.leases + self.weight.curves,
+            memory_bytes: self.memory_bytes(),
+            child_servers: self.children.len(),
+            curves: self.weight.curves,
+            curve_points: self.weight.points,
+            callers: self.callers.count(),
+            ..Load::default()
+        };
+        for CallerBook { brought, .. } in self.callers.iter() {
+            load.resources_per_caller = load.resources_per_caller.max(brought.resources);
+            load.leases_per_caller = load.leases_per_caller.max(brought.leases);
+            load.child_servers_per_caller = load.child_servers_per_caller.max(brought.children);
+            load.curves_per_caller = load.curves_per_caller.max(brought.curves);
+            load.curve_points_per_caller = load.curve_points_per_caller.max(brought.points);
+        }
+        for book in self.templates.iter().skip(1) {
+            load.resources_per_template = load.resources_per_template.max(book.resources);
+            load.leases_per_template = load.leases_per_template.max(book.leases);
+        }
+        load
+    }
+
+    /// Where a caller is in the books, if it has come before.
+    pub fn find_caller(&self, caller: Option<Caller>) -> Option<CallerSlot> {
+        self.callers.find(caller)
+    }
+
+    /// Asserts that what is counted is there: resources by who brought them, what is out, and how many child
+    /// servers. For tests.
+    ///
+    /// # Panics
+    ///
+    /// If it is not.
+    pub fn assert_counts(
+        &self,
+        resources: impl Iterator<Item = CallerSlot>,
+        weight: Weight,
+        name_bytes: usize,
+        children: usize,
+    ) {
+        let mut by_caller = BTreeMap::new();
+        let mut count = 0;
+        for caller in resources {
+            *by_caller.entry(caller).or_insert(0) += 1;
+            count += 1;
+        }
+        assert_eq!(count, self.resources, "resources");
+        for (caller, brought) in by_caller {
+            if let Some(book) = self.of_caller(caller) {
+                assert_eq!(book.brought.resources, brought, "resources of {caller:?}");
+            }
+        }
+        assert_eq!(weight, self.weight, "what is out");
+        assert_eq!(name_bytes, self.name_bytes, "names of resources");
+        assert_eq!(children, self.children.len(), "child servers");
+        let leases: usize = self.templates.iter().map(|book| book.leases).sum();
+        assert_eq!(leases, weight.leases + weight.curves, "leases of templates");
+        let most = self.callers.iter().map(|book| book.brought);
+        let (leases, points) = most.fold((0, 0), |(leases, points), brought| {
+            (leases + brought.leases, points + brought.points)
+        });
+        assert!(
+            leases <= weight.leases && points <= weight.points,
+            "by callers"
+        );
+    }
+
+    fn of_caller(&self, slot: CallerSlot) -> Option<&CallerBook> {
+        let book = self.callers.get(slot);
+        book.filter(|_| slot != CallerSlot::NOBODY)
+    }
+
+    fn of_template(&self, slot: TemplateSlot) -> Option<&TemplateBook> {
+        let book = self.templates.get(slot.0);
+        book.filter(|_| slot != TemplateSlot::NONE)
+    }
+
+    /// The books of a template that bounds what comes.
+    fn bounding(&mut self, slot: TemplateSlot) -> Option<&mut TemplateBook> {
+        let book = self.templates.get_mut(slot.0);
+        book.filter(|_| slot != TemplateSlot::NONE)
+    }
+
+    /// Whether there is room for one more.
+    fn check(&mut self, limit: Limit, has: usize, max: usize) -> Result<(), RefusalReason> {
+        self.check_more(limit, has, 1, max)
+    }
+
+    fn check_more(
+        &mut self,
+        limit: Limit,
+        has: usize,
+        more: usize,
+        max: usize,
+    ) -> Result<(), RefusalReason> {
+        if has.saturating_add(more) <= max {
+            return Ok(());
+        }
+        Err(self.full(limit, max, Duration::ZERO))
+    }
+
+    fn check_memory(&mut self, more: usize, limits: &Limits) -> Result<(), RefusalReason> {
+        let max = limits.memory_max.unwrap_or(usize::MAX);
+        self.check_more(Limit::Memory, self.memory_bytes(), more, max)
+    }
+
+    fn too_fast(&mut self, limit: Limit, rate: Rate, wait: Duration) -> RefusalReason {
+        self.full(limit, rate.per_second.get() as usize, wait)
+    }
+
+    /// Refuses, and says when to come back: not before `at_least`, and others at other times. Multiples of
+    /// the golden ratio: however many are refused, they come back evenly.
+    fn full(&mut self, limit: Limit, max: usize, at_least: Duration) -> RefusalReason {
+        /// 2^32 divided by the golden ratio.
+        const STEP: u64 = 2_654_435_769;
+        if let Some(refused) = self.refused.get_mut(limit as usize) {
+            *refused += 1;
+        }
+        self.refusals += 1;
+        let (least, most) = COME_BACK;
+        let part = self.refusals.wrapping_mul(STEP) & u64::from(u32::MAX);
+        #[expect(clippy::cast_precision_loss, reason = "below 2^32")]
+        let part = part as f64 / 2_f64.powi(32);
+        let spread = least + most.saturating_sub(least).mul_f64(part);
+        RefusalReason::Full(Full {
+            limit,
+            max: u64::try_from(max).unwrap_or(u64::MAX),
+            retry_in: at_least + spread,
+        })
+    }
+}

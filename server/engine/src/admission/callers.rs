@@ -1,0 +1,272 @@
+//! What each caller has brought that is still there.
+//!
+//! The map is bounded, too: who has nothing here and did nothing lately leaves it when somebody else comes,
+//! and once it is full, newcomers share one entry. Adding one costs a bounded amount of work.
+
+use std::hash::Hasher;
+
+use hashbrown::HashTable;
+use siphasher::sip::SipHasher13;
+
+use crate::admission::bucket::Bucket;
+use crate::id::Caller;
+use crate::time::Time;
+
+/// Callers that are told apart.
+pub const CALLERS_MAX: usize = 65_536;
+
+/// Entries that are looked at whenever one is added, whether they may leave.
+const LOOKED_AT: usize = 4;
+
+/// A caller in the books. Small, since every lease has one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallerSlot(u32);
+
+impl CallerSlot {
+    /// Of what nobody in particular brought: it is bounded by no caller.
+    pub const NOBODY: Self = Self(0);
+
+    /// All for whom there is no room of their own.
+    const SHARED: Self = Self(1);
+}
+
+/// What a caller has brought that is still there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Brought {
+    /// Resources of which its client was the first holder.
+    pub(super) resources: usize,
+    /// Leases of clients.
+    pub(super) leases: usize,
+    /// Child servers.
+    pub(super) children: usize,
+    /// Leases of child servers.
+    pub(super) curves: usize,
+    /// Points of their demand curves.
+    pub(super) points: usize,
+}
+
+/// A caller.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CallerBook {
+    caller: Option<Caller>,
+    /// What it has brought.
+    pub(super) brought: Brought,
+    /// New resources lately.
+    pub(super) new_resources: Bucket,
+    /// New leases lately.
+    pub(super) new_leases: Bucket,
+}
+
+impl CallerBook {
+    /// Whether forgetting it changes nothing.
+    fn is_idle(&self, now: Time) -> bool {
+        self.brought == Brought::default()
+            && self.new_resources.is_full(now)
+            && self.new_leases.is_full(now)
+    }
+}
+
+/// All callers that have something here, or did something lately.
+#[derive(Debug)]
+pub(super) struct Callers {
+    seed: u64,
+    max: usize,
+    books: Vec<CallerBook>,
+    free: Vec<CallerSlot>,
+    by_caller: HashTable<CallerSlot>,
+    hand: usize,
+}
+
+impl Callers {
+    /// None yet; the seed keys the hash of callers.
+    pub(super) fn new(seed: u64) -> Self {
+        Self::of_at_most(CALLERS_MAX, seed)
+    }
+
+    fn of_at_most(max: usize, seed: u64) -> Self {
+        Self {
+            seed,
+            max,
+            books: vec![CallerBook::default(), CallerBook::default()],
+            free: Vec::new(),
+            by_caller: HashTable::new(),
+            hand: 0,
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.by_caller.len()
+    }
+
+    /// Where a caller is that has come before. [`CallerSlot::NOBODY`] for none.
+    pub(super) fn find(&self, caller: Option<Caller>) -> Option<CallerSlot> {
+        let Some(caller) = caller else {
+            return Some(CallerSlot::NOBODY);
+        };
+        let found = self
+            .by_caller
+            .find(self.hash(caller), |slot| self.is_at(*slot, caller));
+        found.copied()
+    }
+
+    /// Where a caller is that comes now.
+    pub(super) fn enter(&mut self, caller: Option<Caller>, now: Time) -> CallerSlot {
+        if let Some(found) = self.find(caller) {
+            return found;
+        }
+        self.make_room(now);
+        if self.by_caller.len() >= self.max {
+            return CallerSlot::SHARED;
+        }
+        let book = CallerBook {
+            caller,
+            ..CallerBook::default()
+        };
+        let slot = self.place(book);
+        if let Some(caller) = caller {
+            let hash = self.hash(caller);
+            let (books, seed) = (&self.books, self.seed);
+            self.by_caller.insert_unique(hash, slot, |slot| {
+                let kept = books.get(slot.0 as usize).and_then(|book| book.caller);
+                kept.map_or(0, |caller| hash_of(seed, caller))
+            });
+        }
+        slot
+    }
+
+    /// What is known of a caller.
+    pub(super) fn get(&self, slot: CallerSlot) -> Option<&CallerBook> {
+        self.books.get(slot.0 as usize)
+    }
+
+    /// The same, to be changed. None: nobody counts it.
+    pub(super) fn get_mut(&mut self, slot: CallerSlot) -> Option<&mut CallerBook> {
+        let book = self.books.get_mut(slot.0 as usize);
+        book.filter(|_| slot != CallerSlot::NOBODY)
+    }
+
+    /// Every caller, and those that share one entry.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &CallerBook> {
+        self.books.iter().skip(1)
+    }
+
+    fn place(&mut self, book: CallerBook) -> CallerSlot {
+        if let Some(slot) = self.free.pop() {
+            if let Some(place) = self.books.get_mut(slot.0 as usize) {
+                *place = book;
+            }
+            return slot;
+        }
+        self.books.push(book);
+        CallerSlot(u32::try_from(self.books.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// Looks at a few entries, each time at others, and drops those that are idle.
+    fn make_room(&mut self, now: Time) {
+        for _ in 0..LOOKED_AT {
+            self.hand += 1;
+            if self.hand >= self.books.len() {
+                // The first two stay.
+                self.hand = 2;
+            }
+            let Some(book) = self.books.get_mut(self.hand) else {
+                return;
+            };
+            let Some(caller) = book.caller.filter(|_| book.is_idle(now)) else {
+                continue;
+            };
+            book.caller = None;
+            let slot = CallerSlot(u32::try_from(self.hand).unwrap_or(u32::MAX));
+            let entry = self
+                .by_caller
+                .find_entry(hash_of(self.seed, caller), |kept| *kept == slot);
+            if let Ok(entry) = entry {
+                entry.remove();
+            }
+            self.free.push(slot);
+        }
+    }
+
+    fn is_at(&self, slot: CallerSlot, caller: Caller) -> bool {
+        self.get(slot)
+            .is_some_and(|book| book.caller == Some(caller))
+    }
+
+    fn hash(&self, caller: Caller) -> u64 {
+        hash_of(self.seed, caller)
+    }
+}
+
+/// Keyed: addresses come from outside, and must not be made to collide.
+fn hash_of(seed: u64, caller: Caller) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(seed, 0x6361_6c6c_6572_7321);
+    hasher.write(&caller.get().to_le_bytes());
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+    use crate::admission::bucket::Rate;
+
+    const RATE: Rate = Rate::new(NonZeroU32::new(1).unwrap(), 1);
+
+    fn enter(callers: &mut Callers, number: u128, second: u64) -> CallerSlot {
+        callers.enter(Some(Caller::new(number)), Time::from_secs(second))
+    }
+
+    #[test]
+    fn a_caller_is_found_again_and_none_is_nobody() {
+        let mut callers = Callers::new(7);
+        let first = enter(&mut callers, 1, 0);
+        let book = callers.get_mut(first).unwrap();
+        book.brought.leases = 1;
+        let second = enter(&mut callers, 2, 0);
+        assert_ne!(first, second);
+        assert_eq!(enter(&mut callers, 1, 0), first);
+        assert_eq!(callers.enter(None, Time::ZERO), CallerSlot::NOBODY);
+        assert!(callers.get_mut(CallerSlot::NOBODY).is_none());
+    }
+
+    #[test]
+    fn who_has_nothing_and_did_nothing_lately_leaves() {
+        let mut callers = Callers::of_at_most(10, 7);
+        for number in 0..1_000 {
+            let slot = enter(&mut callers, number, 0);
+            assert_ne!(slot, CallerSlot::SHARED, "caller {number}");
+        }
+        assert!(callers.count() <= 10);
+    }
+
+    #[test]
+    fn who_has_something_or_was_busy_stays_and_newcomers_share_an_entry() {
+        let mut callers = Callers::of_at_most(10, 7);
+        let mut slots = Vec::new();
+        for number in 0..10 {
+            let slot = enter(&mut callers, number, 0);
+            let book = callers.get_mut(slot).unwrap();
+            if number % 2 == 0 {
+                book.brought.leases = 1;
+            } else {
+                book.new_leases.take(RATE, Time::ZERO).unwrap();
+            }
+            slots.push(slot);
+        }
+        for number in 100..200 {
+            assert_eq!(enter(&mut callers, number, 0), CallerSlot::SHARED);
+        }
+        for (number, slot) in (0..).zip(&slots) {
+            assert_eq!(enter(&mut callers, number, 0), *slot);
+        }
+        // A second later, who was busy only may leave.
+        let late: Vec<_> = (200..205).map(|it| enter(&mut callers, it, 1)).collect();
+        assert!(late.iter().any(|slot| *slot != CallerSlot::SHARED));
+        for number in [0, 2, 4, 6, 8] {
+            let slot = enter(&mut callers, number, 1);
+            assert_eq!(slot, slots[usize::try_from(number).unwrap()]);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Less of a demand curve: up to a level, or a part of it.
+
+use crate::demand_curve::{DemandCurve, Point};
+
+impl DemandCurve {
+    /// The curve if nobody took more than that level: D(min(w, level)).
+    pub fn cut_at(&self, level: f64) -> Self {
+        let below = self.points.iter().take_while(|point| point.level < level);
+        let mut points: Vec<Point> = below.copied().collect();
+        if points.len() < self.points.len() && level > 0.0 {
+            points.push(Point {
+                level,
+                demand: self.demand_at(level),
+            });
+        }
+        Self::concave(points)
+    }
+
+    /// The curve of so large a part of its clients.
+    pub fn scaled(&self, part: f64) -> Self {
+        let scaled = self.points.iter().map(|point| Point {
+            demand: point.demand * part,
+            ..*point
+        });
+        Self {
+            points: scaled.collect(),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! A node's bounds: resources that are taken on, and what is in use.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::admission::weight::{self, Weight};
+use crate::admission::{From, Limit, Load, TemplateSlot};
+use crate::id::ResourceId;
+use crate::node::event::Event;
+use crate::node::{Entry, Limits, Node};
+use crate::request::RefusalReason;
+use crate::resource::{Beginning, Resource};
+use crate::time::Time;
+
+impl Node {
+    /// How much of what is bounded is in use. O(resources): for whoever looks.
+    pub fn load(&self) -> Load {
+        let holders = self
+            .resources
+            .values()
+            .map(|entry| entry.resource.holders());
+        Load {
+            leases_per_resource: holders.max().unwrap_or(0),
+            ..self.admission.load()
+        }
+    }
+
+    /// How often each limit refused something since the node came to be, in the order of [`Limit::ALL`].
+    pub fn refused_by_limit(&self) -> &[u64; Limit::ALL.len()] {
+        self.admission.refused()
+    }
+
+    /// How often any limit did.
+    pub fn refused_by_limits(&self) -> u64 {
+        self.admission.refusals()
+    }
+
+    /// Other bounds are in force from now on: who has more than they allow keeps it.
+    pub fn handle_limits(&mut self, limits: Limits) {
+        self.config.limits = limits;
+    }
+
+    /// The bounds of the node.
+    pub fn limits(&self) -> &Limits {
+        &self.config.limits
+    }
+
+    /// Takes on a resource that nobody holds yet.
+    ///
+    /// # Errors
+    ///
+    /// If nobody says what there is of it, or a limit is reached.
+    pub(super) fn add_resource(
+        &mut self,
+        id: &ResourceId,
+        from: From,
+        now: Time,
+    ) -> Result<(), RefusalReason> {
+        let found = self.templates.find_with_position(id);
+        let of = found.map_or(TemplateSlot::NONE, |(position, _)| {
+            TemplateSlot::of(position)
+        });
+        let template = found.map(|(_, template)| Arc::clone(template));
+        let is_known = template.is_some() || self.config.has_parent;
+        if !is_known {
+            return Err(RefusalReason::UnknownResource);
+        }
+        let name = weight::name_bytes(id.as_str());
+        let caller = self
+            .admission
+            .admit_resource(name, from, of, &self.config.limits, now)?;
+        let glob = template
+            .as_ref()
+            .map(|template| template.identifier_glob.clone());
+        let beginning = Beginning {
+            mastership: self.mastership_id,
+            vacant_since: self.vacant_since,
+            longer_leases: self.longer_leases,
+            clock_tolerance: self.config.clock_tolerance,
+        };
+        let seed = self.config.seed;
+        let resource = match template {
+            Some(template) if !self.config.has_parent => {
+                Resource::of_root(id.clone(), template, beginning, seed, now)
+            }
+            template => Resource::of_parent(id.clone(), template, beginning, seed),
+        };
+        self.resources.insert(
+            id.clone(),
+            Entry {
+                resource,
+                scheduled: None,
+                upstream_scheduled: None,
+                template: of,
+                caller,
+                weighed: Weight::default(),
+            },
+        );
+        self.tell(Event::ResourceAdded {
+            resource: id.clone(),
+            template: glob,
+        });
+        Ok(())
+    }
+
+    /// Asserts that what is counted for limits is there.
+    pub(super) fn assert_counted(&self) {
+        let mut weight = Weight::default();
+        let (mut names, mut children) = (0, BTreeSet::new());
+        for (id, entry) in &self.resources {
+            weight.replace(Weight::default(), entry.weighed);
+            names += weight::name_bytes(id.as_str());
+            children.extend(entry.resource.children().map(|(name, _)| name));
+        }
+        let brought = self.resources.values().map(|entry| entry.caller);
+        self.admission
+            .assert_counts(brought, weight, names, children.len());
+    }
+}

@@ -1,0 +1,235 @@
+//! Learning mode, when holders say that they have more than there is: what each is confirmed of it, and
+//! for how long. What they say, all together, is in [`reported`](super::reported).
+
+use std::time::Duration;
+
+use crate::amount::Amount;
+use crate::claim::{Claim, Subclients};
+use crate::id::{HolderId, HolderKind};
+use crate::lease::Lease;
+use crate::lease_table::Slot;
+use crate::resource::Resource;
+use crate::resource::ask::HolderAsk;
+use crate::resource::grant::Grant;
+use crate::resource::reported::{Unanswered, claim_of, part_of, short_lease};
+use crate::template::HolderBounds;
+use crate::time::Time;
+
+impl Resource {
+    /// What there is for those who say that they have something: below the root, what is to come, too.
+    fn for_reported(&self) -> Amount {
+        let told = self.supply.told.as_ref();
+        let share = told.map_or(Amount::ZERO, |told| told.share);
+        self.supply.capacity.max(share)
+    }
+
+    /// In learning mode, the most that is confirmed for each client, if holders say that they have more
+    /// than there is.
+    pub(super) fn confirmed_level(&self, now: Time) -> Option<f64> {
+        if self.reported.is_empty() || !self.learns(now) || !self.has_lease(now) {
+            return None;
+        }
+        self.reported.level_for(self.for_reported())
+    }
+
+    /// Below the root, the most that is believed for each client, if holders say that they have more than
+    /// the parent knows to be out: as much may be, if a larger lease of our predecessor runs down.
+    fn believed_level(&self, now: Time) -> Option<f64> {
+        if self.reported.is_empty() || !self.learns(now) || !self.has_lease(now) {
+            return None;
+        }
+        let told = self.supply.told.as_ref()?;
+        self.reported
+            .level_for(self.for_reported().max(told.reserved?))
+    }
+
+    /// Whether this is learning mode, also if it is not known yet for how long.
+    pub(super) fn learns(&self, now: Time) -> bool {
+        self.is_learning() && self.learning_until.is_none_or(|until| until > now)
+    }
+
+    pub(super) fn key_of(&self, holder: &HolderId) -> u64 {
+        self.table.name_hash(holder)
+    }
+
+    /// What a holder says it has, and what it was cut from if it still wants that.
+    fn claimed(&self, slot: Option<Slot>, ask: &HolderAsk<'_>) -> Claim {
+        let cut_from = self.reported.cut_from(self.key_of(ask.holder));
+        let mut clients = ask.demand.clients();
+        let mut cut_from = cut_from.unwrap_or(Amount::ZERO);
+        if ask.acknowledges() {
+            cut_from = cut_from.min(ask.demand.wants());
+        } else if let Some(holding) = slot.and_then(|slot| self.table.get(slot)) {
+            // Its demand looks smaller than it is.
+            clients = clients.max(holding.demand.clients());
+        }
+        claim_of(ask.word().max(cut_from), clients)
+    }
+
+    /// A holder's word counts from now on, if we learn.
+    pub(super) fn count_word(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
+        if self.learns(now) {
+            let claim = self.claimed(slot, ask);
+            self.reported.count(self.key_of(ask.holder), claim);
+        }
+    }
+
+    /// A holder's word was noted and goes up to the parent, as the newest of all.
+    pub(super) fn await_word(&mut self, slot: Slot, ask: &HolderAsk<'_>, held: Amount, now: Time) {
+        let Some(number) = self.upstream.as_mut().map(|upstream| upstream.count_word()) else {
+            return;
+        };
+        if !self.learns(now) {
+            return;
+        }
+        let unanswered = Unanswered {
+            number,
+            slot,
+            claim: self.claimed(Some(slot), ask),
+            held,
+        };
+        let holder = self.key_of(ask.holder);
+        self.reported.wait_for_answer(holder, unanswered);
+    }
+
+    /// The parent has answered: what it was told counts, and if that is more than it granted, no more is
+    /// reserved for anybody by its word than it will be confirmed.
+    pub(super) fn count_answered_words(&mut self, now: Time) {
+        let Some(upstream) = &self.upstream else {
+            return;
+        };
+        let answered = self.reported.answered(upstream.words_answered());
+        let Some(level) = self.believed_level(now) else {
+            return;
+        };
+        let until = now + short_lease(self.algorithm.refresh_interval);
+        for (
+            holder,
+            Unanswered {
+                slot, claim, held, ..
+            },
+        ) in answered
+        {
+            let part = part_of(claim, level).max(held);
+            if part >= claim.wants {
+                continue;
+            }
+            self.table.change_leases(slot, |leases| {
+                leases.acknowledge(part);
+                if held.is_zero() {
+                    leases.end_by(until);
+                }
+            });
+            self.learned.lower(holder, part);
+        }
+    }
+
+    /// What of a holder's word is believed, if it says that it has more than it will be confirmed; never
+    /// less than is reserved for it already. None: all of it.
+    pub(super) fn believed<'a>(
+        &self,
+        slot: Option<Slot>,
+        ask: &HolderAsk<'a>,
+        now: Time,
+    ) -> Option<HolderAsk<'a>> {
+        self.upstream.as_ref()?;
+        let level = self.believed_level(now)?;
+        let counts = self.reported.counts(self.key_of(ask.holder))?;
+        let part = part_of(counts, level);
+        let is_settled = ask.word() <= counts.wants || part < counts.wants;
+        let own = slot.and_then(|slot| Some(self.table.get(slot)?.own()));
+        let most = part.max(own.unwrap_or(Amount::ZERO));
+        if !is_settled || ask.word() <= most {
+            return None;
+        }
+        Some(ask.with_words_up_to(most))
+    }
+
+    /// The most that a holder is confirmed of what it says, however much there is. A child server in
+    /// learning mode does not know for how many clients it stands.
+    pub(super) fn confirmed_max(&self, ask: &HolderAsk<'_>, clients: f64) -> Amount {
+        let HolderBounds {
+            wants_max,
+            subclients_max,
+        } = self.holder_bounds;
+        let clients = if ask.acknowledges() {
+            Some(clients.max(Subclients::ONE.get()))
+        } else {
+            subclients_max.map(Subclients::get)
+        };
+        let most = wants_max.zip(clients);
+        most.map_or(Amount::MAX, |(each, clients)| {
+            Amount::from_computed(each.get() * clients)
+        })
+    }
+
+    /// In learning mode: what a holder says it may be using, as leases. At the root it cannot be more than
+    /// there is; below it, more may be out than we have by now, and our parent still reserves it. Of a word
+    /// that is cut, no more is reserved than is confirmed, nor for longer. But a child server that says no
+    /// more than there is has handed it out for as long as it says, though it may be less.
+    pub(super) fn leases_of_words(
+        &self,
+        ask: &HolderAsk<'_>,
+        room: Amount,
+        now: Time,
+    ) -> Vec<Lease> {
+        let counts = self.reported.counts(self.key_of(ask.holder));
+        let cut_to = counts.and_then(|counts| {
+            let part = part_of(counts, self.confirmed_level(now)?);
+            Some(part).filter(|part| *part < counts.wants)
+        });
+        let most = if self.upstream.is_none() {
+            room
+        } else {
+            Amount::MAX
+        };
+        let most = most.min(cut_to.unwrap_or(Amount::MAX));
+        let at_once = self.confirmed_max(ask, ask.demand.clients());
+        let short = short_lease(self.algorithm.refresh_interval);
+        let hands_out = ask.holder.kind == HolderKind::Server;
+        let mut leases = Vec::new();
+        for has in ask.words() {
+            let lasts = self.word_lasts(has.expires_in, now);
+            let mut lease = |capacity: Amount, lasts: Duration| {
+                leases.push(Lease {
+                    capacity: capacity.min(most),
+                    expires_at: now + lasts,
+                });
+            };
+            let is_likely = hands_out && has.capacity <= self.for_reported();
+            if cut_to.is_some() && !is_likely {
+                lease(has.capacity, lasts.min(short));
+                continue;
+            }
+            if has.capacity > at_once {
+                lease(has.capacity, lasts.min(short));
+            }
+            lease(has.capacity.min(at_once), lasts);
+        }
+        leases
+    }
+
+    /// When a lease by a decision ends: soon, if it is by a word that was cut.
+    pub(super) fn grant_ends(&self, holder: &HolderId, grant: &Grant, now: Time) -> Time {
+        let ends = self.lease_ends(holder, now);
+        if grant.cut_from.is_none() {
+            return ends;
+        }
+        ends.min(now + short_lease(self.algorithm.refresh_interval))
+    }
+
+    /// Remembers that a holder was granted something, and what it was cut from.
+    pub(super) fn note_granted(&mut self, holder: &HolderId, grant: &Grant) {
+        if !self.reported.is_empty() {
+            let holder = self.key_of(holder);
+            self.reported.note_granted(holder, grant.cut_from);
+        }
+    }
+
+    /// Takes the words of a holder that is gone, or of a process that has its name no more, for unsaid.
+    pub(super) fn forget_word(&mut self, holder: &HolderId) {
+        if !self.reported.is_empty() {
+            self.reported.forget(self.table.name_hash(holder));
+        }
+    }
+}

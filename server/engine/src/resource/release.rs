@@ -1,0 +1,90 @@
+//! A holder gives back what it has: at once if it is its own word, and after a while if it may be somebody
+//! else's.
+//!
+//! One message in somebody's name must not free what he still uses. Who holds the name is a process, which
+//! draws a number that nobody else knows; of a process that does not say which it is, all that is known is
+//! where it came from. A release by anybody else frees what there is only once the holder was to be heard
+//! again. Until then it counts; and if the holder is heard, it goes on as if nothing had been said.
+
+use crate::admission::CallerSlot;
+use crate::amount::Amount;
+use crate::id::{HolderId, Incarnation};
+use crate::lease_table::{Holding, Slot};
+use crate::past::{Identity, Precedence};
+use crate::request::Released;
+use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
+use crate::time::Time;
+
+impl Resource {
+    /// Somebody gives back what a holder has. `caller` is where that comes from: nobody, if it does not matter,
+    /// and none, if nothing came from there before.
+    pub fn handle_release(
+        &mut self,
+        holder: &HolderId,
+        process: Option<Incarnation>,
+        sequence: Option<u64>,
+        caller: Option<CallerSlot>,
+        now: Time,
+    ) -> Released {
+        self.expire(EXPIRIES_PER_REQUEST, now);
+        let slot = self.table.find(holder.kind, holder.name.as_str());
+        let Some((slot, holding)) = slot.and_then(|slot| Some((slot, self.table.get(slot)?)))
+        else {
+            return Released::NotThere;
+        };
+        let asks = Identity {
+            epoch: None,
+            process,
+            sequence,
+        };
+        match holding.precedence(asks, now) {
+            Precedence::Next if is_its_own(holding, caller) => self.free(slot, holder),
+            Precedence::Next | Precedence::Started => {
+                let heard_by = holding.overdue_at();
+                if heard_by <= now {
+                    return self.free(slot, holder);
+                }
+                self.table
+                    .change_leases(slot, |leases| leases.end_own_by(heard_by));
+                Released::UnlessHeard(heard_by.since(now))
+            }
+            Precedence::Returned | Precedence::Refused => {
+                // It has the name no more, but says that it uses nothing. Who does not say which process
+                // it is may be anybody.
+                if process.is_some() {
+                    self.table.change_leases(slot, |leases| {
+                        leases.lower_apart(process, Amount::ZERO);
+                    });
+                    self.unsettled = true;
+                }
+                Released::OutOfOrder
+            }
+            Precedence::OutOfOrder | Precedence::Late | Precedence::Unnumbered => {
+                Released::OutOfOrder
+            }
+        }
+    }
+
+    fn free(&mut self, slot: Slot, holder: &HolderId) -> Released {
+        if self
+            .table
+            .get(slot)
+            .is_some_and(|holding| holding.leases().has_apart())
+        {
+            // What another process may be using is not this one's to give back.
+            self.release_own(slot);
+            self.forget_word(holder);
+        } else if let Some(gone) = self.table.remove(slot) {
+            self.forget(&gone);
+        }
+        Released::Freed
+    }
+}
+
+/// Whether the process that holds the name says so, as far as anybody can tell.
+fn is_its_own(holding: &Holding, caller: Option<CallerSlot>) -> bool {
+    let anybody = CallerSlot::NOBODY;
+    holding.incarnation.is_some()
+        || holding.caller == anybody
+        || caller.is_some_and(|caller| caller == anybody || caller == holding.caller)
+}

@@ -1,0 +1,197 @@
+//! What holders say in learning mode that they have, all together, and what of that each is confirmed.
+//!
+//! A fresh master knows nothing, so it believes what it hears, as long as all of it fits into what there
+//! is. If it does not, not all of it can be true, or the capacity was lowered. Then it is shared out among
+//! those who said it, max-min: who comes first, or says most, takes nothing from who said less than an
+//! equal part. Leases by a word that was cut are short ([`short_lease`]), so whoever came first shrinks as
+//! soon as others are heard.
+//!
+//! A holder that was cut has less by now, and says so: what it was cut from is remembered, and is its word
+//! until it is confirmed, wants less, or is gone.
+//!
+//! Below the root there is as much as the parent grants, and that is decided by what it was told. So a word
+//! counts here when the parent has answered a request that told of it; until then it counts in full for
+//! everybody else, and is not cut.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::amount::Amount;
+use crate::claim::{Claim, Subclients};
+use crate::claim_index::{ClaimIndex, Level};
+use crate::lease_table::Slot;
+use crate::refresh::REFRESH_IN_MAX;
+
+/// The words of all holders that say they have something, by a hash of the holder's name.
+#[derive(Clone, Debug, Default)]
+pub struct Reported {
+    words: BTreeMap<u64, Word>,
+    /// Those that count.
+    index: ClaimIndex,
+    /// Those that the parent has not answered yet, by how many were told it before.
+    unanswered: BTreeMap<u64, u64>,
+}
+
+/// What one holder says.
+#[derive(Clone, Copy, Debug, Default)]
+struct Word {
+    counts: Option<Claim>,
+    cut_from: Option<Amount>,
+    unanswered: Option<Unanswered>,
+    /// We have granted the holder something ourselves.
+    is_granted: bool,
+}
+
+/// A word that the parent has not answered yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Unanswered {
+    /// How many words were told before it.
+    pub number: u64,
+    /// Whose it is.
+    pub slot: Slot,
+    /// What that holder says.
+    pub claim: Claim,
+    /// What we had reserved for it before by what we granted it.
+    pub held: Amount,
+}
+
+/// A claim, which always stands for somebody.
+pub fn claim_of(word: Amount, clients: f64) -> Claim {
+    Claim {
+        wants: word,
+        subclients: Subclients::new(clients.max(1.0)).unwrap_or(Subclients::MAX),
+    }
+}
+
+/// How long a lease lasts by a word that was cut.
+pub fn short_lease(refresh_interval: Duration) -> Duration {
+    2 * refresh_interval.min(REFRESH_IN_MAX)
+}
+
+/// The part of a claim that is confirmed at a level; all of it, to the bit, if that is above it.
+pub fn part_of(claim: Claim, level: f64) -> Amount {
+    if claim.ratio() <= level {
+        return claim.wants;
+    }
+    Amount::from_computed(Level::At(level).share_of(claim))
+}
+
+impl Reported {
+    /// A holder's word counts from now on; nothing, if it says that it has nothing.
+    pub fn count(&mut self, holder: u64, claim: Claim) {
+        let word = self.words.entry(holder).or_default();
+        if let Some(unanswered) = word.unanswered.take() {
+            self.unanswered.remove(&unanswered.number);
+        }
+        let counts = Some(claim).filter(|claim| !claim.wants.is_zero());
+        let before = std::mem::replace(&mut word.counts, counts);
+        let is_nothing = counts.is_none() && word.cut_from.is_none();
+        if before != counts {
+            before.map(|claim| self.index.remove(claim));
+            counts
+                .into_iter()
+                .for_each(|claim| self.index.insert(claim));
+        }
+        if is_nothing {
+            self.words.remove(&holder);
+        }
+    }
+
+    /// The parent is to hear of a holder's word before it counts.
+    pub fn wait_for_answer(&mut self, holder: u64, mut unanswered: Unanswered) {
+        let word = self.words.entry(holder).or_insert(Word {
+            is_granted: !unanswered.held.is_zero(),
+            ..Word::default()
+        });
+        if !word.is_granted {
+            unanswered.held = Amount::ZERO;
+        }
+        if let Some(before) = word.unanswered.replace(unanswered) {
+            self.unanswered.remove(&before.number);
+            unanswered.held = unanswered.held.min(before.held);
+            word.unanswered = Some(unanswered);
+        }
+        self.unanswered.insert(unanswered.number, holder);
+    }
+
+    /// The parent has answered so many words. Those count from now on, and are returned with their
+    /// holders.
+    pub fn answered(&mut self, words: u64) -> Vec<(u64, Unanswered)> {
+        let later = self.unanswered.split_off(&(words + 1));
+        let answered = std::mem::replace(&mut self.unanswered, later);
+        let taken = answered.into_values().filter_map(|holder| {
+            let word = self.words.get_mut(&holder)?;
+            Some((holder, word.unanswered.take()?))
+        });
+        let taken: Vec<_> = taken.collect();
+        for (holder, unanswered) in &taken {
+            self.count(*holder, unanswered.claim);
+        }
+        taken
+    }
+
+    /// A holder was confirmed less than this; or all that it says.
+    pub fn note_granted(&mut self, holder: u64, cut_from: Option<Amount>) {
+        if let Some(word) = self.words.get_mut(&holder) {
+            word.cut_from = cut_from;
+            word.is_granted = true;
+        }
+    }
+
+    /// What a holder was cut from, if it was.
+    pub fn cut_from(&self, holder: u64) -> Option<Amount> {
+        self.words.get(&holder)?.cut_from
+    }
+
+    /// What counts of a holder's word.
+    pub fn counts(&self, holder: u64) -> Option<Claim> {
+        self.words.get(&holder)?.counts
+    }
+
+    /// A holder is gone, or another process has its name.
+    pub fn forget(&mut self, holder: u64) {
+        let Some(word) = self.words.remove(&holder) else {
+            return;
+        };
+        if let Some(claim) = word.counts {
+            self.index.remove(claim);
+        }
+        if let Some(unanswered) = word.unanswered {
+            self.unanswered.remove(&unanswered.number);
+        }
+    }
+
+    /// The most for each client, if not all words that count fit into so much.
+    pub fn level_for(&self, capacity: Amount) -> Option<f64> {
+        match self.index.level_for(capacity.get()) {
+            Level::AboveAll => None,
+            Level::At(level) => Some(level),
+        }
+    }
+
+    /// Bytes of memory behind it.
+    pub fn memory_bytes(&self) -> usize {
+        let words = self.words.len() * (size_of::<(u64, Word)>() + size_of::<u64>());
+        words + self.unanswered.len() * size_of::<(u64, u64)>() + self.index.memory_bytes()
+    }
+
+    /// Whether nobody says that it has anything.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Asserts that what is kept agrees with itself. O(n), for tests.
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
+    pub fn assert_consistent(&self, is_holder: impl Fn(u64) -> bool) {
+        let counted = self.words.values().filter(|word| word.counts.is_some());
+        assert_eq!(counted.count(), self.index.len(), "words that count");
+        let waiting = self.words.values().filter_map(|word| word.unanswered);
+        assert_eq!(waiting.count(), self.unanswered.len(), "unanswered words");
+        for holder in self.words.keys() {
+            assert!(is_holder(*holder), "a word of somebody who is gone");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What a template says of a single holder: how much one client can have, and for how many clients one
+//! child server can stand.
+//!
+//! Both are absent unless an operator says them. They are for what holders *say*: a wrong number in one
+//! program, or a lie, must not count for more than a client can be.
+
+use crate::amount::Amount;
+use crate::claim::Subclients;
+use crate::template::{Check, Field, TemplateSpec};
+
+/// What counts of what a single holder says.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HolderBounds {
+    /// The most that one client can have, above 0. Wants beyond it do not count, and in learning mode
+    /// nobody is confirmed more. Absent: the template does not say.
+    pub wants_max: Option<Amount>,
+    /// The most clients that one child server can stand for. Absent: the template does not say; then as
+    /// many as one resource may have leases.
+    pub subclients_max: Option<Subclients>,
+}
+
+impl HolderBounds {
+    /// Nothing is said.
+    pub const NONE: Self = Self {
+        wants_max: None,
+        subclients_max: None,
+    };
+}
+
+impl Check<'_> {
+    pub(super) fn holder_bounds(&mut self, spec: &TemplateSpec) -> HolderBounds {
+        HolderBounds {
+            wants_max: spec.wants_max.and_then(|given| self.wants_max(given)),
+            subclients_max: spec
+                .subclients_max
+                .and_then(|given| self.subclients_max(given)),
+        }
+    }
+
+    fn wants_max(&mut self, given: f64) -> Option<Amount> {
+        match Amount::new(given) {
+            Ok(amount) if !amount.is_zero() => return Some(amount),
+            Ok(_) => self.problem(
+                Field::WantsMax,
+                "is 0, so nobody could have anything; give what one client can have at most, or remove it",
+            ),
+            Err(error) => self.problem(Field::WantsMax, error.to_string()),
+        }
+        None
+    }
+
+    fn subclients_max(&mut self, given: f64) -> Option<Subclients> {
+        let whole = Some(given).filter(|given| *given >= 1.0 && given.fract() == 0.0);
+        let most = whole.and_then(|given| Subclients::new(given).ok());
+        if most.is_none() {
+            let message = format!(
+                "is {given}; give a whole number of clients from 1 to {}",
+                Subclients::MAX.get()
+            );
+            self.problem(Field::SubclientsMax, message);
+        }
+        most
+    }
+}

@@ -1,0 +1,194 @@
+//! The running figure of memory, by which newcomers are refused, is what the process grows by: within 30 %,
+//! for whatever takes most of it.
+//!
+//! One test, in a process of its own: nothing else is to take memory meanwhile.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+#![expect(clippy::print_stdout, reason = "the figures are worth seeing")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::claim::Claim;
+use doorward_engine::claim_index::ClaimIndex;
+use doorward_engine::demand::{BandDemand, ServerDemand};
+use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::node::{Config, Limits, Node};
+use doorward_engine::request::server::{GetServerCapacity, ServerAsk, Via};
+use doorward_engine::request::{Ask, GetCapacity, Has};
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+
+/// Fills a node with one kind of load.
+type Fill = Box<dyn Fn() -> Node>;
+
+#[test]
+fn the_figure_of_memory_is_near_what_the_process_grows_by() {
+    if resident_bytes().is_none() {
+        // Only Linux tells.
+        return;
+    }
+    // What is measured stays, so that nothing takes the place of what was freed.
+    let mut kept = Vec::new();
+    let mut wrong = Vec::new();
+    let shapes: [(&str, Fill); 8] = [
+        (
+            "many leases of one resource",
+            Box::new(|| clients(1, 150_000, 20, 1)),
+        ),
+        ("long names", Box::new(|| clients(1, 60_000, 200, 1))),
+        (
+            "many resources with one lease",
+            Box::new(|| clients(40_000, 1, 20, 1)),
+        ),
+        (
+            "resources with a few leases",
+            Box::new(|| clients(8_000, 10, 20, 1)),
+        ),
+        (
+            "children with large curves",
+            Box::new(|| children(20, 100, 64, 1)),
+        ),
+        (
+            "children with small curves",
+            Box::new(|| children(60, 500, 2, 1)),
+        ),
+        ("many priorities", Box::new(|| clients(500, 64, 20, 64))),
+        (
+            "children with many priorities",
+            Box::new(|| children(4, 50, 1, 500)),
+        ),
+    ];
+    for (what, fill) in shapes {
+        let before = resident_bytes().unwrap();
+        let node = fill();
+        let grown = resident_bytes().unwrap().saturating_sub(before) as f64;
+        let figure = node.load().memory_bytes as f64;
+        println!("{what}: {figure} for {grown}, {:.2}", figure / grown);
+        if !(0.7..=1.3).contains(&(figure / grown)) {
+            wrong.push(what);
+        }
+        kept.push(node);
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+fn node(kind: AlgorithmKind) -> Node {
+    let templates = Templates::parse(&[TemplateSpec {
+        identifier_glob: Some("*".into()),
+        capacity: Some(1e6),
+        kind: Some(kind),
+        lease_length: Some(Duration::from_secs(3600)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        learning_mode_duration: Some(Duration::ZERO),
+        ..TemplateSpec::default()
+    }])
+    .unwrap();
+    let config = Config {
+        limits: Limits {
+            child_servers_per_caller_max: 1_000,
+            ..Limits::default()
+        },
+        ..Config::default()
+    };
+    let mut node = Node::new(config, templates);
+    node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
+    node
+}
+
+/// So many different numbers, in no order.
+fn scattered(number: u32) -> Amount {
+    Amount::new(f64::from(number.wrapping_mul(2_654_435_761)) + 1.0).unwrap()
+}
+
+fn resource(number: u32) -> ResourceId {
+    ResourceId::new(&format!("service-{number:07}")).unwrap()
+}
+
+fn clients(resources: u32, leases_each: u32, name_bytes: usize, priorities: u32) -> Node {
+    let mut node = node(if priorities > 1 {
+        AlgorithmKind::PriorityBands
+    } else {
+        AlgorithmKind::FairShare
+    });
+    for of in 0..resources {
+        for client in 0..leases_each {
+            let name = format!("{client:0name_bytes$}");
+            let request = GetCapacity {
+                incarnation: None,
+                caller: None,
+                client: HolderName::new(&name).unwrap(),
+                sequence: Some(1),
+                asks: vec![Ask {
+                    resource: resource(of),
+                    priority: i64::from(client % priorities),
+                    wants: scattered(client),
+                    has: None,
+                }],
+            };
+            node.handle_get_capacity(&request, Time::from_secs(1));
+            while node.poll_event().is_some() {}
+        }
+    }
+    assert_eq!(node.load().leases, (resources * leases_each) as usize);
+    node
+}
+
+fn children(children: u32, resources: u32, points: u32, priorities: u32) -> Node {
+    let mut node = node(if priorities > 1 {
+        AlgorithmKind::PriorityBands
+    } else {
+        AlgorithmKind::FairShare
+    });
+    for child in 0..children {
+        for of in 0..resources {
+            let mut index = ClaimIndex::default();
+            for claim in 0..points {
+                index.insert(Claim::of_client(scattered(
+                    (child * resources + of) * points + claim,
+                )));
+            }
+            let band = |priority| BandDemand {
+                priority: i64::from(priority),
+                clients: index.total_subclients(),
+                wants: Amount::new(index.total_wants()).unwrap(),
+                curve: DemandCurve::of(&index, points as usize),
+            };
+            let request = GetServerCapacity {
+                caller: None,
+                incarnation: None,
+                mastership: None,
+                epoch: None,
+                server: HolderName::new(&format!("leaf-{child}")).unwrap(),
+                sequence: Some(1),
+                height: 1,
+                asks: vec![ServerAsk {
+                    unheard: Amount::ZERO,
+                    told_of: Vec::new(),
+                    resource: resource(of),
+                    demand: Arc::new(ServerDemand::new((0..priorities).map(band).collect())),
+                    has: None,
+                    outstanding: Some(Has::untimed(Amount::ZERO)),
+                    learning: false,
+                }],
+            };
+            node.handle_get_server_capacity(&request, Via::Stream, Time::from_secs(1))
+                .unwrap();
+            while node.poll_event().is_some() {}
+        }
+    }
+    assert_eq!(node.load().curves, (children * resources) as usize);
+    println!("{} points", node.load().curve_points);
+    node
+}
+
+/// What the process has in memory, where the operating system tells.
+fn resident_bytes() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let kib: usize = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}

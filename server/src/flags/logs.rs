@@ -1,0 +1,56 @@
+//! The flags that say what is logged, and how.
+
+use clap::Args;
+
+use crate::logs::LogFormat;
+
+/// What is logged, and how.
+#[derive(Clone, Debug, Args)]
+pub struct LogFlags {
+    /// How log lines look; they go to standard error.
+    #[arg(
+        long,
+        help_heading = "Logs",
+        value_enum,
+        value_name = "FORMAT",
+        env = "DOORWARD_LOG_FORMAT",
+        hide_env_values = true,
+        default_value_t
+    )]
+    pub log_format: LogFormat,
+
+    /// What to log: error, warn, info, debug or trace, also per module, as in
+    /// "warn,doorward_server=debug".
+    #[arg(
+        long,
+        help_heading = "Logs",
+        value_name = "FILTER",
+        env = "DOORWARD_LOG",
+        hide_env_values = true,
+        default_value = "info"
+    )]
+    pub log_level: String,
+
+    /// How many lines of errors, warnings and information each place in the program may log in a minute. What
+    /// is beyond is left out, and counted in a line when the minute is over. 0: all are logged.
+    #[arg(
+        long,
+        help_heading = "Logs",
+        value_name = "COUNT",
+        env = "DOORWARD_LOG_LINES_PER_MINUTE",
+        hide_env_values = true,
+        default_value_t = 300
+    )]
+    pub log_lines_per_minute: u32,
+}
+
+impl LogFlags {
+    /// Errors only, for people.
+    pub fn of_demo() -> Self {
+        Self {
+            log_format: LogFormat::Text,
+            log_level: "error".to_owned(),
+            log_lines_per_minute: 300,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! How many lines each place in the program may log in a minute: pure.
+//!
+//! Who finds a way to be logged would fill the disk, and hide from whoever reads the log what matters. Each
+//! place in the program that logs has an allowance of its own, so that none takes another's. What is beyond
+//! it is left out and counted, and told when the minute is over. A minute begins with the first line of a
+//! place after the last minute.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// For how long an allowance is.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Counts the lines of each place.
+#[derive(Debug)]
+pub struct Allowance<P> {
+    lines_max: u32,
+    places: BTreeMap<P, Count>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    began: Duration,
+    lines: u32,
+    left_out: u64,
+}
+
+impl Count {
+    fn ends(&self) -> Duration {
+        self.began.saturating_add(MINUTE)
+    }
+}
+
+/// What becomes of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is logged.
+    Logged,
+    /// It is left out. If it is the first one of that minute: when the minute is over, and the number is to
+    /// be told.
+    LeftOut(Option<Duration>),
+}
+
+impl<P: Ord + Clone> Allowance<P> {
+    /// So many lines a place and minute.
+    pub const fn new(lines_max: u32) -> Self {
+        Self {
+            lines_max,
+            places: BTreeMap::new(),
+        }
+    }
+
+    /// A place has a line, so long after the start.
+    pub fn handle_line(&mut self, place: &P, now: Duration) -> Verdict {
+        let fresh = Count {
+            began: now,
+            lines: 0,
+            left_out: 0,
+        };
+        let count = match self.places.get_mut(place) {
+            Some(count) => count,
+            None => self.places.entry(place.clone()).or_insert(fresh),
+        };
+        // What was left out is told first: until then, the minute is not over.
+        if count.ends() <= now && count.left_out == 0 {
+            *count = fresh;
+        }
+        if count.lines < self.lines_max {
+            count.lines += 1;
+            return Verdict::Logged;
+        }
+        count.left_out = count.left_out.saturating_add(1);
+        Verdict::LeftOut((count.left_out == 1).then(|| count.ends()))
+    }
+
+    /// The places whose minute is over, with how many lines of each were left out. They begin anew.
+    pub fn poll_left_out(&mut self, now: Duration) -> Vec<(P, u64)> {
+        let mut told = Vec::new();
+        for (place, count) in &mut self.places {
+            if count.left_out > 0 && count.ends() <= now {
+                told.push((place.clone(), count.left_out));
+                *count = Count {
+                    began: now,
+                    lines: 0,
+                    left_out: 0,
+                };
+            }
+        }
+        told
+    }
+
+    /// When there is something to tell next.
+    pub fn poll_timeout(&self) -> Option<Duration> {
+        let with_some = self.places.values().filter(|count| count.left_out > 0);
+        with_some.map(Count::ends).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Verdict::{LeftOut, Logged};
+    use super::*;
+
+    const fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// With two lines a minute: when a line comes, of which place, and what becomes of it.
+    #[track_caller]
+    fn check(lines: &[(u64, &'static str, Verdict)]) -> Allowance<&'static str> {
+        let mut allowance = Allowance::new(2);
+        for (number, (second, place, verdict)) in lines.iter().enumerate() {
+            let found = allowance.handle_line(place, at(*second));
+            assert_eq!(found, *verdict, "line {number}");
+        }
+        allowance
+    }
+
+    #[test]
+    fn a_place_logs_its_allowance_and_the_rest_is_counted() {
+        let mut allowance = check(&[
+            (5, "a", Logged),
+            (6, "a", Logged),
+            (7, "a", LeftOut(Some(at(65)))),
+            (8, "a", LeftOut(None)),
+            (64, "a", LeftOut(None)),
+        ]);
+        assert_eq!(allowance.poll_timeout(), Some(at(65)));
+        assert_eq!(allowance.poll_left_out(at(64)), []);
+        assert_eq!(allowance.poll_left_out(at(65)), [("a", 3)]);
+        assert_eq!(allowance.poll_left_out(at(66)), []);
+        assert_eq!(allowance.poll_timeout(), None);
+        assert_eq!(allowance.handle_line(&"a", at(66)), Logged);
+    }
+
+    #[test]
+    fn no_place_takes_anothers_allowance() {
+        check(&[
+            (0, "a", Logged),
+            (0, "a", Logged),
+            (0, "a", LeftOut(Some(at(60)))),
+            (0, "b", Logged),
+            (1, "b", Logged),
+            (2, "b", LeftOut(Some(at(60)))),
+        ]);
+    }
+
+    #[test]
+    fn the_next_minute_begins_with_the_first_line_after_the_last_one() {
+        check(&[
+            (0, "a", Logged),
+            (59, "a", Logged),
+            (60, "a", Logged),
+            (119, "a", Logged),
+            (119, "a", LeftOut(Some(at(120)))),
+        ]);
+    }
+
+    #[test]
+    fn what_was_left_out_is_told_before_anything_more_is_logged() {
+        let mut allowance = check(&[
+            (0, "a", Logged),
+            (0, "a", Logged),
+            (1, "a", LeftOut(Some(at(60)))),
+            // Whoever is to tell is late.
+            (70, "a", LeftOut(None)),
+        ]);
+        assert_eq!(allowance.poll_left_out(at(71)), [("a", 2)]);
+        assert_eq!(allowance.handle_line(&"a", at(71)), Logged);
+    }
+}

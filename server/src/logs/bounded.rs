@@ -1,0 +1,194 @@
+//! Leaves out what a place in the program logs beyond its [allowance](super::allowance), and tells how much
+//! that was.
+
+use std::fmt;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use doorward_clock::Instant;
+use tracing::{Event, Level, Metadata, Subscriber, warn};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+use super::allowance::{Allowance, Verdict};
+
+/// Under which target it is told what was left out: that itself is no more than a line a place and minute.
+const TARGET: &str = "doorward_server::log_lines";
+
+/// A place in the program that logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    file: &'static str,
+    line: u32,
+}
+
+impl Place {
+    fn of(metadata: &'static Metadata<'static>) -> Self {
+        Self {
+            file: metadata.file().unwrap_or(metadata.target()),
+            line: metadata.line().unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// What is counted, by a clock.
+#[derive(Debug)]
+struct Counted {
+    allowance: Mutex<Allowance<Place>>,
+    began: Instant,
+}
+
+impl Counted {
+    /// Nothing panics while holding it; should something, what is in it is still right.
+    fn allowance(&self) -> MutexGuard<'_, Allowance<Place>> {
+        self.allowance
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The layer that leaves out.
+#[derive(Debug)]
+pub(super) struct Bounded {
+    counted: Arc<Counted>,
+    /// Something was left out: there will be something to tell.
+    left_out: Sender<()>,
+}
+
+/// Tells what was left out.
+#[derive(Debug)]
+pub(super) struct Teller {
+    counted: Arc<Counted>,
+    left_out: Receiver<()>,
+}
+
+/// So many lines a place and minute.
+pub(super) fn bounded(lines_max: u32) -> (Bounded, Teller) {
+    let counted = Arc::new(Counted {
+        allowance: Mutex::new(Allowance::new(lines_max)),
+        began: Instant::now(),
+    });
+    let (sender, left_out) = mpsc::channel();
+    let bounded = Bounded {
+        counted: Arc::clone(&counted),
+        left_out: sender,
+    };
+    (bounded, Teller { counted, left_out })
+}
+
+impl<S: Subscriber> Layer<S> for Bounded {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        let metadata = event.metadata();
+        // Who asks for more than information wants all of it.
+        if *metadata.level() > Level::INFO || metadata.target() == TARGET {
+            return true;
+        }
+        let now = self.counted.began.elapsed();
+        let verdict = self
+            .counted
+            .allowance()
+            .handle_line(&Place::of(metadata), now);
+        if let Verdict::LeftOut(Some(_)) = verdict {
+            // Nobody listens any more when the program ends.
+            let _ = self.left_out.send(());
+        }
+        verdict == Verdict::Logged
+    }
+}
+
+impl Teller {
+    /// Tells for as long as there is a log: on a thread of its own, since who logs cannot be called back.
+    pub(super) fn run(self) {
+        loop {
+            let timeout = self.counted.allowance().poll_timeout();
+            let left = timeout.map(|at| at.saturating_sub(self.counted.began.elapsed()));
+            let waited = match left {
+                None => self.left_out.recv().is_ok(),
+                Some(left) => !matches!(
+                    self.left_out.recv_timeout(left),
+                    Err(mpsc::RecvTimeoutError::Disconnected)
+                ),
+            };
+            self.tell(self.counted.began.elapsed());
+            if !waited {
+                return;
+            }
+        }
+    }
+
+    /// Tells what is to be told by now.
+    fn tell(&self, now: Duration) {
+        let told = self.counted.allowance().poll_left_out(now);
+        for (place, lines) in told {
+            warn!(
+                target: TARGET,
+                %place,
+                lines,
+                "more was to be logged than --log-lines-per-minute allows: these lines were left out"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use tracing::{debug, info};
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+
+    #[derive(Clone, Debug, Default)]
+    struct Text(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Text {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_beyond_a_places_allowance_is_left_out_and_told_when_the_minute_is_over() {
+        let (bounded, teller) = bounded(2);
+        let text = Text::default();
+        let writer = text.clone();
+        let lines = tracing_subscriber::fmt::layer()
+            .with_ansi(false)
+            .with_writer(move || writer.clone());
+        let subscriber = tracing_subscriber::registry().with(bounded).with(lines);
+        tracing::subscriber::with_default(subscriber, || {
+            for number in 0..5 {
+                warn!(number, "a flood");
+                debug!(number, "asked for");
+            }
+            info!("a calm place");
+            teller.tell(Duration::ZERO);
+            let before = text.0.lock().unwrap().len();
+            // A minute and a bit after whatever the test took.
+            teller.tell(teller.counted.began.elapsed() + Duration::from_secs(61));
+            let told = text.0.lock().unwrap().split_off(before);
+            let told = String::from_utf8(told).unwrap();
+            assert!(told.contains("lines=3"), "{told}");
+            assert!(told.contains("logs/bounded.rs:"), "{told}");
+            warn!("the teller itself is another place");
+        });
+        let text = String::from_utf8(text.0.lock().unwrap().clone()).unwrap();
+        let count = |words: &str| text.lines().filter(|line| line.contains(words)).count();
+        assert_eq!(count("a flood"), 2, "{text}");
+        assert_eq!(count("asked for"), 5, "{text}");
+        assert_eq!(count("a calm place"), 1, "{text}");
+    }
+}

@@ -1,0 +1,28 @@
+//! Whom a request is attributed to: the address it comes from, as the door says.
+
+use doorward_engine::id::Caller;
+use tonic::Request;
+
+use crate::door::address::Address;
+
+/// Whom a request is attributed to. None: nobody says.
+pub fn of<T>(request: &Request<T>) -> Option<Caller> {
+    let address = request.extensions().get::<Address>();
+    address.map(|address| Caller::new(address.get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_attributed_to_the_address_it_comes_from() {
+        let mut request = Request::new(());
+        assert_eq!(of(&request), None);
+        let address = Address::of(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        request.extensions_mut().insert(address);
+        assert_eq!(of(&request), Some(Caller::new(address.get())));
+    }
+}

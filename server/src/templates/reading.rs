@@ -1,0 +1,179 @@
+//! Reading a template file, whatever it is that its name leads to.
+//!
+//! Only a regular file is read. Reading a pipe waits for whoever writes into it, maybe for ever, and takes away
+//! what was written; and reading a device may do anything. Of a file, not more is read than a document may
+//! have. And one on a network file system that hangs is waited for no longer than [`READ_MAX`]: it is not read
+//! again before that read has ended, so that no more than one thread waits there.
+
+use std::fmt;
+use std::fs::{FileType, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use doorward_documents::DOCUMENT_BYTES_MAX;
+use tokio::sync::oneshot;
+
+/// How long reading may take.
+pub(super) const READ_MAX: Duration = Duration::from_secs(10);
+
+type Content = io::Result<Vec<u8>>;
+
+/// Reads a file again and again.
+pub(super) struct Reading {
+    path: PathBuf,
+    read: Arc<dyn Fn(&Path) -> Content + Send + Sync>,
+    patience: Duration,
+    /// A read that has not ended.
+    under_way: Option<oneshot::Receiver<Content>>,
+}
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Reading {
+    pub(super) fn of(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            read: Arc::new(read),
+            patience: READ_MAX,
+            under_way: None,
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is in the file, with one byte more than a document may have if there are more. Cancel safe.
+    pub(super) async fn content(&mut self) -> Content {
+        let mut under_way = match self.under_way.take() {
+            Some(under_way) => under_way,
+            None => self.start()?,
+        };
+        match tokio::time::timeout(self.patience, &mut under_way).await {
+            Ok(Ok(content)) => content,
+            Ok(Err(_)) => Err(io::Error::other("whoever was to read it is gone")),
+            Err(_) => {
+                self.under_way = Some(under_way);
+                let problem = format!(
+                    "nothing came of reading it within {:?}; does its file system hang?",
+                    self.patience
+                );
+                Err(io::Error::new(io::ErrorKind::TimedOut, problem))
+            }
+        }
+    }
+
+    /// On a thread of its own: nothing interrupts a read that hangs, and none of the runtime's threads is to
+    /// wait there, least of all when the server ends.
+    fn start(&self) -> io::Result<oneshot::Receiver<Content>> {
+        let (sender, receiver) = oneshot::channel();
+        let (path, read) = (self.path.clone(), Arc::clone(&self.read));
+        let thread = thread::Builder::new().name("templates".to_owned());
+        thread.spawn(move || {
+            // Nobody waits any more if the server has ended.
+            let _ = sender.send(read(&path));
+        })?;
+        Ok(receiver)
+    }
+}
+
+fn read(path: &Path) -> Content {
+    // Before it is opened, which alone may do something to a device.
+    check_kind(&std::fs::metadata(path)?)?;
+    let mut options = OpenOptions::new();
+    options.read(true);
+    // It may be a pipe by now: opening that must not wait for whoever writes into it.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCKING);
+    let file = options.open(path)?;
+    check_kind(&file.metadata()?)?;
+    let mut content = Vec::new();
+    file.take(DOCUMENT_BYTES_MAX as u64 + 1)
+        .read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// For regular files it changes nothing.
+#[cfg(unix)]
+const NONBLOCKING: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+
+/// Whether it can be read without waiting for anybody.
+fn check_kind(metadata: &Metadata) -> io::Result<()> {
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        return Ok(());
+    }
+    let what = match () {
+        () if kind.is_dir() => "a directory",
+        () if is_pipe(&kind) => "a pipe (FIFO)",
+        () => "a device or a socket",
+    };
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!(
+            "it is {what}, and templates are read again whenever they change: give a regular file"
+        ),
+    ))
+}
+
+#[cfg(unix)]
+fn is_pipe(kind: &FileType) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(kind)
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &FileType) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_read_that_hangs_is_told_in_time_and_not_begun_again_before_it_ends() {
+        let (finish, finished) = mpsc::channel::<()>();
+        let finished = Mutex::new(finished);
+        let began = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&began);
+        let read = move |_: &Path| {
+            count.fetch_add(1, Ordering::SeqCst);
+            let _ = finished.lock().unwrap().recv();
+            Ok(b"content".to_vec())
+        };
+        let mut reading = Reading {
+            read: Arc::new(read),
+            patience: Duration::from_millis(20),
+            ..Reading::of(Path::new("t.yaml"))
+        };
+        for _ in 0..3 {
+            let error = reading.content().await.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            let expected = "nothing came of reading it within 20ms; does its file system hang?";
+            assert_eq!(error.to_string(), expected);
+        }
+        finish.send(()).unwrap();
+        // Until the thread had its turn.
+        let content = loop {
+            match reading.content().await {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+                content => break content.unwrap(),
+            }
+        };
+        assert_eq!(content, b"content");
+        assert_eq!(began.load(Ordering::SeqCst), 1);
+    }
+}

@@ -1,0 +1,57 @@
+//! How many messages a parent may send on a stream.
+//!
+//! It answers a request, and tells what changed once a round of 50 ms: some forty messages a second, and more
+//! only where one would be too large. Each costs the node's lock, so a parent that sends without end would keep
+//! this server from its holders.
+
+use std::time::Duration;
+
+use doorward_clock::Instant;
+
+/// Messages each second, at most.
+pub(super) const MESSAGES_PER_SECOND_MAX: u32 = 2_000;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Counts messages, second by second.
+#[derive(Debug)]
+pub(super) struct Flood {
+    second: Instant,
+    messages: u32,
+}
+
+impl Flood {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self {
+            second: now,
+            messages: 0,
+        }
+    }
+
+    /// A message came. Returns whether these are too many.
+    pub(super) fn note_message(&mut self, now: Instant) -> bool {
+        if now.saturating_duration_since(self.second) >= SECOND {
+            *self = Self::new(now);
+        }
+        self.messages = self.messages.saturating_add(1);
+        self.messages > MESSAGES_PER_SECOND_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parent_that_sends_without_end_is_found_out_and_a_busy_one_is_not() {
+        let began = Instant::now();
+        let mut busy = Flood::new(began);
+        for number in 0..10_000 {
+            let now = began + Duration::from_millis(number);
+            assert!(!busy.note_message(now), "1,000 a second");
+        }
+        let mut flood = Flood::new(began);
+        let too_many = (0..3_000).position(|_| flood.note_message(began));
+        assert_eq!(too_many, Some(2_000));
+    }
+}

@@ -1,0 +1,67 @@
+//! What clients want, as far as it counts: a template may say how much one of them can have.
+
+use doorward_engine::amount::Amount;
+use doorward_engine::template::{AlgorithmKind, Template};
+use doorward_engine::time::Time;
+
+use crate::checker::ideal::Wish;
+use crate::checker::{Standing, Watched, amount};
+
+/// The most that one client can have.
+pub(super) fn most(template: &Template) -> Option<f64> {
+    template.holder_bounds.wants_max.map(Amount::get)
+}
+
+impl Watched {
+    /// A client wants something else now.
+    pub(crate) fn note_wants(&mut self, client: usize, wants: f64, now: Time) {
+        if let Some(account) = self.accounts.get_mut(client) {
+            account.asked = wants;
+        }
+        self.count_wants(client, wants, now);
+    }
+
+    /// Another template is in force, by which a client can have so much.
+    pub(super) fn note_wants_max(&mut self, wants_max: Option<f64>, now: Time) {
+        if wants_max == self.wants_max {
+            return;
+        }
+        self.wants_max = wants_max;
+        for client in 0..self.accounts.len() {
+            let asked = self.accounts.get(client).map_or(0.0, |it| it.asked);
+            self.count_wants(client, asked, now);
+        }
+    }
+
+    /// What counts of what a client wants.
+    fn count_wants(&mut self, client: usize, wants: f64, now: Time) {
+        let wants = self.wants_max.map_or(wants, |most| wants.min(most));
+        let Some(standing) = self.standings.get(client).copied() else {
+            return;
+        };
+        let before = standing.wish.wants;
+        if wants == before {
+            return;
+        }
+        let wish = Wish {
+            wants,
+            ..standing.wish
+        };
+        let after = Standing { wish, ..standing };
+        self.replace(client, after, now);
+        let capacity = self.capacity();
+        self.sums.wishes.replace(amount(before), amount(wants));
+        let capped = [before, wants].map(|wants| amount(wants.min(capacity)));
+        self.sums.capped.replace(capped[0], capped[1]);
+        self.bands
+            .note_wants(wish.priority, amount(before), amount(wants));
+        if self.algorithm.kind == AlgorithmKind::PriorityBands
+            || self.bands.since(wish.priority).is_none()
+        {
+            self.look_at_bands(now);
+        }
+        let change = (wants - before).abs();
+        self.convergence.note_change(change, capacity, now);
+        self.turns.note_unrest(&self.algorithm, now);
+    }
+}

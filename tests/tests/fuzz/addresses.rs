@@ -1,0 +1,34 @@
+//! Where something is, as people and other servers say it: nodes in etcd, etcd itself, templates.
+
+use doorward_etcd::address::{self, NodeAddress};
+use doorward_etcd::config::{Endpoint, is_loopback};
+use doorward_etcd::{TemplatesPlace, layout};
+
+use crate::mutate::Format;
+use crate::runner::fuzz;
+
+#[test]
+fn addresses() {
+    fuzz!("addresses", Format::Word, share: 5, read);
+}
+
+fn read(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let _ = is_loopback(&text);
+    let _ = layout::key(&text);
+    for part in address::split(&text) {
+        if let Ok(address) = NodeAddress::parse(part) {
+            assert!(address::is_meant(part), "{part:?}");
+            assert!(!address.node().is_empty(), "{part:?}");
+            // What is shown of it names no more than where it is.
+            let shown = address.to_string();
+            assert!(shown.starts_with("etcd://"), "{shown:?}");
+        }
+    }
+    if let Ok(endpoint) = Endpoint::parse(&text) {
+        assert_eq!(Endpoint::parse(endpoint.as_str()), Ok(endpoint));
+    }
+    if let Ok(place) = text.parse::<TemplatesPlace>() {
+        assert_eq!(place.to_string().parse(), Ok(place));
+    }
+}

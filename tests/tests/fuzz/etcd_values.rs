@@ -1,0 +1,136 @@
+//! What a candidate finds in etcd, where anybody may have written: who is the master, terms,
+//! registrations, lease lengths, versions of templates; and what it makes of them.
+
+use std::time::Duration;
+
+use doorward_clock::Instant;
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::template::Templates;
+use doorward_engine::tolerance::Tolerance;
+use doorward_etcd::directory::Servers;
+use doorward_etcd::follow::{Entry, View};
+use doorward_etcd::layout::{NodeKeys, TemplateKeys};
+use doorward_etcd::templates::{Change, Kind, Recorded, Standing};
+use doorward_server::election::lengths::{Lengths, Said};
+use doorward_server::election::past::Past;
+use doorward_server::election::term;
+use prost::Message;
+
+use crate::mutate::Format;
+use crate::runner::fuzz;
+
+/// What stands in etcd, as it changes.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Etcd {
+    #[prost(message, repeated, tag = "1")]
+    pub writes: Vec<Write>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Write {
+    /// What stands behind the prefix of the node, or of the templates.
+    #[prost(string, tag = "1")]
+    pub key: String,
+    #[prost(bytes = "vec", tag = "2")]
+    pub value: Vec<u8>,
+    #[prost(int64, tag = "3")]
+    pub create_revision: i64,
+    #[prost(int64, tag = "4")]
+    pub lease: i64,
+}
+
+const TTL: Duration = Duration::from_secs(10);
+
+#[test]
+fn etcd_values() {
+    fuzz!("etcd_values", Format::Wire, share: 7, read);
+}
+
+fn read(bytes: &[u8]) {
+    let Ok(etcd) = Etcd::decode(bytes) else {
+        return;
+    };
+    let keys = NodeKeys::new("/doorward/nodes", "eu");
+    let start = Instant::now();
+    let (mut view, mut past, mut now) = (View::default(), Past::default(), start);
+    let mut lengths = Lengths::new(Templates::default(), Tolerance::default());
+    for write in etcd.writes.into_iter().take(16) {
+        version(&write);
+        let entry = Entry {
+            value: write.value,
+            create_revision: write.create_revision,
+            mod_revision: write.create_revision,
+            lease: write.lease,
+            seen_at: now,
+        };
+        let key = format!("{}{}", keys.prefix(), write.key);
+        view.entries.insert(key, entry);
+        let servers = Servers::of_view(&keys, &view);
+        look(&servers, &mut past, &mut lengths, now);
+        now = now + Duration::from_secs(1);
+    }
+}
+
+/// What a candidate makes of it.
+fn look(servers: &Servers, past: &mut Past, lengths: &mut Lengths, now: Instant) {
+    let addresses = servers.addresses_and(["given:1"]);
+    assert!(addresses.contains(&"given:1".to_owned()));
+    let mut distinct = addresses.clone();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), addresses.len(), "{addresses:?}");
+    for address in &addresses {
+        let _ = servers.pages_of(address);
+    }
+    if let Some((_, epoch)) = servers.named() {
+        past.note_epoch(epoch);
+    }
+    if let Some(last) = &servers.term {
+        past.note_term(last, now);
+    }
+    let seen = term::seen_by_follower(servers, "here:1", past.highest_epoch());
+    assert_ne!(seen, Mastership::Master { epoch: None });
+    let (begins, vacant_since) = past.begin("own", now);
+    assert!(begins >= now && vacant_since <= begins);
+    let length = term::length(begins, TTL, now);
+    assert!(length >= TTL);
+    let unsaid = Duration::from_secs(60);
+    let longer = lengths
+        .longer_leases(past.said(), unsaid)
+        .max(past.lost_after(vacant_since));
+    if past.said() == Said::NoTerm {
+        assert!(longer.is_zero(), "{longer:?}");
+    }
+    lengths.inherit(vacant_since, longer);
+    assert!(lengths.older_after(vacant_since) >= longer);
+    let told = lengths.told(None, now);
+    let _ = serde_json::to_vec(&told).unwrap();
+    assert!(term::epoch_offset(past.highest_epoch(), 1) < u64::MAX);
+}
+
+/// The same as a version of templates: it is told of, whatever it says.
+fn version(write: &Write) {
+    let keys = TemplateKeys::new("/doorward/templates");
+    let number = keys.number(format!("{}{}", keys.history(), write.key).as_bytes());
+    let recorded = Recorded::parse(number.unwrap_or(1), &write.value);
+    if let Ok(version) = &recorded.version {
+        let again = Recorded::parse(recorded.number, version.to_json().as_bytes());
+        assert_eq!(again, recorded, "a version is what is written of it");
+    }
+    let standing = Standing {
+        document: Some(write.value.clone()),
+        mod_revision: write.create_revision,
+        numbers: vec![recorded.number],
+        newest: Some(recorded),
+    };
+    let change = Change {
+        document: "resources: []\n",
+        kind: Kind::Apply,
+        who: "fuzz",
+        why: None,
+        when: std::time::UNIX_EPOCH,
+    };
+    if let Ok(versions) = standing.versions_for(&change) {
+        assert!(versions.len() == 1 || !standing.is_recorded());
+    }
+}

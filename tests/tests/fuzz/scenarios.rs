@@ -1,0 +1,30 @@
+//! Scenario files of the simulator: refused with every problem at its place, or written again as they
+//! were read.
+
+use doorward_simulator::scenario::Scenario;
+use doorward_simulator::scenario::read::Files;
+
+use crate::mutate::Format;
+use crate::runner::fuzz;
+
+#[test]
+fn scenarios() {
+    fuzz!("scenarios", Format::Lines, share: 4, read);
+}
+
+fn read(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let files = Files::BuiltIn(&[]);
+    let scenario = match Scenario::parse(&text, "fuzz.yaml", &files) {
+        Ok(scenario) => scenario,
+        Err(error) => {
+            assert!(!error.files.is_empty());
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    if let Ok(written) = scenario.to_yaml() {
+        let again = Scenario::parse(&written, "fuzz.yaml", &files).expect("it was written by us");
+        assert_eq!(format!("{again:?}"), format!("{scenario:?}"), "{written}");
+    }
+}

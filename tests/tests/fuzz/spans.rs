@@ -1,0 +1,42 @@
+//! Spans of time and parts of them, as people write them in documents and flags.
+
+use std::time::Duration;
+
+use doorward_documents::tree::{Node, Place, Value, read as read_yaml};
+use doorward_engine::tolerance::Tolerance;
+
+use crate::mutate::Format;
+use crate::runner::fuzz;
+
+#[test]
+fn spans() {
+    fuzz!("spans", Format::Word, share: 4, read);
+}
+
+fn read(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(tolerance) = text.parse::<Tolerance>() {
+        assert!(tolerance >= Tolerance::LEAST && tolerance <= Tolerance::MOST);
+    }
+    let written = Node {
+        place: Place::START,
+        value: Value::Text(text.to_string()),
+    };
+    let same = |node: &Node| (node.value.as_text(), node.value.as_duration());
+    if let Some(span) = written.value.as_duration() {
+        // As it is shown, it is read again.
+        let shown = humantime(span);
+        assert_eq!(shown.value.as_duration(), Some(span), "{shown:?}");
+    }
+    if let Ok(Some(node)) = read_yaml(&text) {
+        let _ = (node.value.described(), node.value.as_number(), same(&node));
+    }
+}
+
+fn humantime(span: Duration) -> Node {
+    let value = format!("{}s {}ns", span.as_secs(), span.subsec_nanos());
+    Node {
+        place: Place::START,
+        value: Value::Text(value),
+    }
+}

@@ -1,0 +1,42 @@
+//! Traces of demand: refused with the line, or played to their end.
+
+use std::fs;
+use std::path::PathBuf;
+
+use doorward_simulator::scenario::demand::Trace;
+use doorward_simulator::trace::{Source, TraceFeed, scan};
+
+use crate::mutate::Format;
+use crate::runner::fuzz;
+
+#[test]
+fn traces() {
+    fuzz!("traces", Format::Lines, share: 2, read);
+}
+
+fn read(bytes: &[u8]) {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("fuzz-trace.csv");
+    fs::write(&path, bytes).unwrap();
+    let source = Source::File(path);
+    let Ok(found) = scan(&source) else {
+        return;
+    };
+    assert!(found.rows > 0 && !found.clients.is_empty());
+    let trace = Trace {
+        source,
+        speed: 2.0,
+        scale: 3.0,
+        repeat: 2,
+        clients: found.clients,
+        length: found.length,
+    };
+    let (mut rows, mut before) = (0, std::time::Duration::ZERO);
+    for row in TraceFeed::open(&trace).expect("it was read before") {
+        let row = row.expect("it was in order");
+        assert!(row.at >= before && row.client < trace.clients.len());
+        assert!(row.wants.is_finite() && row.wants >= 0.0);
+        before = row.at;
+        rows += 1;
+    }
+    assert!(rows == found.rows || rows == 2 * found.rows);
+}
