@@ -306,6 +306,10 @@ fn learning_is_safe() {
         let end = world.now + world.setup.lease;
         while world.now < end {
             world.step();
+            if lies && world.chance.happens(0.1) {
+                let again = world.node.handle_get_capacity(&liar, world.now);
+                assert!(matches!(again, Outcome::Served(_)), "it is the master");
+            }
             let Some(snapshot) = world.snapshot() else {
                 continue;
             };

@@ -65,7 +65,7 @@ impl World {
                 let Ok(message) = wire::GetCapacityRequest::decode(bytes.as_slice()) else {
                     return;
                 };
-                let Ok((request, refused)) = convert::get_capacity(message, WALL) else {
+                let Ok((request, refused)) = convert::get_capacity(message, None, WALL) else {
                     return;
                 };
                 if let Outcome::Served(reply) = self.node.handle_get_capacity(&request, self.now) {
@@ -77,7 +77,8 @@ impl World {
                 let Ok(message) = wire::GetServerCapacityRequest::decode(bytes.as_slice()) else {
                     return;
                 };
-                let Ok((request, refused)) = convert::tree::get_server_capacity(&message, WALL)
+                let Ok((request, refused)) =
+                    convert::tree::get_server_capacity(&message, None, WALL)
                 else {
                     return;
                 };
@@ -134,7 +135,8 @@ impl World {
             for part in convert::tree::get_server_capacity_requests(&request, WALL) {
                 sent(&part);
                 // Another server reads it as it was meant.
-                let read = convert::tree::get_server_capacity(&part, WALL).expect("it is ours");
+                let read =
+                    convert::tree::get_server_capacity(&part, None, WALL).expect("it is ours");
                 assert!(read.1.is_empty(), "{:?} of {part:?}", read.1);
             }
             self.asked = Some(request);

@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use doorward_engine::id::Caller;
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{GetServerCapacityReply, Via};
@@ -123,7 +124,8 @@ impl World {
             return;
         };
         let asked = message.resource.len();
-        let Ok((request, refused)) = convert::get_capacity(message, self.wall()) else {
+        let Ok((request, refused)) = convert::get_capacity(message, caller(bytes), self.wall())
+        else {
             return;
         };
         if let Outcome::Served(reply) = self.node.handle_get_capacity(&request, self.now) {
@@ -138,7 +140,8 @@ impl World {
         let Ok(message) = wire::GetServerCapacityRequest::decode(bytes) else {
             return;
         };
-        let Ok((request, refused)) = convert::tree::get_server_capacity(&message, self.wall())
+        let Ok((request, refused)) =
+            convert::tree::get_server_capacity(&message, caller(bytes), self.wall())
         else {
             return;
         };
@@ -161,7 +164,7 @@ impl World {
         let Ok(message) = wire::ReleaseCapacityRequest::decode(bytes) else {
             return;
         };
-        let Ok(request) = convert::release_capacity(&message) else {
+        let Ok(request) = convert::release_capacity(&message, caller(bytes)) else {
             return;
         };
         let outcome = self.node.handle_release_capacity(&request, self.now);
@@ -232,4 +235,10 @@ pub fn sent<T: Message + Default + PartialEq + Debug>(message: &T) {
     let bytes = message.encode_to_vec();
     let read = T::decode(bytes.as_slice());
     assert_eq!(read.as_ref(), Ok(message));
+}
+
+/// One of three addresses that messages come from, or nobody says.
+fn caller(bytes: &[u8]) -> Option<Caller> {
+    let number = bytes.len() % 4;
+    (number > 0).then(|| Caller::new(number as u128))
 }

@@ -40,7 +40,7 @@ fn play(bytes: &[u8]) {
                 let Ok(message) = wire::GetCapacityRequest::decode(bytes.as_slice()) else {
                     continue;
                 };
-                if let Ok((request, _)) = convert::get_capacity(message, WALL) {
+                if let Ok((request, _)) = convert::get_capacity(message, None, WALL) {
                     node.change(|node, now| node.handle_get_capacity(&request, now));
                 }
             }
@@ -48,7 +48,7 @@ fn play(bytes: &[u8]) {
                 let Ok(message) = wire::GetServerCapacityRequest::decode(bytes.as_slice()) else {
                     continue;
                 };
-                if let Ok((request, _)) = convert::tree::get_server_capacity(&message, WALL) {
+                if let Ok((request, _)) = convert::tree::get_server_capacity(&message, None, WALL) {
                     // Its own name makes a cycle, which is refused.
                     let _ = node.change(|node, now| {
                         node.handle_get_server_capacity(&request, Via::Poll, now)

@@ -44,6 +44,7 @@ fn serve(templates: &Templates) {
             continue;
         };
         let request = GetCapacity {
+            caller: None,
             client: HolderName::new("client").unwrap(),
             incarnation: None,
             sequence: None,
