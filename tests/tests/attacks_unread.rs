@@ -12,7 +12,7 @@ const HASTY: [&str; 2] = ["--patience", "2s"];
 async fn until_ended(besieged: &Besieged, siege: &mut Siege, streams: u64) {
     let ended = async {
         for connection in &mut siege.held {
-            while connection.seen().resets < streams && !connection.is_cut() {
+            while connection.seen().ended < streams && !connection.is_cut() {
                 // Nothing may come for a while.
                 let _ = connection.hear().await;
             }

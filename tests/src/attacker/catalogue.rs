@@ -128,8 +128,12 @@ attacks! {
     };
     "unread-child-streams", "30 child servers that ask 1,000 times and never read", |target, size, round|
         unread::child_streams(target, size.of(30, 2), size.of(1_000, 20)).await;
-    "unread-statuses", "30 connections ask 60 times for the status and read none", |target, size, round|
-        unread::statuses(target, size.of(30, 2), size.of(60, 4)).await;
+    "unread-statuses", "30 connections ask 60 times for the status of 5,000 resources and read none", |target, size, round| {
+        let filled = claims::invented_resources(target, "told", size.of(5_000, 10), size.of(500, 10)).await;
+        let mut siege = unread::statuses(target, size.of(30, 2), size.of(60, 4)).await;
+        siege.outcome.add(filled);
+        siege
+    };
     "unread-watches", "30 connections with 60 watches of health each, and read nothing", |target, size, round|
         unread::health_watches(target, size.of(30, 2), size.of(60, 4)).await;
     "unread-reflections", "30 connections ask for 6,000 descriptors each, and read none", |target, size, round|
