@@ -20,7 +20,7 @@ use doorward_etcd::directory::Role;
 use doorward_etcd::layout::TemplateKeys;
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
@@ -307,9 +307,10 @@ impl Server {
             )))
             .service(routes.prepare());
         let limits = board.limits();
+        let looking = Arc::new(Semaphore::new(1));
         let grpc = door::grpc::serve(
             grpc,
-            Door::grpc(config.door, Arc::clone(limits)),
+            Door::grpc(config.door, Arc::clone(limits), Arc::clone(&looking)),
             services,
             stop_grpc.clone(),
         );
@@ -319,7 +320,7 @@ impl Server {
         });
         let http_address = http.map(|(listener, address)| {
             let pages = web::router(Arc::clone(&board), Arc::clone(&metrics));
-            let door = Door::http(config.door, Arc::clone(limits));
+            let door = Door::http(config.door, Arc::clone(limits), looking);
             let served = door::http::serve(listener, door, pages, stop_http.clone());
             serving.spawn(async move {
                 served.await;

@@ -29,6 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_clock::Instant;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::Status as RpcStatus;
 
 use crate::door::address::Address;
@@ -123,6 +124,8 @@ pub struct Door {
     kind: Kind,
     started: Instant,
     limits: Arc<Limits>,
+    /// Who looks at everything holds up a whole thread: one at a time.
+    looking: Arc<Semaphore>,
     registry: Mutex<Registry>,
 }
 
@@ -134,8 +137,8 @@ enum Kind {
 }
 
 impl Door {
-    /// For gRPC.
-    pub fn grpc(config: Config, limits: Arc<Limits>) -> Arc<Self> {
+    /// For gRPC. What is `looking` is shared with the door for HTTP.
+    pub fn grpc(config: Config, limits: Arc<Limits>, looking: Arc<Semaphore>) -> Arc<Self> {
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         for (limit, max) in [
             (Limit::Connections, count(config.grpc.connections)),
@@ -171,11 +174,11 @@ impl Door {
         limits.set_max(Limit::Patience, millis(config.patience));
         let look_time = config.look_time_per_second_per_address_max;
         limits.set_max(Limit::LookTimePerAddress, millis(look_time));
-        Self::new(config, Kind::Grpc, limits)
+        Self::new(config, Kind::Grpc, limits, looking)
     }
 
     /// For HTTP.
-    pub fn http(config: Config, limits: Arc<Limits>) -> Arc<Self> {
+    pub fn http(config: Config, limits: Arc<Limits>, looking: Arc<Semaphore>) -> Arc<Self> {
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         for (limit, max) in [
             (Limit::HttpConnections, count(config.http.connections)),
@@ -190,10 +193,10 @@ impl Door {
         ] {
             limits.set_max(limit, max);
         }
-        Self::new(config, Kind::Http, limits)
+        Self::new(config, Kind::Http, limits, looking)
     }
 
-    fn new(config: Config, kind: Kind, limits: Arc<Limits>) -> Arc<Self> {
+    fn new(config: Config, kind: Kind, limits: Arc<Limits>, looking: Arc<Semaphore>) -> Arc<Self> {
         let (bounds, calls_per_second) = match kind {
             Kind::Grpc => (config.grpc, config.calls_per_second_per_address_max),
             Kind::Http => (config.http, config.http_requests_per_second_per_address_max),
@@ -216,6 +219,7 @@ impl Door {
             kind,
             started: Instant::now(),
             limits,
+            looking,
             registry: Mutex::new(Registry::new(bounds, settings)),
         };
         door.tell(0, 0);
@@ -225,6 +229,11 @@ impl Door {
     /// How much is taken on.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Waits for the turn to look at everything. None: nobody may any more.
+    async fn turn_to_look(&self) -> Option<SemaphorePermit<'_>> {
+        self.looking.acquire().await.ok()
     }
 
     /// How long a handshake, headers, a message or an answer that is not read may take.

@@ -109,12 +109,13 @@ where
                 let answer = services.call(request).await?;
                 return Ok(outflow(answer, call));
             }
-            // Not before: those that came with it have had their turn by now, and count.
-            if let Some(status) = call.has_looked_enough() {
-                return Ok(outflow(status.into_http(), call));
+            match call.look(services.call(request)).await {
+                Ok(answer) => Ok(outflow(answer?, call)),
+                Err(limit) => {
+                    let status = call.door().exhausted(limit);
+                    Ok(outflow(status.into_http(), call))
+                }
             }
-            let answer = call.timed(services.call(request)).await?;
-            Ok(outflow(answer, call))
         })
     }
 }

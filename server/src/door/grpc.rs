@@ -116,13 +116,27 @@ where
         .auto_date_header(false);
     let control = ControlFrames::new(config.control_frames_per_second_max.get());
     let io = Guarded::http2(socket, Arc::clone(&door), Arc::clone(&connection), control);
-    let calls = Calls::new(services, door, connection);
+    let calls = Calls::new(services, Arc::clone(&door), connection);
     let mut serving = pin!(builder.serve_connection(TokioIo::new(io), calls));
-    tokio::select! {
-        served = serving.as_mut() => return Ok(served?),
-        () = stop.cancelled() => serving.as_mut().graceful_shutdown(),
+    let served = tokio::select! {
+        served = serving.as_mut() => served,
+        () = stop.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if served.as_ref().is_err_and(is_flood) {
+        door.refuse(Limit::ControlFrames);
     }
-    Ok(serving.await?)
+    Ok(served?)
+}
+
+/// Whether the HTTP library itself has had enough of resets, or headers.
+fn is_flood(error: &hyper::Error) -> bool {
+    std::error::Error::source(error)
+        .and_then(|source| source.downcast_ref::<h2::Error>())
+        .and_then(h2::Error::reason)
+        .is_some_and(|reason| reason == h2::Reason::ENHANCE_YOUR_CALM)
 }
 
 /// Waits until the other side has said that it speaks HTTP/2.

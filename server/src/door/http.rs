@@ -89,9 +89,6 @@ impl Requests {
             self.connection.pause(now + PAUSE);
             return Some(Limit::HttpRequestsPerAddress);
         }
-        if !address.looks.is_open(now) {
-            return Some(Limit::LookTimePerAddress);
-        }
         self.door.unread_too_much(address)
     }
 }
@@ -104,21 +101,36 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let call = InProgress::begin(&self.door, &self.connection);
         if let Some(limit) = self.refusal() {
-            self.door.refuse(limit);
-            let body = format!("too many {}; try again ({})\n", limit.what(), limit.flag());
-            let mut answer = Response::new(Body::from(body));
-            *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-            let headers = answer.headers_mut();
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-            let answer = answer.map(|body| Outflow::new(body, cut_off, call));
-            return Box::pin(std::future::ready(Ok(answer)));
+            return Box::pin(std::future::ready(Ok(refused(limit, call))));
         }
         let mut pages = self.pages.clone();
+        let looks = !AT_ONCE.contains(&request.uri().path());
         Box::pin(async move {
-            let answer = call.timed(pages.call(request)).await?;
-            Ok(answer.map(|body| Outflow::new(body, cut_off, call)))
+            let page = pages.call(request);
+            let answer = if looks {
+                call.look(page).await
+            } else {
+                Ok(page.await)
+            };
+            match answer {
+                Ok(answer) => Ok(answer?.map(|body| Outflow::new(body, cut_off, call))),
+                Err(limit) => Ok(refused(limit, call)),
+            }
         })
     }
+}
+
+/// What is asked often and costs nothing.
+const AT_ONCE: [&str; 2] = ["/healthz", "/readyz"];
+
+fn refused(limit: Limit, call: InProgress) -> Response<Outflow<Body>> {
+    call.door().refuse(limit);
+    let body = format!("too many {}; try again ({})\n", limit.what(), limit.flag());
+    let mut answer = Response::new(Body::from(body));
+    *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let headers = answer.headers_mut();
+    headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    answer.map(|body| Outflow::new(body, cut_off, call))
 }
 
 /// The end of an answer that is not read.

@@ -14,7 +14,6 @@ use std::task::{Context, Poll};
 
 use axum::body::{Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
-use tonic::Status as RpcStatus;
 
 use crate::door::Door;
 use crate::door::connection::Connection;
@@ -41,20 +40,28 @@ impl InProgress {
 }
 
 impl InProgress {
-    /// What to answer if the address has looked at enough for now.
-    pub fn has_looked_enough(&self) -> Option<RpcStatus> {
-        let looks = &self.connection.of_address().looks;
-        (!looks.is_open(self.door.now())).then(|| self.door.exhausted(Limit::LookTimePerAddress))
+    /// By which way it came in.
+    pub fn door(&self) -> &Door {
+        &self.door
     }
 
-    /// Looks at something, which counts for the address by how long it takes.
-    pub async fn timed<T>(&self, look: impl Future<Output = T>) -> T {
+    /// Looks at something that costs as much as there is of everything: one at a time, and it counts for the
+    /// address by how long it takes.
+    ///
+    /// # Errors
+    ///
+    /// If the address has looked at enough for now. Who came with others finds that out when it is its turn.
+    pub async fn look<T>(&self, look: impl Future<Output = T>) -> Result<T, Limit> {
+        let _turn = self.door.turn_to_look().await;
+        let looks = &self.connection.of_address().looks;
         let began = self.door.now();
+        if !looks.is_open(began) {
+            return Err(Limit::LookTimePerAddress);
+        }
         let seen = look.await;
         let now = self.door.now();
-        let looks = &self.connection.of_address().looks;
         looks.charge(now.saturating_sub(began), now);
-        seen
+        Ok(seen)
     }
 }
 

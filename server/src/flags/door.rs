@@ -69,7 +69,7 @@ pub struct DoorFlags {
     )]
     pub http_requests_per_second_per_address_max: NonZeroU64,
 
-    /// How long pages, metrics and GetStatus may take each second for one address; ten times as long at
+    /// How long pages, metrics and GetStatus may take each second for one address; four times as long at
     /// once. Beyond, they are refused.
     #[arg(
         long,
