@@ -2,7 +2,7 @@
 //!
 //! At a limit the oldest silent one goes: first of those that never finished a call, the one that came
 //! first; then of those that have no call in progress, the one that has been idle for longest (of
-//! [`LOOKED_AT`] that are looked at, so that a flood of connections costs no more than that for each). If
+//! some that are looked at, so that a flood of connections costs no more than that for each). If
 //! all are busy, the newcomer goes. So whoever holds connections and says nothing never keeps others out.
 //!
 //! A connection that goes had nothing in progress: its client connects anew when it has something to say.

@@ -5,7 +5,7 @@
 //! content is another than before. Where the operating system tells of no changes (some network
 //! file systems), the file is looked at every `LOOK_INTERVAL` all the same.
 //!
-//! What is read at all, and for how long: see [`reading`](super::reading). Whatever is wrong with a later
+//! What is read at all, and for how long: see `reading`. Whatever is wrong with a later
 //! version, the last good one stays in force.
 
 use std::io;
