@@ -33,7 +33,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::Status as RpcStatus;
 
 use crate::door::address::Address;
-use crate::door::connection::{AddressState, Connection};
+use crate::door::connection::Connection;
 use crate::door::registry::{Bounds, Full, Registry, Settings};
 use crate::limits::{Limit, Limits};
 
@@ -285,6 +285,7 @@ impl Door {
         registry.remove(connection, self.now());
         self.tell(registry.len(), registry.largest());
         drop(registry);
+        connection.close();
         self.note_written(connection, connection.unread());
     }
 
@@ -323,20 +324,38 @@ impl Door {
         }
     }
 
-    /// An answer is on its way. Returns whether there is room for it.
+    /// An answer is on its way. Returns whether there is room for it: if there is not, whoever has the most
+    /// unread goes, and it is refused only if that is who asks.
     fn note_answer(&self, connection: &Connection, bytes: u64) -> bool {
         let of_address = &connection.of_address().outgoing;
+        let mut goes = None;
         if !of_address.charge(bytes) {
-            self.refuse(Limit::OutgoingBytesPerAddress);
-            return false;
+            goes = Some(Limit::OutgoingBytesPerAddress);
+            of_address.overcharge(bytes);
         }
         if !self.limits.take(Limit::OutgoingBytes, bytes) {
-            of_address.refund(bytes);
-            self.refuse(Limit::OutgoingBytes);
-            return false;
+            goes = Some(Limit::OutgoingBytes);
+            self.limits.overtake(Limit::OutgoingBytes, bytes);
         }
         connection.note_answer(bytes);
-        true
+        if connection.is_closed() {
+            self.note_written(connection, bytes);
+            return false;
+        }
+        goes.is_none_or(|limit| self.evict_most_unread(limit, connection))
+    }
+
+    /// Returns whether it was another connection than that one.
+    fn evict_most_unread(&self, limit: Limit, connection: &Connection) -> bool {
+        self.refuse(limit);
+        let of = (limit == Limit::OutgoingBytesPerAddress).then(|| connection.address());
+        let most = self.registry().most_unread(of);
+        let Some(most) = most else {
+            // All were told to go.
+            return false;
+        };
+        most.evict();
+        most.id() != connection.id()
     }
 
     /// Parts of answers are written.
@@ -346,15 +365,6 @@ impl Door {
             connection.of_address().outgoing.refund(counted);
             self.limits.give_back(Limit::OutgoingBytes, counted);
         }
-    }
-
-    /// The limit for which nothing more is answered now, if there is one: what is refused before anybody
-    /// works on it costs less.
-    fn unread_too_much(&self, address: &AddressState) -> Option<Limit> {
-        /// As much as most answers have.
-        const ROOM: u64 = 16 * 1024;
-        let is_full = address.outgoing.used() + ROOM > self.config.outgoing_bytes_per_address_max;
-        is_full.then_some(Limit::OutgoingBytesPerAddress)
     }
 }
 

@@ -266,6 +266,13 @@ impl Limits {
             .is_ok()
     }
 
+    /// Uses more, whether there is as much or not: somebody else is about to use less.
+    pub fn overtake(&self, limit: Limit, more: u64) {
+        if let Some(entry) = self.entry(limit) {
+            entry.used.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
     /// Uses less, of what was taken.
     pub fn give_back(&self, limit: Limit, less: u64) {
         if let Some(entry) = self.entry(limit) {

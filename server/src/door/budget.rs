@@ -29,6 +29,11 @@ impl Budget {
         fits
     }
 
+    /// Uses more, whether there is as much or not: somebody else is about to use less.
+    pub fn overcharge(&self, bytes: u64) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Uses less.
     pub fn refund(&self, bytes: u64) {
         let used = self.used.fetch_sub(bytes, Ordering::Relaxed);

@@ -28,6 +28,18 @@ const OF_CHILD_SERVERS: [&str; 2] = [
     "/doorward.v1.CapacityStream/StreamServerCapacity",
 ];
 
+/// What is counted apart, as what child servers call: whatever else an address calls, who looks for the master,
+/// gives back, or asks whether the server lives, is answered.
+const VITAL: [&str; 4] = [
+    "/doorman.Capacity/Discovery",
+    "/doorman.Capacity/ReleaseCapacity",
+    "/grpc.health.v1.Health/Check",
+    WATCH,
+];
+
+/// What goes on for as long as somebody listens.
+const WATCH: &str = "/grpc.health.v1.Health/Watch";
+
 /// What costs as much as there are resources.
 const LOOKS: &str = "/doorward.admin.v1.Admin/GetStatus";
 
@@ -39,7 +51,7 @@ const WITH_ONE_MESSAGE: [&str; 7] = [
     "/doorman.Capacity/GetServerCapacity",
     "/doorward.admin.v1.Admin/GetStatus",
     "/grpc.health.v1.Health/Check",
-    "/grpc.health.v1.Health/Watch",
+    WATCH,
 ];
 
 /// The services, as one connection calls them.
@@ -60,16 +72,21 @@ impl<S> Calls<S> {
         }
     }
 
-    /// What is answered instead of serving the call, if the address has called too much, or does not read.
-    fn refusal(&self) -> Option<RpcStatus> {
+    /// What is answered instead of serving the call, if the address has called too much.
+    fn refusal(&self, path: &str) -> Option<RpcStatus> {
         let address = self.connection.of_address();
         let now = self.door.now();
-        if address.calls.take(now).is_err() {
+        let is_vital = VITAL.contains(&path) || OF_CHILD_SERVERS.contains(&path);
+        let rate = if is_vital {
+            &address.vital_calls
+        } else {
+            &address.calls
+        };
+        if rate.take(now).is_err() {
             self.connection.pause(now + PAUSE);
             return Some(self.door.exhausted(Limit::CallsPerAddress));
         }
-        let limit = self.door.unread_too_much(address)?;
-        Some(self.door.exhausted(limit))
+        None
     }
 }
 
@@ -86,8 +103,10 @@ where
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let call = InProgress::begin(&self.door, &self.connection);
-        if let Some(status) = self.refusal() {
+        // Who only listens is silent.
+        let is_busy = request.uri().path() != WATCH;
+        let call = InProgress::begin(&self.door, &self.connection, is_busy);
+        if let Some(status) = self.refusal(request.uri().path()) {
             let answer = outflow(status.into_http(), call);
             return Box::pin(std::future::ready(Ok(answer)));
         }
@@ -102,7 +121,7 @@ where
         request.extensions_mut().insert(self.connection.address());
         let mut services = self.services.clone();
         Box::pin(async move {
-            if waits && let Err(status) = poll_fn(|cx| request.body_mut().poll_first(cx)).await {
+            if waits && let Err(status) = poll_fn(|cx| request.body_mut().poll_only(cx)).await {
                 return Ok(outflow(status.into_http(), call));
             }
             if !looks {

@@ -17,6 +17,8 @@ use crate::door::registry::Settings;
 pub struct AddressState {
     /// How many calls there may be.
     pub calls: Rate,
+    /// The same, of calls that go on whatever others there are.
+    pub vital_calls: Rate,
     /// How long pages and the status may take.
     pub looks: WorkRate,
     /// Bytes of messages that have not arrived in full.
@@ -30,10 +32,18 @@ impl AddressState {
     pub fn new(settings: &Settings) -> Self {
         Self {
             calls: Rate::new(settings.calls_per_second),
+            vital_calls: Rate::new(settings.calls_per_second),
             looks: WorkRate::new(settings.look_time_per_second),
             incoming: Budget::new(settings.incoming_bytes),
             outgoing: Budget::new(settings.outgoing_bytes),
         }
+    }
+}
+
+impl AddressState {
+    /// Whether nothing is lost by forgetting it, if it has no connections.
+    pub fn is_at_rest(&self, now: Duration) -> bool {
+        self.calls.is_full(now) && self.vital_calls.is_full(now) && self.looks.is_made_up(now)
     }
 }
 
@@ -43,7 +53,7 @@ pub struct Connection {
     id: u64,
     address: Address,
     of_address: Arc<AddressState>,
-    /// It has finished a call.
+    /// It was answered a call.
     proven: AtomicBool,
     calls: AtomicU32,
     /// In milliseconds since the start.
@@ -58,6 +68,10 @@ pub struct Connection {
     blocked: Since,
     /// Nothing is read before, in milliseconds since the start.
     paused_until: AtomicU64,
+    /// Nothing is counted any more.
+    closed: AtomicBool,
+    /// It was told to go.
+    goes: AtomicBool,
     /// It has to go.
     evicted: Notify,
 }
@@ -81,6 +95,8 @@ impl Connection {
             midway: Since::default(),
             blocked: Since::default(),
             paused_until: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            goes: AtomicBool::new(false),
             evicted: Notify::new(),
         }
     }
@@ -106,17 +122,21 @@ impl Connection {
         self.active_at.store(millis(now), Ordering::Relaxed);
     }
 
-    /// A call is over; `answered`: not broken off.
-    pub fn end_call(&self, answered: bool, now: Duration) {
+    /// A call is over.
+    pub fn end_call(&self, now: Duration) {
         let before = self.calls.fetch_sub(1, Ordering::Relaxed);
         debug_assert!(before > 0, "a call ends that never began");
         self.active_at.store(millis(now), Ordering::Relaxed);
-        if answered && !self.is_proven() {
+    }
+
+    /// A call is answered, in part or in whole.
+    pub fn prove(&self) {
+        if !self.is_proven() {
             self.proven.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether it has finished a call.
+    /// Whether it was answered a call.
     pub fn is_proven(&self) -> bool {
         self.proven.load(Ordering::Relaxed)
     }
@@ -133,7 +153,7 @@ impl Connection {
 
     /// An answer of so many bytes is on its way.
     pub fn note_answer(&self, bytes: u64) {
-        self.unread.fetch_add(bytes, Ordering::Relaxed);
+        self.unread.fetch_add(bytes, Ordering::SeqCst);
     }
 
     /// So many bytes of answers were written. Returns how many of them are counted.
@@ -187,8 +207,25 @@ impl Connection {
         Some(Duration::from_millis(left))
     }
 
+    /// It is closed: whatever is counted from now on is given back at once.
+    pub fn close(&self) {
+        // In one order with what `note_answer` counts, for everybody.
+        self.closed.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it is closed.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Whether it was told to go.
+    pub fn goes(&self) -> bool {
+        self.goes.load(Ordering::Relaxed)
+    }
+
     /// It has to go.
     pub fn evict(&self) {
+        self.goes.store(true, Ordering::Relaxed);
         self.evicted.notify_one();
     }
 

@@ -46,8 +46,9 @@ const SEND_BUFFER: usize = 64 * 1024;
 /// Streams that were reset before anybody looked at them; more, and the connection is closed.
 const PENDING_RESETS_MAX: usize = 20;
 
-/// Streams that we reset for something wrong; more, and the connection is closed.
-const OWN_RESETS_MAX: usize = 256;
+/// Streams that we reset for something wrong, or refuse since there are too many; more, and the connection is
+/// closed. A proxy that connects with many calls sends them before it hears how many there may be.
+const OWN_RESETS_MAX: usize = 4_096;
 
 /// Serves gRPC until `stop`; then finishes what is in progress.
 pub async fn serve<S>(listener: TcpListener, door: Arc<Door>, services: S, stop: CancellationToken)

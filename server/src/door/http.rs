@@ -89,7 +89,7 @@ impl Requests {
             self.connection.pause(now + PAUSE);
             return Some(Limit::HttpRequestsPerAddress);
         }
-        self.door.unread_too_much(address)
+        None
     }
 }
 
@@ -99,7 +99,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let call = InProgress::begin(&self.door, &self.connection);
+        let call = InProgress::begin(&self.door, &self.connection, true);
         if let Some(limit) = self.refusal() {
             return Box::pin(std::future::ready(Ok(refused(limit, call))));
         }

@@ -45,6 +45,8 @@ pub struct Intake<B> {
     charged: u64,
     /// No message has arrived.
     is_first: bool,
+    /// There is one message in all: nobody waits for more, or for the end.
+    is_only: bool,
     deadline: Option<Pin<Box<Sleep>>>,
     /// Arrived, and not taken yet.
     ready: Option<Frame<Bytes>>,
@@ -65,17 +67,19 @@ where
             held: BytesMut::new(),
             charged: 0,
             is_first: true,
+            is_only: false,
             deadline: None,
             ready: None,
         }
     }
 
-    /// Waits until the first message is complete, or the call ends without one.
+    /// Waits until the only message is complete, or the call ends without one.
     ///
     /// # Errors
     ///
     /// What to answer if it is too large, too slow, or more than there is room for.
-    pub fn poll_first(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RpcStatus>> {
+    pub fn poll_only(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RpcStatus>> {
+        self.is_only = true;
         match std::task::ready!(self.poll_next(cx)) {
             Some(Ok(frame)) => {
                 self.ready = Some(frame);
@@ -213,6 +217,11 @@ where
     ) -> Poll<Option<Result<Frame<Bytes>, RpcStatus>>> {
         let frame = match self.ready.take() {
             Some(frame) => Some(Ok(frame)),
+            None if self.is_only && !self.is_first => match self.poll_next(cx) {
+                Poll::Ready(frame) => frame,
+                // A caller that does not end its call is answered, and holds nobody up.
+                Poll::Pending => None,
+            },
             None => std::task::ready!(self.poll_next(cx)),
         };
         self.is_first = false;

@@ -5,6 +5,7 @@
 //! its time on failing.
 
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Connections are looked at so often within the patience.
 const LOOKS: u32 = 2;
+
+/// So much of what waits to be read has to be read within the patience.
+const MUCH: u64 = 16 * 1024;
 
 /// Accepts connections and serves each until `stop`; then finishes what is in progress. Connections are cut
 /// off if this is dropped.
@@ -63,6 +67,8 @@ pub(super) async fn serve<F>(
                     drop(closing);
                 });
             }
+            // It was gone before it was accepted.
+            Err(error) if is_of_the_other_side(&error) => {}
             Err(error) => {
                 warn!(%error, "a connection cannot be accepted");
                 door.make_room();
@@ -72,6 +78,14 @@ pub(super) async fn serve<F>(
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
+}
+
+fn is_of_the_other_side(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionReset | Interrupted
+    )
 }
 
 /// A connection that is open; dropped, it is not.
@@ -100,9 +114,11 @@ async fn stuck(door: &Door, connection: &Connection) -> &'static str {
         if connection.blocked().has_lasted(patience, now) {
             return "nothing is taken from it";
         }
-        let (before, is_read) = (written, connection.unread() == 0);
-        written = connection.written();
-        if is_read || written != before {
+        let unread = connection.unread();
+        // Of much that is not read, crumbs that are read do not count.
+        let moves = if unread >= MUCH { MUCH } else { 1 };
+        if unread == 0 || connection.written().saturating_sub(written) >= moves {
+            written = connection.written();
             written_at = now;
         } else if now.saturating_sub(written_at) >= patience {
             return "answers are not read";

@@ -2,10 +2,10 @@
 //!
 //! Every byte of an answer counts from when it is handed to the HTTP library until it is written to the
 //! socket ([`Guarded`](crate::door::guarded::Guarded) sees that), in a budget for each address and in all.
-//! A call that would be answered beyond is ended instead.
+//! Beyond it, the connection goes that has the most unread.
 //!
-//! What the library drops without writing it, since the caller gave a call up, stays counted until the
-//! connection closes: a little, and at the worst an idle connection is closed for it.
+//! What the library has begun to send and drops, since the caller gave a call up, stays counted until the
+//! connection closes: at the worst an idle connection is closed for it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,17 +24,19 @@ use crate::limits::Limit;
 pub struct InProgress {
     door: Arc<Door>,
     connection: Arc<Connection>,
-    answered: bool,
+    is_busy: bool,
 }
 
 impl InProgress {
-    /// A call begins.
-    pub fn begin(door: &Arc<Door>, connection: &Arc<Connection>) -> Self {
-        connection.begin_call(door.now());
+    /// A call begins, which keeps its connection busy or not.
+    pub fn begin(door: &Arc<Door>, connection: &Arc<Connection>, is_busy: bool) -> Self {
+        if is_busy {
+            connection.begin_call(door.now());
+        }
         Self {
             door: Arc::clone(door),
             connection: Arc::clone(connection),
-            answered: false,
+            is_busy,
         }
     }
 }
@@ -67,7 +69,9 @@ impl InProgress {
 
 impl Drop for InProgress {
     fn drop(&mut self) {
-        self.connection.end_call(self.answered, self.door.now());
+        if self.is_busy {
+            self.connection.end_call(self.door.now());
+        }
     }
 }
 
@@ -83,6 +87,8 @@ pub struct Outflow<B> {
     body: Option<B>,
     ending: Ending,
     call: InProgress,
+    /// Counted, and held back by the library until the other side has room: bytes of the newest frame.
+    waiting: u64,
 }
 
 impl<B> Outflow<B> {
@@ -92,6 +98,7 @@ impl<B> Outflow<B> {
             body: Some(body),
             ending,
             call,
+            waiting: 0,
         }
     }
 }
@@ -108,6 +115,8 @@ where
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        // What was handed out before is on its way.
+        self.waiting = 0;
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
         };
@@ -116,24 +125,40 @@ where
             Some(Ok(frame)) => frame.data_ref().map_or(0, Bytes::len),
             Some(Err(_)) | None => 0,
         };
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let InProgress {
             door, connection, ..
         } = &self.call;
-        if bytes > 0 && !door.note_answer(connection, u64::try_from(bytes).unwrap_or(u64::MAX)) {
-            self.body = None;
-            return Poll::Ready(Some((self.ending)()));
+        if bytes > 0 {
+            if !door.note_answer(connection, bytes) {
+                self.body = None;
+                return Poll::Ready(Some((self.ending)()));
+            }
+            connection.prove();
+            self.waiting = bytes;
         }
-        self.call.answered |= !matches!(frame, Some(Err(_)));
         Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+        // Asked once more, it says that the last part is on its way.
+        self.waiting == 0 && self.body.as_ref().is_none_or(HttpBody::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
         self.body
             .as_ref()
             .map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+    }
+}
+
+impl<B> Drop for Outflow<B> {
+    fn drop(&mut self) {
+        // The caller gave the call up before it had room for that.
+        if self.waiting > 0 && !self.call.connection.is_closed() {
+            self.call
+                .door
+                .note_written(&self.call.connection, self.waiting);
+        }
     }
 }

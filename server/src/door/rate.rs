@@ -79,6 +79,11 @@ impl WorkRate {
         self.made_up_at.load(Ordering::Relaxed) <= nanos(now + AHEAD)
     }
 
+    /// Whether nothing is lost by forgetting it.
+    pub fn is_made_up(&self, now: Duration) -> bool {
+        self.made_up_at.load(Ordering::Relaxed) <= nanos(now)
+    }
+
     /// Work has taken so long.
     pub fn charge(&self, took: Duration, now: Duration) {
         let parts = self.per_second.as_secs_f64().clamp(1e-6, 1.0);

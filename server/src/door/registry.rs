@@ -218,20 +218,42 @@ impl Registry {
         }
     }
 
+    /// Who has the most to read of what it was answered, from one address or in all, and was not told to go.
+    /// O(connections): it is asked for only when there is no room, and then that one goes.
+    pub fn most_unread(&self, of: Option<Address>) -> Option<Arc<Connection>> {
+        self.connections
+            .values()
+            .filter(|connection| of.is_none_or(|address| connection.address() == address))
+            .filter(|connection| !connection.goes())
+            .max_by_key(|connection| (connection.unread(), connection.id()))
+            .map(Arc::clone)
+    }
+
+    /// Who left is forgotten when it is at rest.
     fn forget_left(&mut self, now: Duration) {
-        while let Some((since, address)) = self.left.front() {
-            let is_over = now.saturating_sub(*since) >= REMEMBERED;
-            if !is_over && self.left.len() <= REMEMBERED_MAX {
-                break;
-            }
-            if self
-                .addresses
-                .get(address)
-                .is_some_and(|entry| entry.connections == 0 && entry.left_at == *since)
-            {
-                self.addresses.remove(address);
+        // Each is looked at once.
+        for _ in 0..self.left.len() {
+            let Some((since, address)) = self.left.front().copied() else {
+                return;
+            };
+            let is_over = now.saturating_sub(since) >= REMEMBERED;
+            let too_many = self.left.len() > REMEMBERED_MAX;
+            if !is_over && !too_many {
+                return;
             }
             self.left.pop_front();
+            let Some(entry) = self.addresses.get_mut(&address) else {
+                continue;
+            };
+            if entry.connections > 0 || entry.left_at != since {
+                continue;
+            }
+            if too_many || entry.state.is_at_rest(now) {
+                self.addresses.remove(&address);
+            } else {
+                entry.left_at = now;
+                self.left.push_back((now, address));
+            }
         }
     }
 }
@@ -322,7 +344,8 @@ mod tests {
         let admission = registry.admit(address(of), at(seconds));
         let connection = admission.admitted.expect("there is room");
         connection.begin_call(at(seconds));
-        connection.end_call(true, at(seconds));
+        connection.end_call(at(seconds));
+        connection.prove();
         connection
     }
 
@@ -338,7 +361,8 @@ mod tests {
             assert_eq!(admission.full, Some(Full::InAll));
             assert_eq!(admission.evicted.unwrap().id(), goes.id());
             connection.begin_call(at(3));
-            connection.end_call(true, at(3));
+            connection.end_call(at(3));
+            connection.prove();
         }
         // Only those are left that speak: who has been idle for longest goes.
         let admission = registry.admit(address(5), at(4));
@@ -355,7 +379,7 @@ mod tests {
         }
         let admission = registry.admit(address(3), at(3));
         assert!(admission.admitted.is_none() && admission.evicted.is_none());
-        busy[1].end_call(true, at(4));
+        busy[1].end_call(at(4));
         let admission = registry.admit(address(3), at(5));
         assert_eq!(admission.evicted.unwrap().id(), busy[1].id());
     }

@@ -247,3 +247,104 @@ async fn answers_that_are_not_read_end_the_connection() {
     assert_eq!(refused(&server, Limit::Patience), 1);
     serves(&server).await;
 }
+
+/// A call whose message has arrived in full, and which does not end.
+async fn half_ended(server: &Server, method: &str, message: Bytes) -> u16 {
+    let mut send = connect(server).await;
+    let (answer, mut body) = send.send_request(headers(server, method), false).unwrap();
+    body.send_data(message, false).unwrap();
+    let answer = answer.await.unwrap();
+    let status = answer.status().as_u16();
+    let mut answer = answer.into_body();
+    // All of it: it is over for the server.
+    while let Some(part) = answer.data().await {
+        answer
+            .flow_control()
+            .release_capacity(part.unwrap().len())
+            .unwrap();
+    }
+    status
+}
+
+#[tokio::test]
+async fn a_call_that_does_not_end_is_answered_and_holds_nobody_up() {
+    let server = with(door::Config {
+        patience: Duration::from_secs(600),
+        ..door::Config::default()
+    })
+    .await;
+    let empty = Bytes::from_static(&[0; 5]);
+    let status = half_ended(&server, "doorward.admin.v1.Admin/GetStatus", empty).await;
+    assert_eq!(status, 200);
+    let asks = framed(&request("a", vec![asked("fair/x", 10.0)]));
+    assert_eq!(half_ended(&server, GET_CAPACITY, asks).await, 200);
+    let (code, _, _) = crate::running::page(&server, "/metrics").await;
+    assert_eq!(code, 200);
+    serves(&server).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_wants_any_more_is_not_counted_as_unread() {
+    let server = with(door::Config {
+        outgoing_bytes_per_address_max: 1_000,
+        patience: Duration::from_secs(600),
+        ..door::Config::default()
+    })
+    .await;
+    let stream = TcpStream::connect(server.grpc_address()).await.unwrap();
+    let mut builder = h2::client::Builder::new();
+    // Nothing of any answer may be sent.
+    builder.initial_window_size(0);
+    let (mut send, connection) = builder.handshake::<_, Bytes>(stream).await.unwrap();
+    tokio::spawn(connection);
+    for _ in 0..200 {
+        send = send.ready().await.unwrap();
+        let (answer, mut body) = send
+            .send_request(headers(&server, GET_CAPACITY), false)
+            .unwrap();
+        let asks = framed(&request("a", vec![asked("fair/x", 10.0)]));
+        body.send_data(asks, true).unwrap();
+        let answer = answer.await.unwrap();
+        drop(answer);
+        body.send_reset(h2::Reason::CANCEL);
+    }
+    serves(&server).await;
+    assert_eq!(refused(&server, Limit::OutgoingBytesPerAddress), 0);
+}
+
+#[tokio::test]
+async fn who_has_the_most_unread_makes_room() {
+    let server = with(door::Config {
+        outgoing_bytes_per_address_max: 1_000,
+        patience: Duration::from_secs(600),
+        ..door::Config::default()
+    })
+    .await;
+    let stream = TcpStream::connect(server.grpc_address()).await.unwrap();
+    let mut builder = h2::client::Builder::new();
+    builder.initial_window_size(0);
+    let (mut send, connection) = builder.handshake::<_, Bytes>(stream).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let mut unread = Vec::new();
+    for _ in 0..60 {
+        let Ok(ready) = send.clone().ready().await else {
+            break;
+        };
+        send = ready;
+        let asks = framed(&request("a", vec![asked("fair/x", 10.0)]));
+        let Ok((answer, mut body)) = send.send_request(headers(&server, GET_CAPACITY), false)
+        else {
+            break;
+        };
+        if body.send_data(asks, true).is_err() {
+            break;
+        }
+        match answer.await {
+            Ok(answer) => unread.push(answer),
+            Err(_) => break,
+        }
+    }
+    let _cut = connection.await.unwrap();
+    assert!(refused(&server, Limit::OutgoingBytesPerAddress) > 0);
+    serves(&server).await;
+}
