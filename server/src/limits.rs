@@ -235,6 +235,12 @@ impl Limits {
         }
     }
 
+    /// A bound, if it was set. More than can be counted here is as much as can be.
+    pub fn max(&self, limit: Limit) -> Option<usize> {
+        let max = self.entry(limit)?.max.load(Ordering::Relaxed);
+        (max != u64::MAX).then(|| usize::try_from(max).unwrap_or(usize::MAX))
+    }
+
     /// Says what is in use.
     pub fn set_used(&self, limit: Limit, used: u64) {
         if let Some(entry) = self.entry(limit) {

@@ -20,7 +20,7 @@ use crate::door::guarded::PAUSE;
 use crate::door::intake::{Intake, Size};
 use crate::door::outflow::{InProgress, Outflow};
 use crate::limits::Limit;
-use crate::rpc::overload::{PUSHBACK, pushback};
+use crate::rpc::overload;
 
 /// What child servers call.
 const OF_CHILD_SERVERS: [&str; 2] = [
@@ -154,15 +154,7 @@ fn unread_too_much() -> Result<Frame<Bytes>, Box<dyn std::error::Error + Send + 
 impl Door {
     /// Something is refused for a limit: what to answer, and when to come back.
     pub fn exhausted(&self, limit: Limit) -> RpcStatus {
-        let after = pushback(self.refuse(limit));
-        let mut status = RpcStatus::resource_exhausted(format!(
-            "there are too many {}; try again in {after:.1?} ({})",
-            limit.what(),
-            limit.flag()
-        ));
-        let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-        status.metadata_mut().insert(PUSHBACK, millis.into());
-        status
+        overload::exhausted(limit, self.refuse(limit))
     }
 
     fn size_of(&self, child_server: bool) -> Size {

@@ -57,6 +57,17 @@ pub fn pushback(number: u64) -> Duration {
     least + most.saturating_sub(least).mul_f64(part)
 }
 
+/// What is answered to the `number`th who comes beyond a limit: when to come back, and what sets it.
+pub fn exhausted(limit: Limit, number: u64) -> RpcStatus {
+    let after = pushback(number);
+    let message = format!(
+        "there are too many {}; try again in {after:.1?} ({})",
+        limit.what(),
+        limit.flag()
+    );
+    told(message, after)
+}
+
 /// The calls in progress, which the limits of the server count.
 #[derive(Debug)]
 pub struct Calls {
@@ -109,9 +120,12 @@ impl Drop for InProgress {
 
 fn refusal(max: usize, number: u64) -> RpcStatus {
     let after = pushback(number);
-    let mut status = RpcStatus::resource_exhausted(format!(
-        "the server is busy with {max} calls; try again in {after:.1?}"
-    ));
+    let message = format!("the server is busy with {max} calls; try again in {after:.1?}");
+    told(message, after)
+}
+
+fn told(message: String, after: Duration) -> RpcStatus {
+    let mut status = RpcStatus::resource_exhausted(message);
     let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
     status.metadata_mut().insert(PUSHBACK, millis.into());
     status

@@ -15,6 +15,7 @@ use doorward_engine::node::Node;
 use doorward_engine::node::children::Cycle;
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::server::{GetServerCapacity, Via};
+use doorward_engine::time::Time;
 use doorward_proto::doorman as wire;
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStream;
 use tokio_stream::Stream;
@@ -23,10 +24,11 @@ use tonic::{Request, Response, Status as RpcStatus, Streaming};
 use tracing::{info, warn};
 
 use crate::clock;
+use crate::limits::Limit;
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
 use crate::rpc::answers::{self, Answers, NotSent, Place};
-use crate::rpc::{caller, convert, cycle, meter};
+use crate::rpc::{caller, convert, cycle, meter, overload};
 use crate::status::Board;
 
 /// How a parent begins to tell a child that it has another stream instead of this one: a newer one,
@@ -58,6 +60,8 @@ struct ChildStream {
     number: u64,
     /// Of the mastership by which the child's server speaks for its node.
     epoch: Option<u64>,
+    /// Where it comes from.
+    caller: Option<Caller>,
     /// Which process of the child's node it is.
     incarnation: Option<Incarnation>,
     /// The how manieth mastership of this node it was opened in.
@@ -65,6 +69,28 @@ struct ChildStream {
     answers: Answers,
     /// Cancelled when another stream takes its place, or the child takes nothing from this one.
     over: CancellationToken,
+}
+
+impl Streams {
+    /// Whether another child server may have a stream. Those that have one and ask for nothing count, too.
+    fn check_room(&self, caller: Option<Caller>, board: &Board) -> Result<(), RpcStatus> {
+        let of_caller = || {
+            let streams = self.by_child.values();
+            streams.filter(|stream| stream.caller == caller).count()
+        };
+        let limits = board.limits();
+        let is_full = |limit, streams| limits.max(limit).is_some_and(|max| streams >= max);
+        let limit = if is_full(Limit::ChildServers, self.by_child.len()) {
+            Limit::ChildServers
+        } else if caller.is_some() && is_full(Limit::ChildServersPerAddress, of_caller()) {
+            Limit::ChildServersPerAddress
+        } else {
+            return Ok(());
+        };
+        let now = board.node().clock().now().since(Time::ZERO);
+        let number = limits.refuse(limit, now);
+        Err(overload::exhausted(limit, number))
+    }
 }
 
 impl Pushes {
@@ -103,17 +129,23 @@ impl Pushes {
     /// # Errors
     ///
     /// `ABORTED` if that is of a newer master of the child's node; `ALREADY_EXISTS` if it is of another
-    /// live process, which was there first.
+    /// live process, which was there first; `RESOURCE_EXHAUSTED` if there are as many child servers as there
+    /// may be.
     fn open(
         self: &Arc<Self>,
         child: HolderName,
         epoch: Option<u64>,
         incarnation: Option<Incarnation>,
+        caller: Option<Caller>,
         answers: Answers,
-        node: &Arc<NodeHandle>,
+        board: &Board,
     ) -> Result<Opened, RpcStatus> {
+        let node = board.node();
         let mut streams = self.streams();
         let before = streams.by_child.get(&child);
+        if before.is_none() {
+            streams.check_room(caller, board)?;
+        }
         let is_others = before.is_some_and(|stream| stream.incarnation != incarnation);
         if is_others && node.read(|node, now| node.is_refused(&child, incarnation, now)) {
             return Err(RpcStatus::already_exists(format!(
@@ -134,6 +166,7 @@ impl Pushes {
         let stream = ChildStream {
             number,
             epoch,
+            caller,
             incarnation,
             opened_in: node.masterships_count(),
             answers,
@@ -327,8 +360,9 @@ impl CapacityStreamService {
             child.clone(),
             first.epoch,
             first.incarnation.and_then(Incarnation::new),
+            caller,
             answers.clone(),
-            self.board.node(),
+            &self.board,
         )?;
         info!(%child, "a child server opened its stream");
         let ended = self

@@ -8,6 +8,7 @@ use doorward_proto::doorman::{
     GetServerCapacityRequest, GetServerCapacityResponse, Lease, PriorityBandAggregate,
 };
 use doorward_server::app::{Config, Server, Shutdown};
+use doorward_server::limits::Limit;
 use tonic::Code;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Endpoint;
@@ -450,4 +451,29 @@ async fn a_message_that_cannot_be_read_is_the_childs_mistake() {
     let status = ended.expect("at once").expect_err("refused");
     assert_eq!(status.code(), Code::InvalidArgument);
     assert!(status.message().contains("UTF-8"), "{status}");
+}
+
+#[tokio::test]
+async fn streams_of_child_servers_are_as_many_as_there_may_be_whether_they_ask_or_not() {
+    let server = start().await;
+    // As from one address.
+    server
+        .board()
+        .limits()
+        .set_max(Limit::ChildServersPerAddress, 1);
+    let mut first = Child::open(&server).await;
+    // It asks for nothing.
+    first.ask(ask("eu", 1, Vec::new())).await;
+    let mut second = Child::open(&server).await;
+    second.send(ask("us", 1, Vec::new())).await;
+    let refused = second.end().await.expect("refused");
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    assert!(
+        refused
+            .message()
+            .contains("--child-servers-per-address-max")
+    );
+    // A newer stream of one that is there takes its place.
+    let mut again = Child::open(&server).await;
+    again.ask(ask("eu", 2, Vec::new())).await;
 }
