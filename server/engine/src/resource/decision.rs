@@ -329,8 +329,10 @@ impl Resource {
 
     /// Makes a decision a lease.
     fn give(&mut self, slot: Slot, grant: &Grant, now: Time) {
-        let holder = self.table.get(slot).map(|holding| &holding.holder);
-        let expires_at = holder.map_or(now, |holder| self.grant_ends(holder, grant, now));
+        let expires_at = self.table.get(slot).map_or(now, |holding| {
+            let had_until = Some(holding.leases().last_expiry());
+            self.grant_ends(&holding.holder, had_until, grant, now)
+        });
         let lease = Lease {
             capacity: grant.gets,
             expires_at,
@@ -387,16 +389,19 @@ impl Resource {
             Amount::ZERO,
             now,
         );
-        let lease = Lease {
-            capacity: grant.gets,
-            expires_at: self.grant_ends(ask.holder, &grant, now),
-        };
-        let mut leases = Leases::new(lease);
+        let mut words = Vec::new();
         if self.learning_remaining(now).is_some() {
             // It wants less than it has: until it says that it has shrunk, what it has counts.
-            for word in self.leases_of_words(ask, grant.room, now) {
-                leases.grant(word);
-            }
+            words = self.leases_of_words(ask, grant.room, now);
+        }
+        let has_until = words.iter().map(|word| word.expires_at).max();
+        let lease = Lease {
+            capacity: grant.gets,
+            expires_at: self.grant_ends(ask.holder, has_until, &grant, now),
+        };
+        let mut leases = Leases::new(lease);
+        if !words.is_empty() {
+            words.into_iter().for_each(|word| leases.grant(word));
             leases.grant(lease);
         }
         let slot = self.insert(ask, leases, grant.share, now);

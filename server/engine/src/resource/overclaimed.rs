@@ -209,13 +209,23 @@ impl Resource {
         leases
     }
 
-    /// When a lease by a decision ends: soon, if it is by a word that was cut.
-    pub(super) fn grant_ends(&self, holder: &HolderId, grant: &Grant, now: Time) -> Time {
+    /// When a lease by a decision ends: soon, if it is by a word that was cut. But a child server hands out
+    /// what it has: a larger lease of it must not end before a smaller one that it had until `had_until`.
+    /// When it shrinks, some of its holders still have the one, while others have the other already.
+    pub(super) fn grant_ends(
+        &self,
+        holder: &HolderId,
+        had_until: Option<Time>,
+        grant: &Grant,
+        now: Time,
+    ) -> Time {
         let ends = self.lease_ends(holder, now);
         if grant.cut_from.is_none() {
             return ends;
         }
-        ends.min(now + short_lease(self.algorithm.refresh_interval))
+        let had_until = had_until.filter(|_| holder.kind == HolderKind::Server);
+        let soon = now + short_lease(self.algorithm.refresh_interval);
+        ends.min(soon.max(had_until.unwrap_or(soon)))
     }
 
     /// Remembers that a holder was granted something, and what it was cut from.
