@@ -104,7 +104,7 @@ impl Config {
             outgoing_bytes_max: 256 * MIB,
             outgoing_bytes_per_address_max: 64 * MIB,
             calls_per_second_per_address_max: 20_000,
-            http_requests_per_second_per_address_max: 100,
+            http_requests_per_second_per_address_max: 1_000,
             look_time_per_second_per_address_max: Duration::from_millis(250),
         }
     }
@@ -203,6 +203,7 @@ impl Door {
         };
         let settings = Settings {
             calls_per_second,
+            vital_calls_per_second: config.calls_per_second_per_address_max,
             look_time_per_second: config.look_time_per_second_per_address_max,
             incoming_bytes: config.incoming_bytes_per_address_max,
             outgoing_bytes: config.outgoing_bytes_per_address_max,

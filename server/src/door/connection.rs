@@ -32,7 +32,7 @@ impl AddressState {
     pub fn new(settings: &Settings) -> Self {
         Self {
             calls: Rate::new(settings.calls_per_second),
-            vital_calls: Rate::new(settings.calls_per_second),
+            vital_calls: Rate::new(settings.vital_calls_per_second),
             looks: WorkRate::new(settings.look_time_per_second),
             incoming: Budget::new(settings.incoming_bytes),
             outgoing: Budget::new(settings.outgoing_bytes),

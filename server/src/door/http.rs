@@ -82,10 +82,15 @@ struct Requests {
 }
 
 impl Requests {
-    fn refusal(&self) -> Option<Limit> {
+    fn refusal(&self, at_once: bool) -> Option<Limit> {
         let now = self.door.now();
         let address = self.connection.of_address();
-        if address.calls.take(now).is_err() {
+        let rate = if at_once {
+            &address.vital_calls
+        } else {
+            &address.calls
+        };
+        if rate.take(now).is_err() {
             self.connection.pause(now + PAUSE);
             return Some(Limit::HttpRequestsPerAddress);
         }
@@ -100,17 +105,17 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let call = InProgress::begin(&self.door, &self.connection, true);
-        if let Some(limit) = self.refusal() {
+        let at_once = AT_ONCE.contains(&request.uri().path());
+        if let Some(limit) = self.refusal(at_once) {
             return Box::pin(std::future::ready(Ok(refused(limit, call))));
         }
         let mut pages = self.pages.clone();
-        let looks = !AT_ONCE.contains(&request.uri().path());
         Box::pin(async move {
             let page = pages.call(request);
-            let answer = if looks {
-                call.look(page).await
-            } else {
+            let answer = if at_once {
                 Ok(page.await)
+            } else {
+                call.look(page).await
             };
             match answer {
                 Ok(answer) => Ok(answer?.map(|body| Outflow::new(body, cut_off, call))),

@@ -73,6 +73,8 @@ pub struct Registry {
 pub struct Settings {
     /// See [`AddressState::calls`].
     pub calls_per_second: u64,
+    /// See [`AddressState::vital_calls`].
+    pub vital_calls_per_second: u64,
     /// See [`AddressState::looks`].
     pub look_time_per_second: Duration,
     /// See [`AddressState::incoming`].
@@ -318,6 +320,7 @@ mod tests {
 
     const SETTINGS: Settings = Settings {
         calls_per_second: 10,
+        vital_calls_per_second: 10,
         look_time_per_second: Duration::from_millis(100),
         incoming_bytes: 10,
         outgoing_bytes: 10,

@@ -58,14 +58,14 @@ pub struct DoorFlags {
     )]
     pub http_connections_per_address_max: Option<NonZeroUsize>,
 
-    /// How many HTTP requests one address may make each second; 503 beyond.
+    /// How many HTTP requests one address may make each second, but for /healthz and /readyz; 503 beyond.
     #[arg(
         long,
         help_heading = "Limits",
         value_name = "COUNT",
         env = "DOORWARD_HTTP_REQUESTS_PER_SECOND_PER_ADDRESS_MAX",
         hide_env_values = true,
-        default_value = "100"
+        default_value = "1000"
     )]
     pub http_requests_per_second_per_address_max: NonZeroU64,
 
