@@ -31,7 +31,7 @@ impl Hooks for Failures {
 fn once(address: &str) -> (ClientBuilder, Arc<Failures>) {
     let hours = Duration::from_secs(3_600 * 1_000);
     let config = Config {
-        timeout: Duration::from_millis(300),
+        timeout: Duration::from_secs(2),
         backoff: BackoffConfig {
             base: hours,
             cap: hours,
