@@ -73,6 +73,20 @@ async fn connect(server: &Server) -> SendRequest<Bytes> {
     send.ready().await.unwrap()
 }
 
+/// A connection on which nothing of any answer may be sent.
+async fn without_window(
+    server: &Server,
+) -> (
+    SendRequest<Bytes>,
+    tokio::task::JoinHandle<Result<(), h2::Error>>,
+) {
+    let stream = TcpStream::connect(server.grpc_address()).await.unwrap();
+    let mut builder = h2::client::Builder::new();
+    builder.initial_window_size(0);
+    let (send, connection) = builder.handshake::<_, Bytes>(stream).await.unwrap();
+    (send, tokio::spawn(connection))
+}
+
 /// What a call is answered whose message are those bytes, and no end.
 async fn answered(server: &Server, bytes: &[u8]) -> Status {
     let mut send = connect(server).await;
@@ -228,14 +242,7 @@ async fn an_address_that_calls_too_often_is_told_when_to_come_back() {
 #[tokio::test]
 async fn answers_that_are_not_read_end_the_connection() {
     let server = hasty().await;
-    let (send, connection) = {
-        let stream = TcpStream::connect(server.grpc_address()).await.unwrap();
-        let mut builder = h2::client::Builder::new();
-        // Nothing of any answer may be sent.
-        builder.initial_window_size(0);
-        builder.handshake::<_, Bytes>(stream).await.unwrap()
-    };
-    let connection = tokio::spawn(connection);
+    let (send, connection) = without_window(&server).await;
     let mut send = send.ready().await.unwrap();
     let (answer, mut body) = send
         .send_request(headers(&server, GET_CAPACITY), false)
@@ -291,12 +298,7 @@ async fn an_answer_that_nobody_wants_any_more_is_not_counted_as_unread() {
         ..door::Config::default()
     })
     .await;
-    let stream = TcpStream::connect(server.grpc_address()).await.unwrap();
-    let mut builder = h2::client::Builder::new();
-    // Nothing of any answer may be sent.
-    builder.initial_window_size(0);
-    let (mut send, connection) = builder.handshake::<_, Bytes>(stream).await.unwrap();
-    tokio::spawn(connection);
+    let (mut send, _connection) = without_window(&server).await;
     for _ in 0..200 {
         send = send.ready().await.unwrap();
         let (answer, mut body) = send
@@ -320,11 +322,7 @@ async fn who_has_the_most_unread_makes_room() {
         ..door::Config::default()
     })
     .await;
-    let stream = TcpStream::connect(server.grpc_address()).await.unwrap();
-    let mut builder = h2::client::Builder::new();
-    builder.initial_window_size(0);
-    let (mut send, connection) = builder.handshake::<_, Bytes>(stream).await.unwrap();
-    let connection = tokio::spawn(connection);
+    let (mut send, connection) = without_window(&server).await;
     let mut unread = Vec::new();
     for _ in 0..60 {
         let Ok(ready) = send.clone().ready().await else {
