@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 /// this list proves it.
 const ENGINE_DEPENDENCIES: [&str; 4] = ["hashbrown", "siphasher", "smol_str", "thiserror"];
 
+/// The same of sessions: they know neither the engine nor the wire.
+const SESSION_DEPENDENCIES: [&str; 2] = ["smol_str", "thiserror"];
+
 /// A file is about one thing; past this there are two.
 const LINES_MAX: usize = 700;
 
@@ -72,9 +75,9 @@ fn every_file_opens_with_its_why() {
     }
 }
 
-#[test]
-fn the_engine_depends_on_nothing_that_touches_the_world() {
-    let manifest = fs::read_to_string(root().join("server/engine/Cargo.toml")).unwrap();
+#[track_caller]
+fn check_dependencies(manifest: &str, expected: &[&str]) {
+    let manifest = fs::read_to_string(root().join(manifest)).unwrap();
     let dependencies = manifest.split("[dependencies]").nth(1).unwrap();
     let dependencies = dependencies.split("\n[").next().unwrap();
     let names = dependencies
@@ -83,7 +86,13 @@ fn the_engine_depends_on_nothing_that_touches_the_world() {
     let names: Vec<&str> = names
         .filter(|name| !name.is_empty() && !name.starts_with('#'))
         .collect();
-    assert_eq!(names, ENGINE_DEPENDENCIES);
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn the_engine_and_sessions_depend_on_nothing_that_touches_the_world() {
+    check_dependencies("server/engine/Cargo.toml", &ENGINE_DEPENDENCIES);
+    check_dependencies("server/session/Cargo.toml", &SESSION_DEPENDENCIES);
 }
 
 #[test]

@@ -1,0 +1,3 @@
+//! A candidate's part in an election in etcd.
+
+pub mod store;
