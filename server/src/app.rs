@@ -37,6 +37,7 @@ use crate::rpc::meter::MeterLayer;
 use crate::rpc::overload::{self, Calls, OverloadLayer};
 use crate::rpc::stream::Pushes;
 use crate::status::Board;
+use crate::status::sessions::Machine;
 use crate::templates;
 use crate::upstream::{self, Upstream};
 use crate::web;
@@ -253,7 +254,11 @@ impl Server {
             templates,
         });
         let mut standings = election.standings();
+        let is_elected = matches!(election, Running::Etcd(_));
         obey(&board, &standings.borrow_and_update());
+        if is_elected {
+            show(&board, &standings.borrow().mastership);
+        }
         announce(&board, &masterships.borrow_and_update().1);
         // Before anybody can ask.
         health.set(board.readiness().is_ready()).await;
@@ -266,6 +271,9 @@ impl Server {
             async move {
                 while standings.changed().await.is_ok() {
                     obey(&board, &standings.borrow_and_update());
+                    if is_elected {
+                        show(&board, &standings.borrow().mastership);
+                    }
                 }
                 debug!("mastership is settled for good");
             }
@@ -474,6 +482,17 @@ fn obey(board: &Board, standing: &Standing) {
         }
         _ => node.handle_mastership(mastership.clone(), now),
     });
+}
+
+/// Shows how this server takes part in its election.
+fn show(board: &Board, mastership: &Mastership) {
+    let state = match mastership {
+        Mastership::Master { .. } => "master",
+        Mastership::Follower { .. } => "watching",
+        Mastership::Unknown => "outside",
+    };
+    let machine = Machine::new(state, &["outside", "watching", "master"], |name| name);
+    board.sessions().post_election(machine);
 }
 
 /// Tells everyone who looks that there is another master.

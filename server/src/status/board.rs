@@ -13,6 +13,7 @@ use crate::election::etcd::Contact;
 use crate::limits::{LimitFigure, Limits};
 use crate::node_handle::NodeHandle;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
+use crate::status::sessions::{Machine, Sessions};
 
 /// What is known in the process, for whoever asks.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub struct Board {
     parent_masterships_forgotten: AtomicU64,
     /// Absent: it is not asked.
     etcd: Mutex<Option<Contact>>,
+    sessions: Sessions,
     stopping: Mutex<bool>,
     /// Where the pages of the master are, if that is another server and says so.
     master_pages: Mutex<Option<String>>,
@@ -90,6 +92,17 @@ impl ParentLink {
     }
 }
 
+/// What a server does to ask its parent, by name.
+const PARENT_STATES: [&str; 7] = [
+    "standby",
+    "connecting",
+    "discovering",
+    "opening",
+    "streaming",
+    "polling",
+    "waiting",
+];
+
 impl Board {
     /// A board for a node.
     pub fn new(
@@ -111,6 +124,7 @@ impl Board {
             parent: Mutex::new(None),
             parent_masterships_forgotten: AtomicU64::new(0),
             etcd: Mutex::new(None),
+            sessions: Sessions::default(),
             stopping: Mutex::new(false),
             master_pages: Mutex::new(None),
             ready: Mutex::new(ReadyState::new(Duration::ZERO)),
@@ -194,11 +208,25 @@ impl Board {
 
     /// Something else is known of the parent now. A link that is what it was keeps its age.
     pub fn post_parent(&self, mut news: ParentNews) {
+        let state = match (news.link, &news.problem) {
+            (ParentLink::Idle, _) => "standby",
+            (ParentLink::Down, None) => "connecting",
+            (ParentLink::Down, Some(_)) => "waiting",
+            (ParentLink::Poll, _) => "polling",
+            (ParentLink::Stream, _) => "streaming",
+        };
+        let machine = Machine::new(state, &PARENT_STATES, |name| name);
+        self.sessions.post_parent(machine);
         let mut parent = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = parent.as_ref().filter(|before| before.link == news.link) {
             news.since = before.since;
         }
         *parent = Some(news);
+    }
+
+    /// In which states sessions are: their drivers post it.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
     }
 
     /// How etcd is doing. None: it is not asked.

@@ -123,6 +123,15 @@ impl Family {
         });
     }
 
+    /// These child servers have a stream open.
+    pub(crate) fn child_streams(&self, children: &[&str]) {
+        for child in children {
+            let child = HolderName::new(child).unwrap();
+            let opened = |node: &mut Node, _| node.handle_subscription(&child, true);
+            self.eu.node().change(opened);
+        }
+    }
+
     /// `eu` asks its parent for whatever is due.
     pub(crate) fn ask_up(&mut self) {
         let asked = |node: &mut Node, now| node.poll_upstream_request(1, now);
