@@ -22,5 +22,8 @@
 //! actions, on every machine.
 
 pub mod address;
+pub mod backoff;
 pub mod candidate;
+pub mod epoch_filter;
+pub mod master_finder;
 pub mod time;
