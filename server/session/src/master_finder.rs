@@ -6,6 +6,10 @@
 //! before comes first, whoever's turn it was. As long as etcd is away, or knows of nobody, what it said last
 //! counts.
 //!
+//! **Who does not follow etcd asks it now and then** ([`MasterFinder::is_look_due`]): when a server has to be
+//! found anew. It is not asked after a server that said that there is no master: the servers of a node follow
+//! etcd themselves, so the others of them are asked first.
+//!
 //! **A server that is not the master names it**, and that one is asked at once: before the one whose turn it
 //! is, and until it is of no use. [`REDIRECTS_MAX`] in a row without an answer of a master between them are
 //! followed; more are a loop, and the next known address is tried. Discovery is no such answer: a server that
@@ -44,6 +48,9 @@ pub struct MasterFinder {
     redirects: u8,
     /// The master that etcd named last, and its epoch.
     named: Option<Box<(Address, u64)>>,
+    /// Addresses that were left since etcd told of them, as long as all of them only had no master. None: what
+    /// it told may be old.
+    masterless: Option<u32>,
     epochs: EpochFilter,
 }
 
@@ -126,6 +133,7 @@ impl MasterFinder {
             whom: Whom::InTurn,
             redirects: 0,
             named: None,
+            masterless: None,
             epochs: EpochFilter::default(),
         }
     }
@@ -150,6 +158,12 @@ impl MasterFinder {
     /// The newest epoch that was seen and is not forgotten.
     pub fn epoch(&self) -> Option<u64> {
         self.epochs.newest()
+    }
+
+    /// Whether etcd is to be asked before anybody else is, by who does not follow it.
+    pub fn is_look_due(&self) -> bool {
+        let others_first = self.masterless.is_some_and(|left| left < self.count());
+        self.whom == Whom::InTurn && !others_first
     }
 
     fn count(&self) -> u32 {
@@ -183,6 +197,7 @@ impl MasterFinder {
             self.redirects = 0;
         }
         self.named = named.map(Box::new);
+        self.masterless = Some(0);
         is_new || is_first
     }
 
@@ -200,7 +215,10 @@ impl MasterFinder {
         epoch: Option<u64>,
         leases_last: Duration,
     ) -> Result<Option<u64>, Lost> {
-        self.heed(epoch, leases_last)
+        let forgotten = self.heed(epoch, leases_last)?;
+        // By the time that it is of no use any more, what etcd told may be old.
+        self.masterless = None;
+        Ok(forgotten)
     }
 
     /// Who is asked has answered what only a master answers.
@@ -267,6 +285,10 @@ impl MasterFinder {
         self.turn = (self.turn + 1) % self.count().max(1);
         // Where it leads next time may be somewhere else.
         self.redirects = 0;
+        self.masterless = self
+            .masterless
+            .filter(|_| is_election)
+            .map(|left| left.saturating_add(1));
         Lost { why, is_election }
     }
 }

@@ -275,6 +275,39 @@ fn an_epoch_is_forgotten_when_no_lease_is_left_and_that_is_told_once() {
 }
 
 #[test]
+fn etcd_is_looked_at_anew_unless_others_may_know_of_a_master() {
+    let mut finder = MasterFinder::new(known("a:1"));
+    let two = Told("a:1 b:1", Some(("a:1", 5)));
+    let no_master = Names(None, None, 0);
+    for (step, is_due) in [
+        (Fails, true),
+        // It did not answer.
+        (Told("", None), true),
+        (two, false),
+        // Both are asked before it is.
+        (no_master, false),
+        (no_master, true),
+        (two, false),
+        (no_master, false),
+        // That one is named, and asked at once.
+        (Names(Some("x:1"), None, 0), false),
+        // A master that is named and dead is about to have a successor: that is no master, too.
+        (Fails, true),
+        (two, false),
+        (no_master, false),
+        // Something else is wrong.
+        (Fails, true),
+        (two, false),
+        (Master(None, 0), true),
+        (two, false),
+        (Fails, true),
+    ] {
+        play(&mut finder, step);
+        assert_eq!(finder.is_look_due(), is_due, "{step:?}");
+    }
+}
+
+#[test]
 fn what_servers_name_is_shown_cut_and_without_what_cannot_be_seen() {
     let mut finder = MasterFinder::new(known("a:1"));
     let mut problem = |master: &str| {
