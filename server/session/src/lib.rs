@@ -27,4 +27,5 @@ pub mod candidate;
 pub mod closing;
 pub mod epoch_filter;
 pub mod master_finder;
+pub mod parent_session;
 pub mod time;
