@@ -28,4 +28,5 @@ pub mod closing;
 pub mod epoch_filter;
 pub mod master_finder;
 pub mod parent_session;
+pub mod planted;
 pub mod time;

@@ -122,7 +122,11 @@ mod tests {
             let broken = now + Duration::from_secs(*lasts);
             let is_polled = streams.note_broken(now, *answers, broken);
             assert_eq!(is_polled, *polled, "{what}: stream {number}");
-            assert_eq!(streams.polled(broken).is_some(), *polled, "{what}: {number}");
+            assert_eq!(
+                streams.polled(broken).is_some(),
+                *polled,
+                "{what}: {number}"
+            );
             streams.try_again();
             now = broken + Duration::from_secs(1);
         }
@@ -134,11 +138,21 @@ mod tests {
         check("nothing comes through", &[(2, false, true)]);
         check(
             "a proxy ends each after 5 s",
-            &[(5, true, false), (5, true, false), (5, true, true), (5, true, true)],
+            &[
+                (5, true, false),
+                (5, true, false),
+                (5, true, true),
+                (5, true, true),
+            ],
         );
         check(
             "it died young, and later again",
-            &[(4, true, false), (4, true, false), (10, true, false), (4, true, false)],
+            &[
+                (4, true, false),
+                (4, true, false),
+                (10, true, false),
+                (4, true, false),
+            ],
         );
     }
 

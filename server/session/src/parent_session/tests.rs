@@ -69,7 +69,9 @@ impl Story {
                     Report::Down { trouble, is_news } => {
                         format!("down ({trouble}){}", news(is_news))
                     }
-                    Report::Forgot { forgotten, epoch } => format!("forgot {forgotten} for {epoch}"),
+                    Report::Forgot { forgotten, epoch } => {
+                        format!("forgot {forgotten} for {epoch}")
+                    }
                 },
             });
         }
@@ -136,7 +138,10 @@ impl Story {
     }
 
     fn is_late(&mut self) -> &mut Self {
-        self.now = self.session.poll_timeout().expect("something is waited for");
+        self.now = self
+            .session
+            .poll_timeout()
+            .expect("something is waited for");
         self.session.handle_timeout(CHANCE, self.now);
         self
     }
@@ -195,10 +200,9 @@ fn what_comes_of_an_older_connection_is_for_nobody() {
         .session
         .handle_closed(old, Closed::Failed, CHANCE, story.now);
     let reply = Reply::default();
-    let verdict =
-        story
-            .session
-            .handle_reply(old, &reply, Duration::ZERO, CHANCE, story.now);
+    let verdict = story
+        .session
+        .handle_reply(old, &reply, Duration::ZERO, CHANCE, story.now);
     assert_eq!(verdict, Verdict::Drop);
     story.check("connecting");
 }
@@ -242,7 +246,10 @@ fn a_parent_that_dies_four_seconds_after_a_stream_began_is_not_polled() {
     story.is_closed(Closed::Unreachable);
     story.check("close, down (the connection ended), waiting");
     story.is_late().check("connect a:1 Stream, connecting");
-    story.connects().discovers(MASTER).check("discover, open, opening");
+    story
+        .connects()
+        .discovers(MASTER)
+        .check("discover, open, opening");
 }
 
 #[test]
@@ -305,7 +312,10 @@ fn who_is_polled_is_asked_by_one_call_after_the_other_and_then_by_a_stream_again
 #[test]
 fn a_polled_parent_that_nobody_asks_anything_is_there_all_the_same() {
     let mut story = Story::new(&["a:1"]);
-    story.connects().discovers(MASTER).is_closed(Closed::NoStreams);
+    story
+        .connects()
+        .discovers(MASTER)
+        .is_closed(Closed::NoStreams);
     story.connects().discovers(MASTER).does();
     story.session.handle_nothing_due();
     story.check("answers Calls!, polling");
@@ -405,7 +415,11 @@ fn the_other_addresses_are_tried_at_once_and_then_waits_grow() {
     let until = story.now + Duration::from_secs(5);
     assert_eq!(story.session.poll_timeout(), Some(until));
     // An answer begins anew.
-    story.is_late().streams_for(60.0).is_closed(Closed::Failed).does();
+    story
+        .is_late()
+        .streams_for(60.0)
+        .is_closed(Closed::Failed)
+        .does();
     story.is_closed(unreachable).does();
     let until = story.now + Duration::from_millis(200);
     assert_eq!(story.session.poll_timeout(), Some(until));
@@ -445,20 +459,33 @@ fn a_master_that_is_named_anew_ends_a_wait_and_a_conversation_with_another() {
     let all = || addresses(&["a:1", "b:1"]);
     let mut story = Story::new(&["a:1", "b:1"]);
     let now = story.now;
-    story.session.handle_addresses(all(), named("a:1", 5), CHANCE, now);
+    story
+        .session
+        .handle_addresses(all(), named("a:1", 5), CHANCE, now);
     story.streams_for(60.0);
     let now = story.now;
     story.session.handle_addresses(all(), None, CHANCE, now);
-    story.session.handle_addresses(all(), named("a:1", 6), CHANCE, now);
+    story
+        .session
+        .handle_addresses(all(), named("a:1", 6), CHANCE, now);
     story.check("streaming");
-    story.session.handle_addresses(all(), named("b:1", 7), CHANCE, now);
+    story
+        .session
+        .handle_addresses(all(), named("b:1", 7), CHANCE, now);
     story.check("close, from a:1 to b:1, connect b:1 Stream, connecting");
-    story.is_closed(Closed::Unreachable).is_closed(Closed::Unreachable).does();
+    story
+        .is_closed(Closed::Unreachable)
+        .is_closed(Closed::Unreachable)
+        .does();
     assert_eq!(story.session.state(), "waiting");
     let now = story.now;
-    story.session.handle_addresses(all(), named("b:1", 7), CHANCE, now);
+    story
+        .session
+        .handle_addresses(all(), named("b:1", 7), CHANCE, now);
     story.check("waiting");
-    story.session.handle_addresses(all(), named("b:1", 8), CHANCE, now);
+    story
+        .session
+        .handle_addresses(all(), named("b:1", 8), CHANCE, now);
     story.check("connect b:1 Stream, connecting");
 }
 
@@ -468,7 +495,9 @@ fn without_an_address_the_first_one_is_waited_for() {
     story.check("down (no address is known)!, waiting");
     story.is_late().check("down (no address is known), waiting");
     let now = story.now;
-    story.session.handle_addresses(addresses(&["a:1"]), None, CHANCE, now);
+    story
+        .session
+        .handle_addresses(addresses(&["a:1"]), None, CHANCE, now);
     story.check("connect a:1 Stream, connecting");
 }
 
