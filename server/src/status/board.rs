@@ -13,7 +13,7 @@ use crate::election::etcd::Contact;
 use crate::limits::{LimitFigure, Limits};
 use crate::node_handle::NodeHandle;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
-use crate::status::sessions::{Machine, Sessions};
+use crate::status::sessions::Sessions;
 
 /// What is known in the process, for whoever asks.
 #[derive(Debug)]
@@ -91,17 +91,6 @@ impl ParentLink {
         }
     }
 }
-
-/// What a server does to ask its parent, by name.
-const PARENT_STATES: [&str; 7] = [
-    "standby",
-    "connecting",
-    "discovering",
-    "opening",
-    "streaming",
-    "polling",
-    "waiting",
-];
 
 impl Board {
     /// A board for a node.
@@ -208,15 +197,6 @@ impl Board {
 
     /// Something else is known of the parent now. A link that is what it was keeps its age.
     pub fn post_parent(&self, mut news: ParentNews) {
-        let state = match (news.link, &news.problem) {
-            (ParentLink::Idle, _) => "standby",
-            (ParentLink::Down, None) => "connecting",
-            (ParentLink::Down, Some(_)) => "waiting",
-            (ParentLink::Poll, _) => "polling",
-            (ParentLink::Stream, _) => "streaming",
-        };
-        let machine = Machine::new(state, &PARENT_STATES, |name| name);
-        self.sessions.post_parent(machine);
         let mut parent = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = parent.as_ref().filter(|before| before.link == news.link) {
             news.since = before.since;
