@@ -23,5 +23,7 @@
 
 pub mod address;
 pub mod candidate;
+pub mod child_streams;
 pub mod closing;
 pub mod time;
+pub mod waiting_calls;
