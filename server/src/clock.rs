@@ -11,6 +11,7 @@ use doorward_clock::Instant;
 use doorward_engine::id::Incarnation;
 use doorward_engine::time::Time;
 use doorward_engine::tolerance::Tolerance;
+use doorward_session as session;
 
 /// Counts from when it was made.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +43,19 @@ impl Clock {
     /// The time of a moment. One before this clock was started is [`Time::ZERO`].
     pub fn time(&self, instant: Instant) -> Time {
         Time::ZERO + instant.saturating_duration_since(self.origin)
+    }
+
+    /// The time now, as sessions know it: from the same origin.
+    pub fn session_now(&self) -> session::time::Time {
+        session::time::Time::after_origin(self.now().since(Time::ZERO))
+    }
+
+    /// As [`Clock::sleep_until`], for a session. None: for ever. Cancel safe.
+    pub async fn sleep_until_due(&self, due: Option<session::time::Time>) {
+        match due {
+            Some(due) => self.sleep_until(Time::ZERO + due.since_origin()).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Sleeps until this clock has come to a time. Cancel safe.
