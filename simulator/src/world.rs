@@ -21,6 +21,7 @@ mod publish;
 mod sampling;
 mod servers;
 mod shortages;
+mod waiting;
 
 use std::hash::Hasher;
 use std::sync::Arc;

@@ -78,6 +78,7 @@ impl StreamsHandle {
     pub async fn run(self: Arc<Self>, stopping: CancellationToken) {
         let _ends_all = EndsAll(Arc::clone(&self));
         let node = Arc::clone(self.board.node());
+        let clock = node.clock();
         loop {
             let (due, is_gathering) = {
                 let held = self.lock();
@@ -85,7 +86,7 @@ impl StreamsHandle {
             };
             tokio::select! {
                 () = stopping.cancelled() => return,
-                () = node.clock().sleep_until_due(due) => {
+                () = clock.sleep_until_due(due) => {
                     self.change(ChildStreams::handle_timeout);
                 }
                 // What changes within a round wakes nobody.

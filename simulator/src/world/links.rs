@@ -6,6 +6,8 @@ use std::time::Duration;
 use doorward_engine::id::HolderName;
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
 use doorward_engine::resource::upstream::Pace;
+use doorward_engine::time::Time;
+use doorward_session::time::Time as SessionTime;
 
 use crate::scenario::WayUp;
 use crate::world::World;
@@ -21,6 +23,16 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::fro
 
 /// What is lost on a stream is sent again after this.
 const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// The time that a clock shows, as sessions count it.
+pub(super) fn session_time(time: Time) -> SessionTime {
+    SessionTime::after_origin(time.since(Time::ZERO))
+}
+
+/// And back.
+pub(super) fn engine_time(time: SessionTime) -> Time {
+    Time::ZERO + time.since_origin()
+}
 
 impl World<'_> {
     /// Whether nothing passes between a place and its parent.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use doorward_client::state::EpochFilter;
 use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::GetCapacity;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 
@@ -16,6 +15,7 @@ use crate::world::clock::LocalClock;
 use crate::world::lengths::Lengths;
 use crate::world::load::Load;
 use crate::world::message::Message;
+use crate::world::waiting::{self, Waiting};
 
 /// A place in the tree.
 #[derive(Debug)]
@@ -81,8 +81,8 @@ pub(crate) struct Server {
     pub(crate) term_ends: Option<Time>,
     /// When child servers are told what has changed.
     pub(crate) push_at: Option<Time>,
-    /// Clients whose calls wait for the parent, and until when: who has waited longest is first.
-    pub(crate) waiting: VecDeque<(Time, u32, GetCapacity)>,
+    /// Clients' calls that wait for the parent: who has waited longest is first.
+    pub(crate) waiting: VecDeque<Waiting>,
 }
 
 /// The way to the parent.
@@ -142,6 +142,11 @@ impl Server {
         }
     }
 
+    /// Whether its parent is known to be out of reach.
+    pub(crate) fn is_parent_down(&self) -> bool {
+        self.way_up.to.is_none() && self.way_up.retry_at.is_some()
+    }
+
     pub(crate) fn is_frozen(&self, now: Time) -> bool {
         self.frozen_until.is_some_and(|until| now < until)
     }
@@ -156,7 +161,7 @@ impl Server {
             && (self.way_up.unanswered.is_empty() || way_up == WayUp::Stream);
         let ask = self.node.poll_upstream_timeout().filter(|_| may_ask);
         let local = [timeout, ask].into_iter().flatten().min();
-        let waiting = self.waiting.front().map(|(until, _, _)| *until);
+        let waiting = waiting::due(&self.waiting).map(|at| clock.when(at));
         [
             local.map(|at| clock.when(at)),
             self.way_up.give_up_at(),

@@ -1,12 +1,11 @@
 //! What servers do: the shell around [`Node`](doorward_engine::node::Node), and elections.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use doorward_engine::node::event::Event;
 use doorward_engine::node::mastership::{Mastership, Outcome, Term};
 use doorward_engine::request::server::Via;
-use doorward_engine::request::{GetCapacity, GetCapacityReply, RefusalReason};
+use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_engine::template::Templates;
 
 use crate::scenario::WayUp;
@@ -18,9 +17,6 @@ use crate::world::place::{Place, Server};
 
 /// As the client library waits for an answer.
 pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long a server lets a call wait for its parent.
-const WAITS_FOR_PARENT: Duration = Duration::from_secs(1);
 
 impl World<'_> {
     pub(super) fn place(&mut self, place: u32) -> Option<&mut Place> {
@@ -98,8 +94,8 @@ impl World<'_> {
             self.unsubscribe(number, above);
         }
         // Clients whose calls waited here are told nothing, and notice.
-        for (_, client, request) in gone.waiting {
-            let sequence = request.sequence.unwrap_or_default();
+        for waiting in gone.waiting {
+            let (client, sequence) = (waiting.client, waiting.sequence());
             let way = self.scenario.network.to_clients(number);
             let at = self.now + self.takes(&way);
             self.fail_later(client, sequence, at);
@@ -191,31 +187,24 @@ impl World<'_> {
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
             return;
         }
-        let outcome = server.node.handle_get_capacity(&request, clock.shows(now));
-        if waits_for_parent(&outcome) {
-            // The call waits for the parent, for a while.
-            server
-                .waiting
-                .push_back((now + WAITS_FOR_PARENT, client, request));
-            // Whatever becomes of the server, the client waits no longer than this.
-            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
-            self.note_kept(client, sequence);
-        } else {
-            self.answer(client, to, sequence, outcome);
+        match server.node.handle_get_capacity(&request, clock.shows(now)) {
+            Outcome::Served(reply) => {
+                self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
+                self.attend(to, client, request, reply);
+            }
+            not_master @ Outcome::NotMaster(_) => self.answer(client, to, sequence, not_master),
         }
         self.after(to);
     }
 
-    fn answer(
+    /// A client's call is answered.
+    pub(super) fn answer(
         &mut self,
         client: u32,
         by: ServerId,
         sequence: u64,
         outcome: Outcome<GetCapacityReply>,
     ) {
-        if let Outcome::Served(reply) = &outcome {
-            self.note_decision(by, reply.leases.iter().map(|lease| &lease.resource));
-        }
         let way = self.scenario.network.to_clients(by.place);
         let now = self.now;
         if self
@@ -232,47 +221,6 @@ impl World<'_> {
         };
         if !self.send(&way, message) {
             self.fail_later(client, sequence, self.now + CLIENT_TIMEOUT);
-        }
-    }
-
-    /// Calls that waited for the parent are tried again, now that it has answered; those that have
-    /// waited long enough are answered in any case.
-    pub(super) fn serve_waiting(&mut self, id: ServerId, parent_answered: bool) {
-        let now = self.now;
-        let Some(place) = self.place(id.place) else {
-            return;
-        };
-        let clock = place.clock;
-        let Some(server) = place.server(id.term) else {
-            return;
-        };
-        let count = if parent_answered {
-            server.waiting.len()
-        } else {
-            server
-                .waiting
-                .partition_point(|(until, _, _)| *until <= now)
-        };
-        if count == 0 {
-            return;
-        }
-        let mut answers = Vec::new();
-        let mut still = VecDeque::new();
-        for (until, client, request) in server.waiting.drain(..count) {
-            let waited = WAITS_FOR_PARENT.saturating_sub(until.since(now));
-            let again = request.after_waiting(waited);
-            let outcome = server.node.handle_get_capacity(&again, clock.shows(now));
-            if waits_for_parent(&outcome) && until > now {
-                still.push_back((until, client, request));
-            } else {
-                answers.push((client, request.sequence.unwrap_or_default(), outcome));
-            }
-        }
-        // Either all were tried, or those that are left have waited less long.
-        still.append(&mut server.waiting);
-        server.waiting = still;
-        for (client, sequence, outcome) in answers {
-            self.answer(client, id, sequence, outcome);
         }
     }
 
@@ -457,12 +405,4 @@ impl World<'_> {
             }
         }
     }
-}
-
-/// Whether a server knows nothing to grant yet: its parent has not answered.
-fn waits_for_parent(outcome: &Outcome<GetCapacityReply>) -> bool {
-    matches!(outcome, Outcome::Served(reply) if reply
-        .refused
-        .iter()
-        .any(|refused| refused.reason == RefusalReason::NotReady))
 }

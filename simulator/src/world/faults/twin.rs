@@ -158,8 +158,8 @@ impl World<'_> {
         let Some(gone) = gone.map(|gone| place.succeeded.remove(gone)) else {
             return;
         };
-        for (_, client, request) in gone.waiting {
-            let sequence = request.sequence.unwrap_or_default();
+        for waiting in gone.waiting {
+            let (client, sequence) = (waiting.client, waiting.sequence());
             let way = self.scenario.network.to_clients(id.place);
             let at = self.now + self.takes(&way);
             self.fail_later(client, sequence, at);
