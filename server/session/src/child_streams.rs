@@ -27,7 +27,7 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 
-pub use shapes::{Action, Config, Hello, Snapshot, State};
+pub use shapes::{Action, Hello, Room, Snapshot, State};
 
 /// How long the first message of a stream may take.
 pub const FIRST_MESSAGE_WITHIN: Duration = Duration::from_secs(10);
@@ -51,7 +51,8 @@ struct Open {
 /// The streams of a server's children.
 #[derive(Clone, Debug)]
 pub struct ChildStreams {
-    config: Config,
+    /// How long changes are gathered before they are told.
+    round_length: Duration,
     /// Numbers streams, in the order in which they came.
     connected: u64,
     streams: BTreeMap<u64, Stream>,
@@ -67,10 +68,10 @@ pub struct ChildStreams {
 
 /// Getters.
 impl ChildStreams {
-    /// No streams yet.
-    pub fn new(config: Config) -> Self {
+    /// No streams yet. Changes are gathered for `round_length` before they are told.
+    pub fn new(round_length: Duration) -> Self {
         Self {
-            config,
+            round_length,
             connected: 0,
             streams: BTreeMap::new(),
             opening: BTreeSet::new(),
@@ -152,7 +153,7 @@ impl ChildStreams {
         }
         let before = self.open(&hello.child);
         let refusal = match before {
-            None => self.lacks_room(hello.caller),
+            None => self.lacks_room(hello.room, hello.caller),
             Some(before) if before.incarnation != hello.incarnation && hello.is_refused => {
                 Some(Closing::AnotherProcess)
             }
@@ -214,7 +215,7 @@ impl ChildStreams {
 
     /// Something may have changed for children that have a stream.
     pub fn handle_change(&mut self, now: Time) {
-        self.round.begin(self.config.round, now);
+        self.round.begin(self.round_length, now);
     }
 
     /// The how manieth mastership of the parent's node has begun: streams of those before it end.
@@ -286,16 +287,16 @@ impl ChildStreams {
     }
 
     /// Whether another child may not have a stream. Those that have one and ask for nothing count, too.
-    fn lacks_room(&self, caller: Option<u128>) -> Option<Closing> {
+    fn lacks_room(&self, room: Room, caller: Option<u128>) -> Option<Closing> {
         let is_full = |max: Option<usize>, used: usize| max.is_some_and(|max| used >= max);
-        if is_full(self.config.children_max, self.by_child.len()) {
+        if is_full(room.children_max, self.by_child.len()) {
             return Some(Closing::TooMany);
         }
         let from_there =
             |stream: &&Stream| matches!(stream, Stream::Open(it) if it.caller == caller);
         let of_caller = || self.streams.values().filter(from_there).count();
-        let is_bounded = caller.is_some() && self.config.children_of_caller_max.is_some();
-        (is_bounded && is_full(self.config.children_of_caller_max, of_caller()))
+        let is_bounded = caller.is_some() && room.children_of_caller_max.is_some();
+        (is_bounded && is_full(room.children_of_caller_max, of_caller()))
             .then_some(Closing::TooManyOfAddress)
     }
 

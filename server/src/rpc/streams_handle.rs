@@ -14,7 +14,7 @@ use doorward_engine::id::{Caller, HolderName, Incarnation};
 use doorward_engine::node::Node;
 use doorward_engine::node::children::Cycle;
 use doorward_proto::doorman as wire;
-use doorward_session::child_streams::{Action, ChildStreams, Config, Hello, Snapshot, State};
+use doorward_session::child_streams::{Action, ChildStreams, Hello, Room, Snapshot, State};
 use doorward_session::closing::Closing;
 use doorward_session::time::Time;
 use tokio::sync::Notify;
@@ -59,12 +59,7 @@ struct Line {
 impl StreamsHandle {
     /// No streams yet. What changes is told in rounds of that length.
     pub fn new(board: Arc<Board>, round: Duration) -> Self {
-        let limits = board.limits();
-        let streams = ChildStreams::new(Config {
-            round,
-            children_max: limits.max(Limit::ChildServers),
-            children_of_caller_max: limits.max(Limit::ChildServersPerAddress),
-        });
+        let streams = ChildStreams::new(round);
         let lines = BTreeMap::new();
         Self {
             held: Mutex::new(Held { streams, lines }),
@@ -255,7 +250,7 @@ impl Connected {
         first: &wire::GetServerCapacityRequest,
         caller: Option<Caller>,
     ) {
-        let node = self.streams.board.node();
+        let (node, limits) = (self.streams.board.node(), self.streams.board.limits());
         let incarnation = first.incarnation.and_then(Incarnation::new);
         let mut held = self.streams.lock();
         if let Some(line) = held.lines.get_mut(&self.number) {
@@ -268,6 +263,10 @@ impl Connected {
             caller: caller.map(Caller::get),
             is_refused: node.read(|node, now| node.is_refused(child, incarnation, now)),
             mastership: node.masterships_count(),
+            room: Room {
+                children_max: limits.max(Limit::ChildServers),
+                children_of_caller_max: limits.max(Limit::ChildServersPerAddress),
+            },
         };
         held.streams.handle_hello(self.number, hello);
         let is_open = held.streams.state(self.number) == Some(State::Open);

@@ -1,17 +1,13 @@
 //! What goes in and out of [`ChildStreams`](super::ChildStreams), and what can be seen of it.
 
-use std::time::Duration;
-
 use smol_str::SmolStr;
 
 use crate::closing::Closing;
 
-/// What holds for all streams of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// How long changes are gathered before they are told.
-    pub round: Duration,
-    /// Children that may have a stream. None: no bound.
+/// How many children may have a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// In all. None: no bound.
     pub children_max: Option<usize>,
     /// Of these, so many from one address. None: no bound. Who has no address counts only in the whole.
     pub children_of_caller_max: Option<usize>,
@@ -33,6 +29,8 @@ pub struct Hello {
     pub is_refused: bool,
     /// The how manieth mastership of the parent's node this is.
     pub mastership: u64,
+    /// How many children may have a stream now.
+    pub room: Room,
 }
 
 /// What a stream is.

@@ -8,11 +8,7 @@ fn at(millis: u64) -> Time {
 
 /// Streams without bounds.
 fn streams() -> ChildStreams {
-    ChildStreams::new(Config {
-        round: ROUND,
-        children_max: None,
-        children_of_caller_max: None,
-    })
+    ChildStreams::new(ROUND)
 }
 
 /// The first message of a child's only process, without an election, in the first mastership.
@@ -24,6 +20,7 @@ fn hello(child: &str) -> Hello {
         caller: None,
         is_refused: false,
         mastership: 1,
+        room: Room::default(),
     }
 }
 
@@ -182,13 +179,14 @@ fn an_older_epoch_is_compared_with_the_stream_that_is_open_and_no_other() {
 
 #[test]
 fn so_many_children_have_streams_and_so_many_of_one_address() {
-    let mut streams = ChildStreams::new(Config {
-        round: ROUND,
+    let mut streams = streams();
+    let room = Room {
         children_max: Some(4),
         children_of_caller_max: Some(2),
-    });
+    };
     let from = |child, caller| Hello {
         caller,
+        room,
         ..hello(child)
     };
     let refused = |streams: &mut ChildStreams, hello, closing| {
