@@ -28,5 +28,6 @@ pub mod child_streams;
 pub mod closing;
 pub mod epoch_filter;
 pub mod master_finder;
+pub mod parent_session;
 pub mod time;
 pub mod waiting_calls;

@@ -22,8 +22,6 @@ use crate::rpc::streams_handle::{Connected, StreamsHandle};
 use crate::rpc::{answers, caller, closed, convert, cycle, meter};
 use crate::status::Board;
 
-pub use crate::rpc::closed::REPLACED;
-
 /// The streaming twins of Doorman's calls.
 #[derive(Clone, Debug)]
 pub struct CapacityStreamService {

@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use doorward_engine::node::event::Event;
 use doorward_engine::node::mastership::{Mastership, Outcome, Term};
-use doorward_engine::request::server::Via;
 use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_engine::template::Templates;
+use doorward_session::closing::Closed;
 
-use crate::scenario::WayUp;
 use crate::world::World;
 use crate::world::event::What;
 use crate::world::lengths::Lengths;
-use crate::world::message::{Answer, Message, ServerId};
+use crate::world::message::{Answer, Down, Message, ServerId};
 use crate::world::place::{Place, Server};
 
 /// As the client library waits for an answer.
@@ -49,7 +48,7 @@ impl World<'_> {
             place.lengths = Some(written);
             longer_leases = longer;
         }
-        let mut server = Server::new(place, seed, scenario.servers.refresh_floor, templates);
+        let mut server = Server::new(place, seed, scenario.servers, templates);
         if let Some(epoch) = server.epoch {
             let won = Term {
                 epoch,
@@ -77,7 +76,7 @@ impl World<'_> {
             place: number,
             term,
         };
-        self.connect(server);
+        self.tend_link(server);
         self.plan(number);
     }
 
@@ -91,7 +90,11 @@ impl World<'_> {
         };
         self.note_unread(number, &gone);
         if let Some(above) = gone.way_up.to {
-            self.unsubscribe(number, above);
+            let gone = ServerId {
+                place: number,
+                term: gone.term,
+            };
+            self.leave(gone, above);
         }
         // Clients whose calls waited here are told nothing, and notice.
         for waiting in gone.waiting {
@@ -119,12 +122,13 @@ impl World<'_> {
             if server.way_up.to != Some(term) {
                 continue;
             }
-            let broken = Message::Broken {
+            let broken = Message::Down {
                 child: ServerId {
                     place: child,
                     term: server.term,
                 },
-                connection: server.way_up.connection,
+                connection: server.way_up.session.connection(),
+                what: Down::Closed(Closed::Failed),
             };
             let way = self.scenario.network.to_parent(child);
             let at = self.now + self.takes(&way);
@@ -145,12 +149,16 @@ impl World<'_> {
                 let at = self.now + self.takes(&way);
                 self.fail_later(client, request.sequence.unwrap_or_default(), at);
             }
-            Message::ServerAsk {
+            Message::Up {
                 child, connection, ..
             } => {
                 let way = self.scenario.network.to_parent(child.place);
                 let at = self.now + self.takes(&way);
-                let slot = self.mail.keep(Message::Broken { child, connection });
+                let slot = self.mail.keep(Message::Down {
+                    child,
+                    connection,
+                    what: Down::Closed(Closed::Failed),
+                });
                 self.events.put(at, What::Arrival(slot));
             }
             _ => {}
@@ -224,80 +232,15 @@ impl World<'_> {
         }
     }
 
-    /// A child server's request arrives.
-    pub(super) fn serve_child(
-        &mut self,
-        child: ServerId,
-        connection: u64,
-        to: ServerId,
-        request: doorward_engine::request::server::GetServerCapacity,
-    ) {
-        let (now, scenario) = (self.now, self.scenario);
-        let via = match scenario.servers.way_up {
-            WayUp::Stream => Via::Stream,
-            WayUp::Poll => Via::Poll,
-        };
-        if self.is_cut(child.place) {
-            self.stick(child, Some(connection));
-            return;
-        }
-        let Some(place) = self.place(to.place) else {
-            return;
-        };
-        let clock = place.clock;
-        place.load.note(scenario.settled_after, now);
-        let Some(server) = place.server(to.term) else {
-            self.bounce(Message::ServerAsk {
-                child,
-                connection,
-                parent: to,
-                request,
-            });
-            return;
-        };
-        if server.is_frozen(now) {
-            server.inbox.push(Message::ServerAsk {
-                child,
-                connection,
-                parent: to,
-                request,
-            });
-            return;
-        }
-        let sequence = request.sequence;
-        let answer = server
-            .node
-            .handle_get_server_capacity(&request, via, clock.shows(now));
-        match answer {
-            Ok(Outcome::Served(reply)) => {
-                self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
-                self.note(3, child.place.into(), reply.leases.len() as f64);
-                self.send_down(child, connection, sequence, reply);
-            }
-            // It says that it is not the master, and ends the stream.
-            Ok(Outcome::NotMaster(_)) | Err(_) => {
-                let way = self.scenario.network.to_parent(child.place);
-                let at = self.now + self.takes(&way);
-                let slot = self.mail.keep(Message::Broken { child, connection });
-                self.events.put(at, What::Arrival(slot));
-            }
-        }
-        self.after(to);
-    }
-
     /// After a node was changed: what it has to tell is told, in its round.
     pub(super) fn after(&mut self, id: ServerId) {
-        let round = self.scenario.servers.push_round;
-        let now = self.now;
         let mut is_over = false;
         if let Some(server) = self.place(id.place).and_then(|place| place.server(id.term)) {
             while let Some(event) = server.node.poll_event() {
                 is_over |= matches!(event, Event::TermEnded { .. });
             }
-            if server.node.has_pushes() && server.push_at.is_none() {
-                server.push_at = Some(now + round);
-            }
         }
+        self.tend_streams(id);
         if is_over {
             self.end_term(id);
         }
@@ -306,14 +249,13 @@ impl World<'_> {
 
     /// A place is looked at again when something is due there.
     pub(super) fn plan(&mut self, number: u32) {
-        let way_up = self.scenario.servers.way_up;
         let now = self.now;
         let Some(place) = self.place(number) else {
             return;
         };
         let clock = place.clock;
         let all = place.master.iter().map(Box::as_ref).chain(&place.succeeded);
-        let due = all.filter_map(|server| server.due(&clock, way_up)).min();
+        let due = all.filter_map(|server| server.due(&clock)).min();
         let Some(due) = due.map(|due| due.max(now)) else {
             return;
         };
@@ -379,17 +321,6 @@ impl World<'_> {
             server.node.handle_timeout(local);
         }
         self.tend_link(id);
-        let Some(server) = self.place(id.place).and_then(|place| place.server(id.term)) else {
-            return;
-        };
-        if server.push_at.is_some_and(|at| at <= now) {
-            server.push_at = None;
-            let pushes = server.node.poll_pushes(local);
-            for (name, reply) in pushes {
-                self.note_decision(id, reply.leases.iter().map(|lease| &lease.resource));
-                self.push(id, &name, reply);
-            }
-        }
         self.serve_waiting(id, false);
         self.after(id);
     }

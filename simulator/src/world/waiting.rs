@@ -11,7 +11,6 @@ use doorward_session::waiting_calls::{Action, Decision, WaitingCall};
 use crate::world::World;
 use crate::world::links::{engine_time, session_time};
 use crate::world::message::ServerId;
-use crate::world::place::Server;
 use crate::world::servers::CLIENT_TIMEOUT;
 
 /// A client's call of which not everything is decided yet.
@@ -119,14 +118,6 @@ impl World<'_> {
         if let Some((server, _)) = self.server_at(id) {
             server.waiting.push_back(waiting);
         }
-    }
-
-    /// A server that is there, and what its clock shows.
-    fn server_at(&mut self, id: ServerId) -> Option<(&mut Server, Time)> {
-        let now = self.now;
-        let place = self.place(id.place)?;
-        let local = place.clock.shows(now);
-        Some((place.server(id.term)?, local))
     }
 }
 

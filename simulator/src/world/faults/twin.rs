@@ -37,7 +37,7 @@ impl World<'_> {
         let text = format!("a second process of {} runs", self.name_of(number));
         self.mark(Some(until), "twin", text);
         let seed = self.chance.bits();
-        let floor = self.scenario.servers.refresh_floor;
+        let settings = self.scenario.servers;
         // No master of the place ever has such a one.
         let term = TWINS + self.endings.len() as u64;
         let alone = |place: &&mut crate::world::Place| place.candidates == 1;
@@ -48,7 +48,7 @@ impl World<'_> {
             return;
         }
         let local = place.clock.shows(now);
-        let mut server = Server::new(place, seed, floor, Templates::default());
+        let mut server = Server::new(place, seed, settings, Templates::default());
         server.is_twin = true;
         server.term = term;
         let epoch = server.epoch;
@@ -65,7 +65,7 @@ impl World<'_> {
                 client.connected = Some(id.term);
             }
         }
-        self.connect(id);
+        self.tend_link(id);
         self.plan(number);
         let ending = Ending::Twin {
             server: Some(id),
