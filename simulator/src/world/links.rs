@@ -57,13 +57,14 @@ impl World<'_> {
     /// wants done.
     pub(super) fn tend_link(&mut self, id: ServerId) {
         let now = self.now;
+        let place = self.places.get(id.place as usize);
+        if place.is_none_or(|place| place.parent.is_none()) {
+            return;
+        }
         let chance = self.chance.uniform();
         let Some(place) = self.places.get_mut(id.place as usize) else {
             return;
         };
-        if place.parent.is_none() {
-            return;
-        }
         let local = place.clock.shows(now);
         let Some(server) = place.server(id.term) else {
             return;
