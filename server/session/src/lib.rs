@@ -29,5 +29,6 @@ pub mod closing;
 pub mod epoch_filter;
 pub mod master_finder;
 pub mod parent_session;
+pub mod planted;
 pub mod time;
 pub mod waiting_calls;

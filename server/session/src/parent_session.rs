@@ -34,6 +34,7 @@ use crate::address::Address;
 use crate::backoff::{self, Backoff, Limits};
 use crate::closing::{Closed, Closing};
 use crate::master_finder::{Lost, MasterFinder};
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 pub use event::{
@@ -234,6 +235,9 @@ impl ParentSession {
     /// When to call [`ParentSession::handle_timeout`] at the latest.
     pub fn poll_timeout(&self) -> Option<Time> {
         let late = |in_flight: &InFlight| in_flight.since().map(|since| since + ANSWER_TIMEOUT);
+        if planted::is(Bug::DeadlineForgotten) && !matches!(self.state, State::Waiting { .. }) {
+            return None;
+        }
         match &self.state {
             State::Standby => None,
             State::Connecting { until, .. }
@@ -255,6 +259,7 @@ impl ParentSession {
         match (&self.state, is_master) {
             (State::Standby, true) => self.begin(chance, now),
             (State::Standby, false) | (_, true) => {}
+            (_, false) if planted::is(Bug::StandbyAsks) => {}
             (_, false) => {
                 self.close();
                 self.state = State::Standby;
@@ -376,6 +381,9 @@ impl ParentSession {
         resources: impl IntoIterator<Item = u64>,
         now: Time,
     ) {
+        if planted::is(Bug::InFlightForgotten) {
+            return;
+        }
         if let State::Streaming { in_flight, .. } | State::Polling { in_flight, .. } =
             &mut self.state
         {
@@ -408,7 +416,7 @@ impl ParentSession {
         chance: f64,
         now: Time,
     ) -> Verdict {
-        if on != self.connection {
+        if on != self.connection && !planted::is(Bug::OldConnectionHeeded) {
             return Verdict::Drop;
         }
         let (way, is_flood) = match (&mut self.state, reply.call) {

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::parent_session::Answered;
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// Requests on their way, oldest first.
@@ -74,7 +75,7 @@ impl InFlight {
             // To an older request, it tells what changed before this one arrived.
             let sequence = answer.to.unwrap_or(u64::MAX);
             for sent in &mut self.requests {
-                if sent.sequence <= sequence {
+                if sent.sequence <= sequence || planted::is(Bug::OlderAnswerCounts) {
                     sent.resources.remove(&answer.resource);
                 }
             }
