@@ -20,6 +20,7 @@ use smol_str::SmolStr;
 
 use crate::child_streams::round::Round;
 use crate::closing::Closing;
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 mod round;
@@ -164,7 +165,9 @@ impl ChildStreams {
             self.close(number, closing);
             return;
         }
-        if let Some(before) = self.of(&hello.child) {
+        if let Some(before) = self.of(&hello.child)
+            && !planted::is(Bug::ReplacedStaysOpen)
+        {
             self.close(before, Closing::Replaced);
         }
         let child = hello.child;
@@ -198,6 +201,9 @@ impl ChildStreams {
 
     /// A stream is full: its child does not take what it is sent.
     pub fn handle_full(&mut self, number: u64) {
+        if planted::is(Bug::FullReaderKept) {
+            return;
+        }
         self.handle_refused(number, Closing::Full);
     }
 
@@ -335,5 +341,6 @@ impl ChildStreams {
 
 /// Whether a mastership is older than the one that is known. Who says none is compared with nobody.
 fn is_older(epoch: Option<u64>, known: Option<u64>) -> bool {
-    matches!((epoch, known), (Some(epoch), Some(known)) if epoch < known)
+    let is_older = matches!((epoch, known), (Some(epoch), Some(known)) if epoch < known);
+    is_older && !planted::is(Bug::OlderEpochReplaces)
 }

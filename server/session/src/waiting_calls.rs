@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// How long a call waits for the parent at most, since it came.
@@ -86,7 +87,8 @@ impl WaitingCall {
                 is_parent_down: false
             }
         );
-        self.state = if waits && now < self.until() {
+        let has_time = now < self.until() || planted::is(Bug::CallWaitsWithoutEnd);
+        self.state = if waits && has_time {
             State::Waiting
         } else {
             State::Answering
@@ -102,7 +104,7 @@ impl WaitingCall {
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.is_waiting() && self.until() <= now {
+        if self.is_waiting() && self.until() <= now && !planted::is(Bug::CallWaitsWithoutEnd) {
             self.state = State::Answering;
         }
     }
@@ -125,7 +127,8 @@ impl WaitingCall {
 
     /// When to call [`WaitingCall::handle_timeout`] at the latest. Of calls that came later it is later.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.is_waiting().then(|| self.until())
+        let waits = self.is_waiting() && !planted::is(Bug::CallWaitsWithoutEnd);
+        waits.then(|| self.until())
     }
 
     fn until(&self) -> Time {

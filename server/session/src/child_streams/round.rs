@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+use crate::planted::{self, Bug};
 use crate::time::Time;
+
+/// Longer than anything runs.
+const NEVER: Duration = Duration::from_secs(1 << 30);
 
 /// Whether changes are gathered.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +32,9 @@ impl Round {
         let is_over = self.until().is_some_and(|until| until <= now);
         if is_over {
             *self = Self::Quiet;
+            if planted::is(Bug::RoundNeverBeginsAgain) {
+                self.begin(NEVER, now);
+            }
         }
         is_over
     }
