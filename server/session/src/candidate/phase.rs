@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::claim::Created;
-use super::standing::{Mandate, Standing};
+use super::standing::{Standing, Term};
 use super::state::State;
 use super::store::{LeaseId, Registration, Txn};
 use crate::time::Time;
@@ -155,7 +155,7 @@ impl Held {
     pub(super) fn standing(&self, now: Time) -> Standing {
         match self.valid_until {
             Some(valid_until) if self.begins <= now && now < valid_until => {
-                Standing::Master(Mandate {
+                Standing::Master(Term {
                     epoch: self.created.epoch(),
                     vacant_since: self.vacant_since,
                     longer_leases: self.longer_leases,

@@ -13,7 +13,7 @@ pub enum Standing {
     /// This server, for ever and without an epoch: its node has no election. No candidate stands so.
     Alone,
     /// This server, for a time.
-    Master(Mandate),
+    Master(Term),
     /// Another one.
     Elsewhere {
         /// Where it is.
@@ -30,7 +30,7 @@ pub enum Standing {
 
 /// A mastership that was won, as the engine is told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mandate {
+pub struct Term {
     /// Grows with every change of mastership.
     pub epoch: u64,
     /// No master before has decided anything since then.
@@ -48,9 +48,9 @@ impl Standing {
     }
 
     /// The mastership of this server, if it has one that was won.
-    pub const fn mandate(&self) -> Option<&Mandate> {
+    pub const fn term(&self) -> Option<&Term> {
         match self {
-            Self::Master(mandate) => Some(mandate),
+            Self::Master(term) => Some(term),
             Self::Alone | Self::Elsewhere { .. } | Self::Unknown => None,
         }
     }
