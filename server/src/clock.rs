@@ -11,6 +11,7 @@ use doorward_clock::Instant;
 use doorward_engine::id::Incarnation;
 use doorward_engine::time::Time;
 use doorward_engine::tolerance::Tolerance;
+use doorward_session::time as session;
 
 /// Counts from when it was made.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +52,23 @@ impl Clock {
     }
 }
 
+/// A moment as sessions count it: since the beginning of the machine's clock.
+pub fn session_time(instant: Instant) -> session::Time {
+    let beginning = instant - Duration::MAX;
+    session::Time::after_origin(instant.saturating_duration_since(beginning))
+}
+
+/// The time now, as sessions count it.
+pub fn session_now() -> session::Time {
+    session_time(Instant::now())
+}
+
+/// The moment of a time of sessions.
+pub fn instant_of(time: session::Time) -> Instant {
+    let beginning = Instant::now() - Duration::MAX;
+    beginning + time.since_origin()
+}
+
 /// By how much this platform's clock may be wrong, if nobody says something else.
 pub const fn tolerance() -> Tolerance {
     if doorward_clock::IS_STEERED {
@@ -81,6 +99,11 @@ pub fn incarnation() -> Incarnation {
     Incarnation::new(rand::random()).unwrap_or(Incarnation::FIRST)
 }
 
+/// Chance, uniform from 0 to 1.
+pub fn chance() -> f64 {
+    rand::random()
+}
+
 /// A part of a span by chance, at least a tenth: so that those who wait do not all come at once.
 pub fn some_of(span: Duration) -> Duration {
     span.mul_f64(rand::random_range(0.1..1.0))
@@ -89,6 +112,15 @@ pub fn some_of(span: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sessions_count_moments_and_give_them_back() {
+        let now = Instant::now();
+        let later = now + Duration::from_secs(7);
+        assert_eq!(instant_of(session_time(now)), now);
+        let between = session_time(later).since(session_time(now));
+        assert_eq!(between, Duration::from_secs(7));
+    }
 
     #[tokio::test]
     async fn it_goes_by_its_source() {

@@ -332,7 +332,7 @@ mod tests {
     fn others_tell_of_epochs_that_they_have_seen() {
         let (claim, other) = (claim("ours"), claim("theirs"));
         let mut view = View::default();
-        let mut register = |view: &mut View, server: &str, epoch| {
+        let register = |view: &mut View, server: &str, epoch| {
             let value = Value::Server(registered(server, epoch));
             let entry = entry(value, Some(OURS));
             view.entries.insert(Key::Server(server.into()), entry);
