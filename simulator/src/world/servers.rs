@@ -13,8 +13,9 @@ use crate::scenario::WayUp;
 use crate::world::World;
 use crate::world::event::What;
 use crate::world::lengths::Lengths;
-use crate::world::message::{Answer, Message, ServerId};
+use crate::world::message::{Answer, Channel, Message, ServerId};
 use crate::world::place::{Place, Server};
+use crate::world::seats::Behind;
 
 /// As the client library waits for an answer.
 pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,7 +54,7 @@ impl World<'_> {
             place.lengths = Some(written);
             longer_leases = longer;
         }
-        let mut server = Server::new(place, seed, scenario.servers.refresh_floor, templates);
+        let mut server = Server::new(place, seed, scenario.servers.refresh_floor, templates, now);
         if let Some(epoch) = server.epoch {
             let won = Term {
                 epoch,
@@ -142,10 +143,21 @@ impl World<'_> {
         match message {
             Message::Ask {
                 client,
-                server,
+                place,
                 request,
+                ..
             } => {
-                let way = self.scenario.network.to_clients(server.place);
+                let way = self.scenario.network.to_clients(place);
+                let at = self.now + self.takes(&way);
+                self.fail_later(client, request.sequence.unwrap_or_default(), at);
+            }
+            Message::Discover {
+                client,
+                place,
+                request,
+                ..
+            } => {
+                let way = self.scenario.network.to_clients(place);
                 let at = self.now + self.takes(&way);
                 self.fail_later(client, request.sequence.unwrap_or_default(), at);
             }
@@ -162,10 +174,16 @@ impl World<'_> {
     }
 
     /// A client's request arrives.
-    pub(super) fn serve(&mut self, client: u32, to: ServerId, request: GetCapacity) {
+    pub(super) fn serve(
+        &mut self,
+        client: u32,
+        number: u32,
+        channel: Channel,
+        request: GetCapacity,
+    ) {
         let (now, settled_after) = (self.now, self.scenario.settled_after);
         let sequence = request.sequence.unwrap_or_default();
-        let Some(place) = self.place(to.place) else {
+        let Some(place) = self.place(number) else {
             return;
         };
         if place.cut_below_until > now {
@@ -174,18 +192,19 @@ impl World<'_> {
         }
         let clock = place.clock;
         place.load.note(settled_after, now);
+        let to = ServerId {
+            place: number,
+            term: channel.term,
+        };
         let Some(server) = place.server(to.term) else {
-            self.bounce(Message::Ask {
-                client,
-                server: to,
-                request,
-            });
+            self.serve_beside(client, number, channel, request);
             return;
         };
         if server.is_frozen(now) {
             server.inbox.push(Message::Ask {
                 client,
-                server: to,
+                place: number,
+                channel,
                 request,
             });
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
@@ -206,6 +225,23 @@ impl World<'_> {
         self.after(to);
     }
 
+    /// The process of a connection is not the master any more: it stands by, and says who is, or is gone.
+    fn serve_beside(&mut self, client: u32, number: u32, channel: Channel, request: GetCapacity) {
+        let sequence = request.sequence.unwrap_or_default();
+        let is_standby = self.behind(number, channel.seat) == Behind::Standby;
+        let Some(place) = self.place(number).filter(|_| is_standby) else {
+            self.bounce(Message::Ask {
+                client,
+                place: number,
+                channel,
+                request,
+            });
+            return;
+        };
+        let named = place.named().map(Box::new);
+        self.send_answer(client, number, sequence, Answer::Elsewhere(named));
+    }
+
     fn answer(
         &mut self,
         client: u32,
@@ -216,10 +252,14 @@ impl World<'_> {
         if let Outcome::Served(reply) = &outcome {
             self.note_decision(by, reply.leases.iter().map(|lease| &lease.resource));
         }
-        let way = self.scenario.network.to_clients(by.place);
+        self.send_answer(client, by.place, sequence, Answer::Said(outcome));
+    }
+
+    fn send_answer(&mut self, client: u32, place: u32, sequence: u64, answer: Answer) {
+        let way = self.scenario.network.to_clients(place);
         let now = self.now;
         if self
-            .place(by.place)
+            .place(place)
             .is_some_and(|place| place.cut_below_until > now)
         {
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
@@ -228,7 +268,7 @@ impl World<'_> {
         let message = Message::Answer {
             client,
             sequence,
-            answer: Answer::Said(outcome),
+            answer,
         };
         if !self.send(&way, message) {
             self.fail_later(client, sequence, self.now + CLIENT_TIMEOUT);
