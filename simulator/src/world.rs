@@ -32,6 +32,7 @@ use doorward_client::state::ClientState;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
+use doorward_session::address::Address;
 use doorward_session::master_finder::MasterFinder;
 use siphasher::sip::SipHasher13;
 
@@ -141,6 +142,14 @@ pub struct World<'a> {
     shown: Vec<Vec<u32>>,
     hash: SipHasher13,
     work: Work,
+}
+
+/// Where the servers of a node's parent are: at one address, whoever of them is the master.
+fn parents_of(scenario: &Scenario, parent: Option<usize>) -> Arc<[Address]> {
+    let parent = parent.and_then(|parent| scenario.nodes.get(parent));
+    let addresses = parent.map(|parent| format!("{}:1", parent.name));
+    let addresses = addresses.iter().flat_map(|it| Address::parse(it));
+    addresses.collect()
 }
 
 /// A trace that is being played: its group's first client, and its next row.
@@ -273,6 +282,7 @@ impl<'a> World<'a> {
                 vacant_since: None,
                 epoch_seen: 0,
                 lengths: None,
+                parents: parents_of(self.scenario, node.parent),
                 cut_above_until: Time::ZERO,
                 cut_below_until: Time::ZERO,
                 clock: LocalClock::TRUE,
@@ -458,19 +468,17 @@ impl<'a> World<'a> {
                 sequence,
                 answer,
             } => self.hear(client, sequence, answer),
-            Message::ServerAsk {
+            Message::Up {
                 child,
                 connection,
-                parent,
-                request,
-            } => self.serve_child(child, connection, parent, request),
-            Message::ServerAnswer {
+                to,
+                what,
+            } => self.hear_child(child, connection, to, what),
+            Message::Down {
                 child,
                 connection,
-                sequence,
-                reply,
-            } => self.hear_parent(child, connection, sequence, reply),
-            Message::Broken { child, connection } => self.lose_parent(child, connection),
+                what,
+            } => self.hear_parent(child, connection, what),
         }
     }
 

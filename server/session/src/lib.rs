@@ -24,6 +24,9 @@
 pub mod address;
 pub mod backoff;
 pub mod candidate;
+pub mod closing;
 pub mod epoch_filter;
 pub mod master_finder;
+pub mod parent_session;
+pub mod planted;
 pub mod time;

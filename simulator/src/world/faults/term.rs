@@ -169,7 +169,6 @@ impl World<'_> {
             return false;
         };
         let local = place.clock.shows(now);
-        let has_parent = place.parent.is_some();
         let master = place.master.as_mut();
         let Some(server) = master.filter(|master| master.term == id.term) else {
             return false;
@@ -180,11 +179,7 @@ impl World<'_> {
             .node
             .handle_mastership(Mastership::Master { epoch }, local);
         server.term_ends = None;
-        let begins_anew = server.node.masterships() != masterships;
-        if begins_anew && has_parent && server.way_up.to.is_none() {
-            server.way_up.retry_at = Some(now);
-        }
-        begins_anew
+        server.node.masterships() != masterships
     }
 
     /// A server that has been succeeded sees it: it is a candidate again.

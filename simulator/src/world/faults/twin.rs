@@ -68,7 +68,7 @@ impl World<'_> {
                 client.channel = Some(channel);
             }
         }
-        self.connect(id);
+        self.tend_link(id);
         self.plan(number);
         let ending = Ending::Twin {
             server: Some(id),
