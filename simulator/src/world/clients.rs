@@ -46,9 +46,6 @@ impl World<'_> {
             return;
         };
         let sequence = self.wall_micros(&client.clock);
-        let there = self.places.get(client.place as usize);
-        let known = there.map(|there| Arc::clone(&there.seats.addresses));
-        let finder = MasterFinder::new(known.unwrap_or_default());
         let Some(client) = self.clients.get_mut(number as usize) else {
             return;
         };
@@ -79,7 +76,8 @@ impl World<'_> {
         state.open(resource, group.priority, group.mode, client.wants(), local);
         client.state = Some(state);
         client.channel = None;
-        client.finder = finder;
+        // The addresses are those that it was given; of masters it knows nothing.
+        client.finder = MasterFinder::new(Arc::clone(client.finder.known()));
         self.tell_wants(number);
         self.step_client(number);
     }

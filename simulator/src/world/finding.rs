@@ -165,7 +165,9 @@ impl World<'_> {
         let master = named.map(|named| named.address.as_str());
         let epoch = named.and_then(|named| named.epoch);
         let finder = &mut client.finder;
-        finder.handle_redirect(master, epoch, leases_last).map(|_| ())
+        finder
+            .handle_redirect(master, epoch, leases_last)
+            .map(|_| ())
     }
 
     /// Who was asked is of no use to a client: it asks the next one later.

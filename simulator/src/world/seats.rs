@@ -109,7 +109,8 @@ impl Place {
         (here(false), here(true))
     }
 
-    /// Who the master is, as its candidates know from etcd. It may be frozen, or cut off.
+    /// Whom a candidate that stands by names as the master: whoever it is as etcd has it, frozen or cut off
+    /// perhaps.
     pub(crate) fn named(&self) -> Option<Named> {
         let master = self.master.as_ref()?;
         Some(Named {
