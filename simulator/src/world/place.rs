@@ -18,6 +18,7 @@ use crate::world::lengths::Lengths;
 use crate::world::links::engine_time;
 use crate::world::load::Load;
 use crate::world::message::Message;
+use crate::world::seats::Seats;
 use crate::world::waiting::{self, Waiting};
 
 /// A place in the tree.
@@ -28,6 +29,7 @@ pub(crate) struct Place {
     pub(crate) children: Vec<u32>,
     pub(crate) level: usize,
     pub(crate) candidates: u32,
+    pub(crate) seats: Seats,
     pub(crate) clients: usize,
     /// Who decides. None: there is no master.
     pub(crate) master: Option<Box<Server>>,
@@ -64,6 +66,8 @@ pub(crate) struct Place {
 pub(crate) struct Server {
     /// Which one it is: no two servers of a place ever have the same.
     pub(crate) term: u64,
+    /// At which of its place's addresses it is.
+    pub(crate) seat: u32,
     /// It is a second process of a node without an election.
     pub(crate) is_twin: bool,
     /// By what it is the master. None: there is no election.
@@ -121,7 +125,13 @@ impl Link {
 }
 
 impl Server {
-    pub(crate) fn new(place: &Place, seed: u64, settings: Servers, templates: Templates) -> Self {
+    pub(crate) fn new(
+        place: &Place,
+        seed: u64,
+        settings: Servers,
+        templates: Templates,
+        now: Time,
+    ) -> Self {
         let config = Config {
             name: place.name.to_string(),
             has_parent: place.parent.is_some(),
@@ -133,6 +143,7 @@ impl Server {
         };
         Self {
             term: place.terms,
+            seat: place.next_seat(now),
             is_twin: false,
             epoch: (place.candidates > 1).then_some(place.epoch_seen),
             node: Node::new(config, templates.clone()),

@@ -11,8 +11,9 @@ use doorward_session::closing::Closed;
 use crate::world::World;
 use crate::world::event::What;
 use crate::world::lengths::Lengths;
-use crate::world::message::{Answer, Down, Message, ServerId};
+use crate::world::message::{Answer, Channel, Down, Message, ServerId};
 use crate::world::place::{Place, Server};
+use crate::world::seats::Behind;
 
 /// As the client library waits for an answer.
 pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -48,7 +49,7 @@ impl World<'_> {
             place.lengths = Some(written);
             longer_leases = longer;
         }
-        let mut server = Server::new(place, seed, scenario.servers, templates);
+        let mut server = Server::new(place, seed, scenario.servers, templates, now);
         if let Some(epoch) = server.epoch {
             let won = Term {
                 epoch,
@@ -142,10 +143,21 @@ impl World<'_> {
         match message {
             Message::Ask {
                 client,
-                server,
+                place,
                 request,
+                ..
             } => {
-                let way = self.scenario.network.to_clients(server.place);
+                let way = self.scenario.network.to_clients(place);
+                let at = self.now + self.takes(&way);
+                self.fail_later(client, request.sequence.unwrap_or_default(), at);
+            }
+            Message::Discover {
+                client,
+                place,
+                request,
+                ..
+            } => {
+                let way = self.scenario.network.to_clients(place);
                 let at = self.now + self.takes(&way);
                 self.fail_later(client, request.sequence.unwrap_or_default(), at);
             }
@@ -166,10 +178,16 @@ impl World<'_> {
     }
 
     /// A client's request arrives.
-    pub(super) fn serve(&mut self, client: u32, to: ServerId, request: GetCapacity) {
+    pub(super) fn serve(
+        &mut self,
+        client: u32,
+        number: u32,
+        channel: Channel,
+        request: GetCapacity,
+    ) {
         let (now, settled_after) = (self.now, self.scenario.settled_after);
         let sequence = request.sequence.unwrap_or_default();
-        let Some(place) = self.place(to.place) else {
+        let Some(place) = self.place(number) else {
             return;
         };
         if place.cut_below_until > now {
@@ -178,18 +196,19 @@ impl World<'_> {
         }
         let clock = place.clock;
         place.load.note(settled_after, now);
+        let to = ServerId {
+            place: number,
+            term: channel.term,
+        };
         let Some(server) = place.server(to.term) else {
-            self.bounce(Message::Ask {
-                client,
-                server: to,
-                request,
-            });
+            self.serve_beside(client, number, channel, request);
             return;
         };
         if server.is_frozen(now) {
             server.inbox.push(Message::Ask {
                 client,
-                server: to,
+                place: number,
+                channel,
                 request,
             });
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
@@ -205,6 +224,23 @@ impl World<'_> {
         self.after(to);
     }
 
+    /// The process of a connection is not the master any more: it stands by, and says who is, or is gone.
+    fn serve_beside(&mut self, client: u32, number: u32, channel: Channel, request: GetCapacity) {
+        let sequence = request.sequence.unwrap_or_default();
+        let is_standby = self.behind(number, channel.seat) == Behind::Standby;
+        let Some(place) = self.place(number).filter(|_| is_standby) else {
+            self.bounce(Message::Ask {
+                client,
+                place: number,
+                channel,
+                request,
+            });
+            return;
+        };
+        let named = place.named().map(Box::new);
+        self.send_answer(client, number, sequence, Answer::Elsewhere(named));
+    }
+
     /// A client's call is answered.
     pub(super) fn answer(
         &mut self,
@@ -213,10 +249,14 @@ impl World<'_> {
         sequence: u64,
         outcome: Outcome<GetCapacityReply>,
     ) {
-        let way = self.scenario.network.to_clients(by.place);
+        self.send_answer(client, by.place, sequence, Answer::Said(outcome));
+    }
+
+    fn send_answer(&mut self, client: u32, place: u32, sequence: u64, answer: Answer) {
+        let way = self.scenario.network.to_clients(place);
         let now = self.now;
         if self
-            .place(by.place)
+            .place(place)
             .is_some_and(|place| place.cut_below_until > now)
         {
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
@@ -225,7 +265,7 @@ impl World<'_> {
         let message = Message::Answer {
             client,
             sequence,
-            answer: Answer::Said(outcome),
+            answer,
         };
         if !self.send(&way, message) {
             self.fail_later(client, sequence, self.now + CLIENT_TIMEOUT);
