@@ -86,7 +86,7 @@ impl Board {
                     .map(|conflict| ConflictStatus::of(conflict, now))
                     .collect(),
                 node.learning_remaining(now),
-                StatesStatus::of(self.sessions(), node.streams(), node.learning(now)),
+                StatesStatus::of(self.sessions(), node.learning(now)),
             )
         });
         let mut listable = LEASES_LISTED_MAX;

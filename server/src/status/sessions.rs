@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use doorward_engine::node::learning::Learning;
+use doorward_session::child_streams::Snapshot;
 use serde::Serialize;
 
 /// The state that a machine is in, among all that it knows.
@@ -43,6 +44,7 @@ impl Machine {
 pub struct Sessions {
     parent: Mutex<Option<Machine>>,
     election: Mutex<Option<Machine>>,
+    child_streams: Mutex<Option<Snapshot>>,
 }
 
 impl Sessions {
@@ -67,6 +69,24 @@ impl Sessions {
         let machine = self.election.lock().unwrap_or_else(PoisonError::into_inner);
         machine.clone()
     }
+
+    /// There are other streams of child servers now, or they are in other states.
+    pub fn post_child_streams(&self, snapshot: Snapshot) {
+        let mut streams = self
+            .child_streams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *streams = Some(snapshot);
+    }
+
+    /// The streams of child servers. None: nobody has told.
+    pub fn child_streams(&self) -> Option<Snapshot> {
+        let streams = self
+            .child_streams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        streams.clone()
+    }
 }
 
 /// The states of all machines, by name.
@@ -83,23 +103,27 @@ pub struct StatesStatus {
 }
 
 impl StatesStatus {
-    pub(super) fn of(sessions: &Sessions, streams: usize, learning: Learning) -> Self {
+    pub(super) fn of(sessions: &Sessions, learning: Learning) -> Self {
+        let streams = sessions.child_streams().map(|told| told.streams);
+        let streams = streams.into_iter().flatten();
         Self {
             parent_session: sessions.parent().as_ref().map(Machine::state),
             election: sessions.election().as_ref().map(Machine::state),
-            child_streams: child_streams(streams).collect(),
+            child_streams: streams
+                .map(|(state, streams)| (state.as_str(), streams))
+                .collect(),
             learning: learning.as_str(),
         }
     }
 }
 
-/// How many streams of child servers are in each state: one that is not open is none.
-pub(crate) fn child_streams(open: usize) -> impl Iterator<Item = (&'static str, usize)> {
-    [("open", open)].into_iter()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use doorward_session::child_streams::ChildStreams;
+    use doorward_session::time::Time;
+
     use super::*;
 
     #[test]
@@ -116,14 +140,16 @@ mod tests {
     #[test]
     fn what_was_not_posted_is_absent() {
         let sessions = Sessions::default();
-        let status = StatesStatus::of(&sessions, 0, Learning::Over);
+        let status = StatesStatus::of(&sessions, Learning::Over);
         assert_eq!((status.parent_session, status.election), (None, None));
+        assert!(status.child_streams.is_empty());
         sessions.post_election(Machine::new("b", &["a", "b"], |name| name));
-        let status = StatesStatus::of(&sessions, 2, Learning::Above);
+        let mut streams = ChildStreams::new(Duration::ZERO);
+        streams.handle_connected(Time::ZERO);
+        sessions.post_child_streams(streams.snapshot());
+        let status = StatesStatus::of(&sessions, Learning::Above);
         assert_eq!((status.parent_session, status.election), (None, Some("b")));
-        assert_eq!(
-            (status.child_streams["open"], status.learning),
-            (2, "above")
-        );
+        let streams = BTreeMap::from([("open", 0), ("opening", 1)]);
+        assert_eq!((status.child_streams, status.learning), (streams, "above"));
     }
 }
