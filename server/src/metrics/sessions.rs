@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use doorward_engine::node::Node;
 use doorward_engine::node::learning::Learning;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -15,7 +16,7 @@ use crate::status::Board;
 use crate::status::sessions::Machine;
 
 pub(super) fn encode(board: &Board, encoder: &mut DescriptorEncoder) -> Result<(), fmt::Error> {
-    let learning = board.node().read(|node, now| node.learning(now));
+    let learning = board.node().read(Node::learning);
     let learning = Machine::new(learning, &Learning::ALL, Learning::as_str);
     let sessions = board.sessions();
     for (name, help, machine) in [
@@ -44,23 +45,20 @@ pub(super) fn encode(board: &Board, encoder: &mut DescriptorEncoder) -> Result<(
             gauge.encode(family.encode_family(&[("state", state)])?)?;
         }
     }
-    let Some(streams) = sessions.child_streams() else {
-        return Ok(());
-    };
     let help = "Streams of child servers";
     let mut family = encoder.encode_descriptor("child_streams", help, None, MetricType::Gauge)?;
-    for (state, streams) in streams.streams {
+    for (state, streams) in sessions.streams() {
         let gauge = ConstGauge::new(float(streams));
-        gauge.encode(family.encode_family(&[("state", state.as_str())])?)?;
+        gauge.encode(family.encode_family(&[("state", state)])?)?;
     }
     let (name, help) = (
         "child_streams_closed",
         "Streams of child servers that this server ended, by the reason",
     );
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (closing, times) in streams.closed {
+    for (reason, times) in sessions.streams_closed() {
         let counter = ConstCounter::new(times);
-        counter.encode(family.encode_family(&[("reason", closing.as_str())])?)?;
+        counter.encode(family.encode_family(&[("reason", reason)])?)?;
     }
     Ok(())
 }
