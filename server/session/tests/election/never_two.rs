@@ -9,7 +9,7 @@ fn worlds() -> u64 {
     std::env::var("DOORWARD_SESSION_WORLDS")
         .ok()
         .and_then(|count| count.parse().ok())
-        .unwrap_or(300)
+        .unwrap_or(50)
 }
 
 #[track_caller]
