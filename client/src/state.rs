@@ -9,8 +9,6 @@
 //! rest to others. **Leases count from when the request was sent**, so the client's view of a
 //! lease ends no later than the server's.
 
-mod backoff;
-mod epoch_filter;
 mod message;
 mod mode;
 mod resource;
@@ -19,8 +17,8 @@ mod trouble;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub use backoff::{Backoff, BackoffConfig, FailureKind, come_back};
-pub use epoch_filter::{EpochFilter, OutOfDate};
+pub use doorward_session::backoff::{Backoff, BackoffConfig, FailureKind, come_back};
+pub use doorward_session::epoch_filter::{EpochFilter, OutOfDate};
 pub use message::{Ask, Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
 pub use mode::Mode;
 pub use resource::{Lease, ResourceState};
@@ -386,6 +384,12 @@ impl ClientState {
     /// Whether a request is under way.
     pub fn is_asking(&self) -> bool {
         self.under_way.is_some()
+    }
+
+    /// Whether the request of that number is under way.
+    pub fn is_asking_by(&self, sequence: u64) -> bool {
+        let under_way = self.under_way.as_ref();
+        under_way.is_some_and(|under_way| under_way.sequence == sequence)
     }
 }
 

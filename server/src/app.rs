@@ -35,7 +35,7 @@ use crate::rpc;
 use crate::rpc::health::{self, Health};
 use crate::rpc::meter::MeterLayer;
 use crate::rpc::overload::{self, Calls, OverloadLayer};
-use crate::rpc::stream::Pushes;
+use crate::rpc::streams_handle::StreamsHandle;
 use crate::status::Board;
 use crate::templates;
 use crate::upstream::{self, Upstream};
@@ -239,8 +239,8 @@ impl Server {
             .map(|parent| Upstream::new(parent, Arc::clone(&board)));
         let stop_grpc = CancellationToken::new();
         let stop_http = CancellationToken::new();
-        let pushes = Arc::new(Pushes::default());
-        let (routes, health) = rpc::routes(&board, &metrics, &pushes, &stop_grpc)?;
+        let streams = Arc::new(StreamsHandle::new(Arc::clone(&board), config.push_round));
+        let (routes, health) = rpc::routes(&board, &metrics, &streams)?;
 
         let mut masterships = node.masterships();
         let election = config.election.start(Candidate {
@@ -271,17 +271,17 @@ impl Server {
             }
         });
         background.spawn({
-            let (board, pushes) = (Arc::clone(&board), pushes.clone());
+            let (board, streams) = (Arc::clone(&board), Arc::clone(&streams));
             async move {
                 while masterships.changed().await.is_ok() {
                     let (begun, mastership) = masterships.borrow_and_update().clone();
                     announce(&board, &mastership);
-                    pushes.end_older(begun, &mastership, board.node());
+                    streams.end_older(begun);
                 }
             }
         });
         background.spawn(health::tell(Arc::clone(&board), health.clone()));
-        background.spawn(Arc::clone(&pushes).end_cycles(Arc::clone(&board)));
+        background.spawn(Arc::clone(&streams).end_cycles());
         if let Some(mut contact) = election.contact() {
             board.post_etcd(contact.borrow_and_update().clone());
             let board = Arc::clone(&board);
@@ -292,7 +292,7 @@ impl Server {
             });
         }
 
-        background.spawn(pushes.run(Arc::clone(&node), config.push_round));
+        background.spawn(streams.run(stop_grpc.clone()));
         if let Some(upstream) = upstream {
             background.spawn(upstream.run());
         }

@@ -45,6 +45,19 @@ impl Clock {
         Time::ZERO + instant.saturating_duration_since(self.origin)
     }
 
+    /// The time now, as sessions know it: from the same origin.
+    pub fn session_now(&self) -> session::Time {
+        session::Time::after_origin(self.now().since(Time::ZERO))
+    }
+
+    /// As [`Clock::sleep_until`], for a session. None: for ever. Cancel safe.
+    pub async fn sleep_until_due(&self, due: Option<session::Time>) {
+        match due {
+            Some(due) => self.sleep_until(Time::ZERO + due.since_origin()).await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Sleeps until this clock has come to a time. Cancel safe.
     pub async fn sleep_until(&self, time: Time) {
         let deadline = self.origin + time.since(Time::ZERO);
@@ -99,7 +112,7 @@ pub fn incarnation() -> Incarnation {
     Incarnation::new(rand::random()).unwrap_or(Incarnation::FIRST)
 }
 
-/// Chance, uniform from 0 to 1.
+/// Chance, uniform in 0…1.
 pub fn chance() -> f64 {
     rand::random()
 }

@@ -6,11 +6,13 @@
 //! what. Around them is what a process has around it: connections that break, calls that are given
 //! up, streams that keep their order, elections.
 
+mod child_streams;
 mod clients;
 pub(crate) mod clock;
 mod etcd;
 mod event;
 mod faults;
+mod finding;
 mod lengths;
 mod links;
 mod load;
@@ -19,17 +21,21 @@ mod nesting;
 mod place;
 mod publish;
 mod sampling;
+mod seats;
 mod servers;
 mod shortages;
+mod waiting;
 
 use std::hash::Hasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::state::{ClientState, EpochFilter};
+use doorward_client::state::ClientState;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
+use doorward_session::address::Address;
+use doorward_session::master_finder::MasterFinder;
 use siphasher::sip::SipHasher13;
 
 use crate::chance::Chance;
@@ -43,9 +49,10 @@ use crate::world::etcd::Etcd;
 use crate::world::event::{Events, What};
 use crate::world::faults::{Elections, Ending};
 use crate::world::load::Load;
-use crate::world::message::{Mail, Message};
+use crate::world::message::{Channel, Mail, Message};
 use crate::world::place::Place;
 use crate::world::publish::Seen;
+use crate::world::seats::Seats;
 
 /// What clocks on walls show when a simulation begins, in microseconds since the Unix epoch:
 /// sequences start from it.
@@ -67,10 +74,10 @@ struct Client {
     account: u32,
     /// None: it is not running.
     state: Option<ClientState>,
-    /// The server it is connected to, by its term.
-    connected: Option<u64>,
-    /// The newest mastership of its node that it has seen.
-    epochs: EpochFilter,
+    /// Whom it asks.
+    finder: MasterFinder,
+    /// With whom it has a connection: one that said that it is the master.
+    channel: Option<Channel>,
     player: Player,
     /// What it will want next, and when.
     next: Option<Change>,
@@ -137,6 +144,14 @@ pub struct World<'a> {
     shown: Vec<Vec<u32>>,
     hash: SipHasher13,
     work: Work,
+}
+
+/// Where the servers of a node's parent are: at one address, whoever of them is the master.
+fn parents_of(scenario: &Scenario, parent: Option<usize>) -> Arc<[Address]> {
+    let parent = parent.and_then(|parent| scenario.nodes.get(parent));
+    let addresses = parent.map(|parent| format!("{}:1", parent.name));
+    let addresses = addresses.iter().flat_map(|it| Address::parse(it));
+    addresses.collect()
 }
 
 /// A trace that is being played: its group's first client, and its next row.
@@ -260,6 +275,7 @@ impl<'a> World<'a> {
                 children: Vec::new(),
                 level,
                 candidates: node.candidates,
+                seats: Seats::new(number as u32, node.candidates),
                 clients: 0,
                 master: None,
                 succeeded: Vec::new(),
@@ -268,6 +284,7 @@ impl<'a> World<'a> {
                 vacant_since: None,
                 epoch_seen: 0,
                 lengths: None,
+                parents: parents_of(self.scenario, node.parent),
                 cut_above_until: Time::ZERO,
                 cut_below_until: Time::ZERO,
                 clock: LocalClock::TRUE,
@@ -305,9 +322,11 @@ impl<'a> World<'a> {
                     Some(watched) => watched.join(group.priority, *place as u32),
                     None => continue,
                 };
-                if let Some(place) = self.places.get_mut(*place) {
-                    place.clients += 1;
-                }
+                let Some(there) = self.places.get_mut(*place) else {
+                    continue;
+                };
+                there.clients += 1;
+                let known = Arc::clone(&there.seats.addresses);
                 let chance = self.chance.fork(client.into());
                 self.clients.push(Client {
                     group: number as u32,
@@ -315,8 +334,8 @@ impl<'a> World<'a> {
                     resource: resource as u32,
                     account: account as u32,
                     state: None,
-                    connected: None,
-                    epochs: EpochFilter::default(),
+                    finder: MasterFinder::new(known),
+                    channel: None,
                     player: Player::new(index, chance),
                     next: None,
                     curve: 0.0,
@@ -434,29 +453,34 @@ impl<'a> World<'a> {
 
     fn arrive(&mut self, message: Message) {
         match message {
+            Message::Discover {
+                client,
+                place,
+                seat,
+                request,
+            } => self.discover(client, place, seat, request),
             Message::Ask {
                 client,
-                server,
+                place,
+                channel,
                 request,
-            } => self.serve(client, server, request),
+            } => self.serve(client, place, channel, request),
             Message::Answer {
                 client,
                 sequence,
                 answer,
             } => self.hear(client, sequence, answer),
-            Message::ServerAsk {
+            Message::Up {
                 child,
                 connection,
-                parent,
-                request,
-            } => self.serve_child(child, connection, parent, request),
-            Message::ServerAnswer {
+                to,
+                what,
+            } => self.hear_child(child, connection, to, what),
+            Message::Down {
                 child,
                 connection,
-                sequence,
-                reply,
-            } => self.hear_parent(child, connection, sequence, reply),
-            Message::Broken { child, connection } => self.lose_parent(child, connection),
+                what,
+            } => self.hear_parent(child, connection, what),
         }
     }
 

@@ -83,6 +83,7 @@ impl World<'_> {
                 server.isolated_until = server.isolated_until.map(|until| until.min(now));
             }
             place.vacant_until = now;
+            place.seats.heal(now);
             if place.master.is_none() {
                 self.elect(number);
             }
@@ -232,6 +233,8 @@ impl World<'_> {
         self.note(5, place.into(), 0.0);
         let ttl = self.elections.take.0;
         let now = self.now;
+        let seat = self.place(place).and_then(|known| known.master.as_ref());
+        let seat = seat.map(|master| master.seat);
         self.depose(place);
         let Some(known) = self.place(place) else {
             return;
@@ -240,6 +243,9 @@ impl World<'_> {
         // started again knows nothing.
         known.vacant_since = (known.candidates > 1).then(|| known.clock.shows(now) + ttl);
         known.vacant_until = known.vacant_until.max(until);
+        if let Some(seat) = seat {
+            known.seats.note_down(seat, known.vacant_until);
+        }
         let (after, until) = (known.terms, known.vacant_until);
         self.end_with(until, Ending::Election { place, after });
     }

@@ -1,8 +1,12 @@
 //! What is on its way between clients and servers.
 
-use doorward_engine::node::mastership::Outcome;
+use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
 use doorward_engine::request::{GetCapacity, GetCapacityReply};
+use doorward_session::closing::Closed;
+use doorward_session::parent_session::Connection;
+
+use crate::world::seats::Named;
 
 /// A server process: its place in the tree, and which of those that stood there it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,13 +15,31 @@ pub(crate) struct ServerId {
     pub(crate) term: u64,
 }
 
+/// A connection of a client with a server of its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Channel {
+    /// At which address of the place.
+    pub(crate) seat: u32,
+    /// With which process: that term's.
+    pub(crate) term: u64,
+}
+
 /// A message.
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
-    /// A client asks a server.
+    /// A client asks who the master is, to whom it wants to say this.
+    Discover {
+        client: u32,
+        place: u32,
+        /// At which address of the place.
+        seat: u32,
+        request: Box<GetCapacity>,
+    },
+    /// A client asks a server of a place.
     Ask {
         client: u32,
-        server: ServerId,
+        place: u32,
+        channel: Channel,
         request: GetCapacity,
     },
     /// A client is answered, or learns that it will not be.
@@ -26,23 +48,57 @@ pub(crate) enum Message {
         sequence: u64,
         answer: Answer,
     },
-    /// A server asks its parent, on the connection of that number.
-    ServerAsk {
+    /// A server does something on its connection to a server of its parent.
+    Up {
         child: ServerId,
-        connection: u64,
-        parent: ServerId,
-        request: GetServerCapacity,
+        connection: Connection,
+        to: ServerId,
+        what: Up,
     },
-    /// A server is told something by its parent.
-    ServerAnswer {
+    /// A server hears something on its connection to its parent.
+    Down {
         child: ServerId,
-        connection: u64,
-        /// The request it answers. None: it is told unasked.
-        sequence: Option<u64>,
+        connection: Connection,
+        what: Down,
+    },
+}
+
+/// What goes up.
+#[derive(Clone, Debug)]
+pub(crate) enum Up {
+    /// It connects.
+    Connect,
+    /// Who is the master?
+    Discover,
+    /// It opens a stream.
+    Open,
+    /// It asks, on the stream.
+    Ask(GetServerCapacity),
+    /// It asks by a call.
+    Call(GetServerCapacity),
+}
+
+/// What comes down.
+#[derive(Clone, Debug)]
+pub(crate) enum Down {
+    /// The connection stands.
+    Connected,
+    /// The server says whether it is the master, or who is.
+    Discovered(Mastership),
+    /// The stream is open.
+    Opened,
+    /// What the parent answers to a call, or tells on the stream.
+    Told {
+        call: Option<u64>,
         reply: GetServerCapacityReply,
     },
-    /// A server learns that its connection to its parent is broken.
-    Broken { child: ServerId, connection: u64 },
+    /// The server is not the master; who is, if it knows.
+    NotMaster {
+        call: Option<u64>,
+        mastership: Mastership,
+    },
+    /// The connection is over.
+    Closed(Closed),
 }
 
 /// What comes of a client's request.
@@ -52,8 +108,29 @@ pub(crate) enum Answer {
     Said(Outcome<GetCapacityReply>),
     /// Nothing: nobody listens, the connection broke, or no answer came in time.
     Failed,
-    /// A server of the node answered that it is not the master and knows of none.
-    Masterless,
+    /// It is not the master, but knows who is, perhaps.
+    Elsewhere(Option<Box<Named>>),
+    /// What it said to the question who the master is.
+    Discovered(Box<Discovered>),
+}
+
+/// What a server says of itself, and what the client wanted to say to the master.
+#[derive(Clone, Debug)]
+pub(crate) struct Discovered {
+    pub(crate) request: GetCapacity,
+    pub(crate) who: Who,
+}
+
+/// Who the master is.
+#[derive(Clone, Debug)]
+pub(crate) enum Who {
+    /// It itself.
+    Myself {
+        channel: Channel,
+        epoch: Option<u64>,
+    },
+    /// Another one, or nobody.
+    Other(Option<Named>),
 }
 
 /// Messages on their way, in slots that are used again.

@@ -2,20 +2,24 @@
 //! way to its parent.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::sync::Arc;
 
-use doorward_client::state::EpochFilter;
 use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::GetCapacity;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
+use doorward_session::address::Address;
+use doorward_session::parent_session::ParentSession;
 
-use crate::scenario::WayUp;
+use crate::scenario::Servers;
+use crate::world::child_streams::Below;
 use crate::world::clock::LocalClock;
 use crate::world::lengths::Lengths;
+use crate::world::links::engine_time;
 use crate::world::load::Load;
 use crate::world::message::Message;
+use crate::world::seats::Seats;
+use crate::world::waiting::{self, Waiting};
 
 /// A place in the tree.
 #[derive(Debug)]
@@ -25,6 +29,7 @@ pub(crate) struct Place {
     pub(crate) children: Vec<u32>,
     pub(crate) level: usize,
     pub(crate) candidates: u32,
+    pub(crate) seats: Seats,
     pub(crate) clients: usize,
     /// Who decides. None: there is no master.
     pub(crate) master: Option<Box<Server>>,
@@ -42,6 +47,8 @@ pub(crate) struct Place {
     pub(crate) epoch_seen: u64,
     /// What stands beside the term of how long leases last; of a root with an election only.
     pub(crate) lengths: Option<Lengths>,
+    /// Where the servers of its parent are.
+    pub(crate) parents: Arc<[Address]>,
     /// Until then, nothing passes between it and its parent.
     pub(crate) cut_above_until: Time,
     /// Until then, nothing passes between it and its clients and children.
@@ -59,6 +66,8 @@ pub(crate) struct Place {
 pub(crate) struct Server {
     /// Which one it is: no two servers of a place ever have the same.
     pub(crate) term: u64,
+    /// At which of its place's addresses it is.
+    pub(crate) seat: u32,
     /// It is a second process of a node without an election.
     pub(crate) is_twin: bool,
     /// By what it is the master. None: there is no election.
@@ -79,67 +88,80 @@ pub(crate) struct Server {
     /// When its term ends by its own clock, unless it is confirmed before. None: it is confirmed all
     /// the time.
     pub(crate) term_ends: Option<Time>,
-    /// When child servers are told what has changed.
-    pub(crate) push_at: Option<Time>,
-    /// Clients whose calls wait for the parent, and until when: who has waited longest is first.
-    pub(crate) waiting: VecDeque<(Time, u32, GetCapacity)>,
+    /// The streams of its child servers.
+    pub(crate) below: Below,
+    /// Clients' calls that wait for the parent: who has waited longest is first.
+    pub(crate) waiting: VecDeque<Waiting>,
 }
 
 /// The way to the parent.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Link {
+    pub(crate) session: ParentSession,
     /// The parent's server it is connected to.
     pub(crate) to: Option<u64>,
-    /// Counts connections: what was sent on an older one is not for this.
-    pub(crate) connection: u64,
-    /// Something on this connection was lost in a partition. What comes later on a stream would have
-    /// to wait for it: nothing more passes until there is another connection.
+    /// It was found out of reach, or to refuse this server, and has not answered since.
+    pub(crate) is_down: bool,
+    /// Something on this connection was lost in a partition. What comes later would have to wait for it:
+    /// nothing more passes until there is another connection.
     pub(crate) is_stuck: bool,
-    /// Requests that are not answered, by their numbers, and when each is given up.
-    pub(crate) unanswered: VecDeque<(u64, Time)>,
-    /// When to connect again.
-    pub(crate) retry_at: Option<Time>,
-    pub(crate) failures: u32,
-    /// The newest mastership of the parent that it has seen.
-    pub(crate) epochs: EpochFilter,
-    /// When the last message on a stream arrives, up and down: streams keep their order.
+    /// When the last message arrives, up and down: connections keep their order.
     pub(crate) last_up: Time,
     pub(crate) last_down: Time,
 }
 
 impl Link {
-    /// When the oldest request that is not answered is given up.
-    pub(crate) fn give_up_at(&self) -> Option<Time> {
-        self.unanswered.front().map(|(_, at)| *at)
+    /// To a parent at these addresses.
+    pub(crate) fn new(parents: Arc<[Address]>) -> Self {
+        Self {
+            session: ParentSession::new(parents),
+            to: None,
+            is_down: false,
+            is_stuck: false,
+            last_up: Time::ZERO,
+            last_down: Time::ZERO,
+        }
     }
 }
 
 impl Server {
-    pub(crate) fn new(place: &Place, seed: u64, floor: Duration, templates: Templates) -> Self {
+    pub(crate) fn new(
+        place: &Place,
+        seed: u64,
+        settings: Servers,
+        templates: Templates,
+        now: Time,
+    ) -> Self {
         let config = Config {
             name: place.name.to_string(),
             has_parent: place.parent.is_some(),
             // As it is drawn: of each server another one.
             incarnation: Incarnation::new(seed).unwrap_or(Incarnation::FIRST),
             seed,
-            refresh_floor: floor,
+            refresh_floor: settings.refresh_floor,
             ..Config::default()
         };
         Self {
             term: place.terms,
+            seat: place.next_seat(now),
             is_twin: false,
             epoch: (place.candidates > 1).then_some(place.epoch_seen),
             node: Node::new(config, templates.clone()),
             templates,
-            way_up: Link::default(),
+            way_up: Link::new(Arc::clone(&place.parents)),
             frozen_until: None,
             inbox: Vec::new(),
             unread: None,
             isolated_until: None,
             term_ends: None,
-            push_at: None,
+            below: Below::new(settings.push_round),
             waiting: VecDeque::new(),
         }
+    }
+
+    /// Whether its parent is known to be out of reach.
+    pub(crate) fn is_parent_down(&self) -> bool {
+        self.way_up.is_down
     }
 
     pub(crate) fn is_frozen(&self, now: Time) -> bool {
@@ -147,27 +169,20 @@ impl Server {
     }
 
     /// When it has something to do by itself, in the world's time.
-    pub(crate) fn due(&self, clock: &LocalClock, way_up: WayUp) -> Option<Time> {
+    pub(crate) fn due(&self, clock: &LocalClock) -> Option<Time> {
         if let Some(until) = self.frozen_until {
             return Some(until);
         }
         let timeout = self.node.poll_timeout().map(|timeout| timeout.at);
-        let may_ask = self.way_up.to.is_some()
-            && (self.way_up.unanswered.is_empty() || way_up == WayUp::Stream);
-        let ask = self.node.poll_upstream_timeout().filter(|_| may_ask);
-        let local = [timeout, ask].into_iter().flatten().min();
-        let waiting = self.waiting.front().map(|(until, _, _)| *until);
-        [
-            local.map(|at| clock.when(at)),
-            self.way_up.give_up_at(),
-            self.way_up.retry_at,
-            self.push_at,
-            self.isolated_until,
-            waiting,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let session = &self.way_up.session;
+        let ask = self.node.poll_upstream_timeout();
+        let ask = ask.filter(|_| session.may_ask());
+        let late = session.poll_timeout().map(engine_time);
+        let below = self.below.streams.poll_timeout().map(engine_time);
+        let waiting = waiting::due(&self.waiting);
+        let local = [timeout, ask, late, below, waiting].into_iter().flatten();
+        let local = local.min().map(|at| clock.when(at));
+        [local, self.isolated_until].into_iter().flatten().min()
     }
 }
 

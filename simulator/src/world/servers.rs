@@ -1,26 +1,22 @@
 //! What servers do: the shell around [`Node`](doorward_engine::node::Node), and elections.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use doorward_engine::node::event::Event;
 use doorward_engine::node::mastership::{Mastership, Outcome, Term};
-use doorward_engine::request::server::Via;
-use doorward_engine::request::{GetCapacity, GetCapacityReply, RefusalReason};
+use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_engine::template::Templates;
+use doorward_session::closing::Closed;
 
-use crate::scenario::WayUp;
 use crate::world::World;
 use crate::world::event::What;
 use crate::world::lengths::Lengths;
-use crate::world::message::{Answer, Message, ServerId};
+use crate::world::message::{Answer, Channel, Down, Message, ServerId};
 use crate::world::place::{Place, Server};
+use crate::world::seats::Behind;
 
 /// As the client library waits for an answer.
 pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long a server lets a call wait for its parent.
-const WAITS_FOR_PARENT: Duration = Duration::from_secs(1);
 
 impl World<'_> {
     pub(super) fn place(&mut self, place: u32) -> Option<&mut Place> {
@@ -53,7 +49,7 @@ impl World<'_> {
             place.lengths = Some(written);
             longer_leases = longer;
         }
-        let mut server = Server::new(place, seed, scenario.servers.refresh_floor, templates);
+        let mut server = Server::new(place, seed, scenario.servers, templates, now);
         if let Some(epoch) = server.epoch {
             let won = Term {
                 epoch,
@@ -81,7 +77,7 @@ impl World<'_> {
             place: number,
             term,
         };
-        self.connect(server);
+        self.tend_link(server);
         self.plan(number);
     }
 
@@ -95,11 +91,15 @@ impl World<'_> {
         };
         self.note_unread(number, &gone);
         if let Some(above) = gone.way_up.to {
-            self.unsubscribe(number, above);
+            let gone = ServerId {
+                place: number,
+                term: gone.term,
+            };
+            self.leave(gone, above);
         }
         // Clients whose calls waited here are told nothing, and notice.
-        for (_, client, request) in gone.waiting {
-            let sequence = request.sequence.unwrap_or_default();
+        for waiting in gone.waiting {
+            let (client, sequence) = (waiting.client, waiting.sequence());
             let way = self.scenario.network.to_clients(number);
             let at = self.now + self.takes(&way);
             self.fail_later(client, sequence, at);
@@ -123,12 +123,13 @@ impl World<'_> {
             if server.way_up.to != Some(term) {
                 continue;
             }
-            let broken = Message::Broken {
+            let broken = Message::Down {
                 child: ServerId {
                     place: child,
                     term: server.term,
                 },
-                connection: server.way_up.connection,
+                connection: server.way_up.session.connection(),
+                what: Down::Closed(Closed::Failed),
             };
             let way = self.scenario.network.to_parent(child);
             let at = self.now + self.takes(&way);
@@ -142,19 +143,34 @@ impl World<'_> {
         match message {
             Message::Ask {
                 client,
-                server,
+                place,
                 request,
+                ..
             } => {
-                let way = self.scenario.network.to_clients(server.place);
+                let way = self.scenario.network.to_clients(place);
                 let at = self.now + self.takes(&way);
                 self.fail_later(client, request.sequence.unwrap_or_default(), at);
             }
-            Message::ServerAsk {
+            Message::Discover {
+                client,
+                place,
+                request,
+                ..
+            } => {
+                let way = self.scenario.network.to_clients(place);
+                let at = self.now + self.takes(&way);
+                self.fail_later(client, request.sequence.unwrap_or_default(), at);
+            }
+            Message::Up {
                 child, connection, ..
             } => {
                 let way = self.scenario.network.to_parent(child.place);
                 let at = self.now + self.takes(&way);
-                let slot = self.mail.keep(Message::Broken { child, connection });
+                let slot = self.mail.keep(Message::Down {
+                    child,
+                    connection,
+                    what: Down::Closed(Closed::Failed),
+                });
                 self.events.put(at, What::Arrival(slot));
             }
             _ => {}
@@ -162,10 +178,16 @@ impl World<'_> {
     }
 
     /// A client's request arrives.
-    pub(super) fn serve(&mut self, client: u32, to: ServerId, request: GetCapacity) {
+    pub(super) fn serve(
+        &mut self,
+        client: u32,
+        number: u32,
+        channel: Channel,
+        request: GetCapacity,
+    ) {
         let (now, settled_after) = (self.now, self.scenario.settled_after);
         let sequence = request.sequence.unwrap_or_default();
-        let Some(place) = self.place(to.place) else {
+        let Some(place) = self.place(number) else {
             return;
         };
         if place.cut_below_until > now {
@@ -174,52 +196,67 @@ impl World<'_> {
         }
         let clock = place.clock;
         place.load.note(settled_after, now);
+        let to = ServerId {
+            place: number,
+            term: channel.term,
+        };
         let Some(server) = place.server(to.term) else {
-            self.bounce(Message::Ask {
-                client,
-                server: to,
-                request,
-            });
+            self.serve_beside(client, number, channel, request);
             return;
         };
         if server.is_frozen(now) {
             server.inbox.push(Message::Ask {
                 client,
-                server: to,
+                place: number,
+                channel,
                 request,
             });
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
             return;
         }
-        let outcome = server.node.handle_get_capacity(&request, clock.shows(now));
-        if waits_for_parent(&outcome) {
-            // The call waits for the parent, for a while.
-            server
-                .waiting
-                .push_back((now + WAITS_FOR_PARENT, client, request));
-            // Whatever becomes of the server, the client waits no longer than this.
-            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
-            self.note_kept(client, sequence);
-        } else {
-            self.answer(client, to, sequence, outcome);
+        match server.node.handle_get_capacity(&request, clock.shows(now)) {
+            Outcome::Served(reply) => {
+                self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
+                self.attend(to, client, request, reply);
+            }
+            not_master @ Outcome::NotMaster(_) => self.answer(client, to, sequence, not_master),
         }
         self.after(to);
     }
 
-    fn answer(
+    /// The process of a connection is not the master any more: it stands by, and says who is, or is gone.
+    fn serve_beside(&mut self, client: u32, number: u32, channel: Channel, request: GetCapacity) {
+        let sequence = request.sequence.unwrap_or_default();
+        let is_standby = self.behind(number, channel.seat) == Behind::Standby;
+        let Some(place) = self.place(number).filter(|_| is_standby) else {
+            self.bounce(Message::Ask {
+                client,
+                place: number,
+                channel,
+                request,
+            });
+            return;
+        };
+        let named = place.named().map(Box::new);
+        self.send_answer(client, number, sequence, Answer::Elsewhere(named));
+    }
+
+    /// A client's call is answered.
+    pub(super) fn answer(
         &mut self,
         client: u32,
         by: ServerId,
         sequence: u64,
         outcome: Outcome<GetCapacityReply>,
     ) {
-        if let Outcome::Served(reply) = &outcome {
-            self.note_decision(by, reply.leases.iter().map(|lease| &lease.resource));
-        }
-        let way = self.scenario.network.to_clients(by.place);
+        self.send_answer(client, by.place, sequence, Answer::Said(outcome));
+    }
+
+    fn send_answer(&mut self, client: u32, place: u32, sequence: u64, answer: Answer) {
+        let way = self.scenario.network.to_clients(place);
         let now = self.now;
         if self
-            .place(by.place)
+            .place(place)
             .is_some_and(|place| place.cut_below_until > now)
         {
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
@@ -228,128 +265,22 @@ impl World<'_> {
         let message = Message::Answer {
             client,
             sequence,
-            answer: Answer::Said(outcome),
+            answer,
         };
         if !self.send(&way, message) {
             self.fail_later(client, sequence, self.now + CLIENT_TIMEOUT);
         }
     }
 
-    /// Calls that waited for the parent are tried again, now that it has answered; those that have
-    /// waited long enough are answered in any case.
-    pub(super) fn serve_waiting(&mut self, id: ServerId, parent_answered: bool) {
-        let now = self.now;
-        let Some(place) = self.place(id.place) else {
-            return;
-        };
-        let clock = place.clock;
-        let Some(server) = place.server(id.term) else {
-            return;
-        };
-        let count = if parent_answered {
-            server.waiting.len()
-        } else {
-            server
-                .waiting
-                .partition_point(|(until, _, _)| *until <= now)
-        };
-        if count == 0 {
-            return;
-        }
-        let mut answers = Vec::new();
-        let mut still = VecDeque::new();
-        for (until, client, request) in server.waiting.drain(..count) {
-            let waited = WAITS_FOR_PARENT.saturating_sub(until.since(now));
-            let again = request.after_waiting(waited);
-            let outcome = server.node.handle_get_capacity(&again, clock.shows(now));
-            if waits_for_parent(&outcome) && until > now {
-                still.push_back((until, client, request));
-            } else {
-                answers.push((client, request.sequence.unwrap_or_default(), outcome));
-            }
-        }
-        // Either all were tried, or those that are left have waited less long.
-        still.append(&mut server.waiting);
-        server.waiting = still;
-        for (client, sequence, outcome) in answers {
-            self.answer(client, id, sequence, outcome);
-        }
-    }
-
-    /// A child server's request arrives.
-    pub(super) fn serve_child(
-        &mut self,
-        child: ServerId,
-        connection: u64,
-        to: ServerId,
-        request: doorward_engine::request::server::GetServerCapacity,
-    ) {
-        let (now, scenario) = (self.now, self.scenario);
-        let via = match scenario.servers.way_up {
-            WayUp::Stream => Via::Stream,
-            WayUp::Poll => Via::Poll,
-        };
-        if self.is_cut(child.place) {
-            self.stick(child, Some(connection));
-            return;
-        }
-        let Some(place) = self.place(to.place) else {
-            return;
-        };
-        let clock = place.clock;
-        place.load.note(scenario.settled_after, now);
-        let Some(server) = place.server(to.term) else {
-            self.bounce(Message::ServerAsk {
-                child,
-                connection,
-                parent: to,
-                request,
-            });
-            return;
-        };
-        if server.is_frozen(now) {
-            server.inbox.push(Message::ServerAsk {
-                child,
-                connection,
-                parent: to,
-                request,
-            });
-            return;
-        }
-        let sequence = request.sequence;
-        let answer = server
-            .node
-            .handle_get_server_capacity(&request, via, clock.shows(now));
-        match answer {
-            Ok(Outcome::Served(reply)) => {
-                self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
-                self.note(3, child.place.into(), reply.leases.len() as f64);
-                self.send_down(child, connection, sequence, reply);
-            }
-            // It says that it is not the master, and ends the stream.
-            Ok(Outcome::NotMaster(_)) | Err(_) => {
-                let way = self.scenario.network.to_parent(child.place);
-                let at = self.now + self.takes(&way);
-                let slot = self.mail.keep(Message::Broken { child, connection });
-                self.events.put(at, What::Arrival(slot));
-            }
-        }
-        self.after(to);
-    }
-
     /// After a node was changed: what it has to tell is told, in its round.
     pub(super) fn after(&mut self, id: ServerId) {
-        let round = self.scenario.servers.push_round;
-        let now = self.now;
         let mut is_over = false;
         if let Some(server) = self.place(id.place).and_then(|place| place.server(id.term)) {
             while let Some(event) = server.node.poll_event() {
                 is_over |= matches!(event, Event::TermEnded { .. });
             }
-            if server.node.has_pushes() && server.push_at.is_none() {
-                server.push_at = Some(now + round);
-            }
         }
+        self.tend_streams(id);
         if is_over {
             self.end_term(id);
         }
@@ -358,14 +289,13 @@ impl World<'_> {
 
     /// A place is looked at again when something is due there.
     pub(super) fn plan(&mut self, number: u32) {
-        let way_up = self.scenario.servers.way_up;
         let now = self.now;
         let Some(place) = self.place(number) else {
             return;
         };
         let clock = place.clock;
         let all = place.master.iter().map(Box::as_ref).chain(&place.succeeded);
-        let due = all.filter_map(|server| server.due(&clock, way_up)).min();
+        let due = all.filter_map(|server| server.due(&clock)).min();
         let Some(due) = due.map(|due| due.max(now)) else {
             return;
         };
@@ -431,17 +361,6 @@ impl World<'_> {
             server.node.handle_timeout(local);
         }
         self.tend_link(id);
-        let Some(server) = self.place(id.place).and_then(|place| place.server(id.term)) else {
-            return;
-        };
-        if server.push_at.is_some_and(|at| at <= now) {
-            server.push_at = None;
-            let pushes = server.node.poll_pushes(local);
-            for (name, reply) in pushes {
-                self.note_decision(id, reply.leases.iter().map(|lease| &lease.resource));
-                self.push(id, &name, reply);
-            }
-        }
         self.serve_waiting(id, false);
         self.after(id);
     }
@@ -457,12 +376,4 @@ impl World<'_> {
             }
         }
     }
-}
-
-/// Whether a server knows nothing to grant yet: its parent has not answered.
-fn waits_for_parent(outcome: &Outcome<GetCapacityReply>) -> bool {
-    matches!(outcome, Outcome::Served(reply) if reply
-        .refused
-        .iter()
-        .any(|refused| refused.reason == RefusalReason::NotReady))
 }

@@ -17,6 +17,7 @@ impl World<'_> {
         self.mark(Some(until), "kill", text);
         self.vacate(number, until);
         if let Some(place) = self.place(number) {
+            place.seats.note_all_down(until);
             place.epoch_seen = 0;
             // The term stands in etcd, but nobody saw when it was last confirmed.
             place.vacant_since = None;

@@ -169,7 +169,6 @@ impl World<'_> {
             return false;
         };
         let local = place.clock.shows(now);
-        let has_parent = place.parent.is_some();
         let master = place.master.as_mut();
         let Some(server) = master.filter(|master| master.term == id.term) else {
             return false;
@@ -180,11 +179,7 @@ impl World<'_> {
             .node
             .handle_mastership(Mastership::Master { epoch }, local);
         server.term_ends = None;
-        let begins_anew = server.node.masterships() != masterships;
-        if begins_anew && has_parent && server.way_up.to.is_none() {
-            server.way_up.retry_at = Some(now);
-        }
-        begins_anew
+        server.node.masterships() != masterships
     }
 
     /// A server that has been succeeded sees it: it is a candidate again.
@@ -201,10 +196,9 @@ impl World<'_> {
         }
     }
 
-    /// A server's term is over: those below have to look for another one.
+    /// A server's term is over. Those below with a stream are told; those that poll find out.
     pub(in crate::world) fn end_term(&mut self, id: ServerId) {
         self.hang_up(id);
-        self.break_children(id.place, id.term);
     }
 
     /// The root goes by what was written while it did nothing, or could not write to etcd.

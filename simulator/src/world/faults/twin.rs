@@ -1,7 +1,6 @@
 //! Second processes under the name of another one, while that lives: of a node without an election, or
 //! of a client. Somebody started it by mistake, or a script that replaces processes did not wait.
 
-use doorward_client::state::EpochFilter;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
@@ -9,7 +8,7 @@ use doorward_engine::time::Time;
 use crate::scenario::demand::player::Player;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Span};
 use crate::world::faults::Ending;
-use crate::world::message::ServerId;
+use crate::world::message::{Channel, ServerId};
 use crate::world::place::Server;
 use crate::world::publish::Seen;
 use crate::world::{Client, World};
@@ -37,7 +36,7 @@ impl World<'_> {
         let text = format!("a second process of {} runs", self.name_of(number));
         self.mark(Some(until), "twin", text);
         let seed = self.chance.bits();
-        let floor = self.scenario.servers.refresh_floor;
+        let settings = self.scenario.servers;
         // No master of the place ever has such a one.
         let term = TWINS + self.endings.len() as u64;
         let alone = |place: &&mut crate::world::Place| place.candidates == 1;
@@ -48,7 +47,7 @@ impl World<'_> {
             return;
         }
         let local = place.clock.shows(now);
-        let mut server = Server::new(place, seed, floor, Templates::default());
+        let mut server = Server::new(place, seed, settings, Templates::default(), now);
         server.is_twin = true;
         server.term = term;
         let epoch = server.epoch;
@@ -59,13 +58,17 @@ impl World<'_> {
             place: number,
             term: server.term,
         };
+        let channel = Channel {
+            seat: server.seat,
+            term,
+        };
         place.succeeded.push(server);
         for client in &mut self.clients {
             if client.place == number && self.mishaps.happens(CONNECTED) {
-                client.connected = Some(id.term);
+                client.channel = Some(channel);
             }
         }
-        self.connect(id);
+        self.tend_link(id);
         self.plan(number);
         let ending = Ending::Twin {
             server: Some(id),
@@ -111,8 +114,8 @@ impl World<'_> {
             resource: first.resource,
             account: watched.join(priority, first.place) as u32,
             state: None,
-            connected: None,
-            epochs: EpochFilter::default(),
+            finder: first.finder.clone(),
+            channel: None,
             player: Player::new(0, chance),
             next: None,
             curve: 0.0,
@@ -158,8 +161,8 @@ impl World<'_> {
         let Some(gone) = gone.map(|gone| place.succeeded.remove(gone)) else {
             return;
         };
-        for (_, client, request) in gone.waiting {
-            let sequence = request.sequence.unwrap_or_default();
+        for waiting in gone.waiting {
+            let (client, sequence) = (waiting.client, waiting.sequence());
             let way = self.scenario.network.to_clients(id.place);
             let at = self.now + self.takes(&way);
             self.fail_later(client, sequence, at);
