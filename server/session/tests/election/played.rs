@@ -24,6 +24,8 @@ pub(crate) struct Played {
     pub(crate) revision: u64,
     /// Whether a registration is answered at once.
     pub(crate) is_registered: bool,
+    /// The epoch that another server says it has seen.
+    pub(crate) other_saw: Option<u64>,
     /// How often templates came into force.
     pub(crate) applied: u32,
 }
@@ -53,6 +55,7 @@ impl Played {
             now: Time::ZERO,
             revision: 100,
             is_registered: true,
+            other_saw: None,
             applied: 0,
         };
         played.candidate.handle_able(true, Time::ZERO);
@@ -203,30 +206,21 @@ impl Played {
             view.entries
                 .insert(Key::Term, entry(Value::Term(term), 60, None));
         }
-        // What it says of itself stands.
-        view.entries.extend(self.registered());
+        // What it says of itself stands: nobody fights over it.
+        for (address, highest_epoch) in [("here:1", None), ("there:1", self.other_saw)] {
+            let value = Value::Server(Registration {
+                address: address.into(),
+                server: "another".into(),
+                highest_epoch,
+                pages: None,
+                place: "".into(),
+                rest: "".into(),
+            });
+            let key = Key::Server(address.into());
+            view.entries.insert(key, entry(value, 90, Some(LeaseId(9))));
+        }
         self.candidate.handle_view(Arc::new(view), self.now);
         self.drain();
-    }
-
-    /// A registration that no candidate fights over.
-    pub(crate) fn registered(&self) -> Option<(Key, Entry)> {
-        let value = Value::Server(Registration {
-            address: "here:1".into(),
-            server: "another".into(),
-            highest_epoch: None,
-            pages: None,
-            place: "".into(),
-            rest: "".into(),
-        });
-        let entry = Entry {
-            value,
-            created: 90,
-            modified: 90,
-            lease: Some(LeaseId(9)),
-            seen_at: Time::ZERO,
-        };
-        Some((Key::Server("here:1".into()), entry))
     }
 
     /// The revision at which its own key came to be.

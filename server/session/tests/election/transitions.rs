@@ -5,7 +5,9 @@ use std::time::Duration;
 use doorward_session::candidate::report::{Loss, Report};
 use doorward_session::candidate::standing::Standing;
 use doorward_session::candidate::state::State;
-use doorward_session::candidate::store::{Compare, Key, LeaseId, OpAnswer, OpId, Step};
+use doorward_session::candidate::store::{
+    Compare, Key, LeaseId, OpAnswer, OpId, Step, Term, Value,
+};
 
 use crate::played::{Played, TTL};
 
@@ -102,6 +104,23 @@ fn watching() {
                 |played| played.wait(TTL / 3),
                 State::Watching,
                 "renew",
+            ),
+            (
+                "what failed is forgotten when all is answered",
+                |played| {
+                    played.wait(TTL / 3);
+                    FAILED(played);
+                    FAILED(played);
+                    assert_eq!(played.asks(), "", "it waits");
+                    played.wait(Duration::from_secs(1));
+                    played.answer(OpAnswer::Heard);
+                    played.answer(OpAnswer::Renewed);
+                    played.wait(TTL / 3);
+                    assert_eq!(played.asks(), "renew");
+                    FAILED(played);
+                },
+                State::Watching,
+                "hear",
             ),
             (
                 "its key under its lease: it was not told that it won",
@@ -224,6 +243,16 @@ fn master() {
                 },
                 State::Watching,
                 "",
+            ),
+            (
+                "somebody has seen a higher epoch: etcd went back",
+                |played| {
+                    let created = own_revision(played);
+                    played.other_saw = Some(5_000);
+                    played.see(Some(("ours", created, 9)), None);
+                },
+                State::Watching,
+                "give a mastership back",
             ),
             (
                 "somebody wrote over its key by hand",
@@ -414,6 +443,58 @@ fn what_a_master_writes_is_bound_to_its_key() {
     RESIGN(&mut resigning);
     bound(&resigning, created);
     assert!(resigning.txn().then.contains(&Step::Delete(Key::Master)));
+}
+
+/// What a term says that is to be written: whether it is resigned, and for how long it may be believed.
+fn written(played: &Played) -> (bool, Duration) {
+    let terms = played.txn().then.iter().filter_map(|step| match step {
+        Step::Put {
+            value: Value::Term(term),
+            ..
+        } => Some((term.resigned, term.length)),
+        _ => None,
+    });
+    terms.last().expect("a term")
+}
+
+#[test]
+fn who_resigns_before_it_has_begun_leaves_its_successor_the_wait() {
+    let term = Term {
+        epoch: 60,
+        address: "there:1".into(),
+        server: "theirs".into(),
+        length: 3 * TTL,
+        resigned: false,
+        leases: None,
+    };
+    let mut played = Played::watching().that_stands(Some(term));
+    played.transacted(true);
+    assert_eq!(written(&played), (false, 3 * TTL));
+    played.now = played.now + TTL;
+    RESIGN(&mut played);
+    assert_eq!(written(&played), (false, 2 * TTL));
+    let mut master = Played::master();
+    RESIGN(&mut master);
+    assert_eq!(written(&master), (true, TTL));
+}
+
+#[test]
+fn a_master_that_was_heard_of_too_long_ago_is_not_named() {
+    let mut played = Played::watching();
+    let heard_at = played.now;
+    let names = |played: &Played, later: Duration| {
+        let standing = played.candidate.standing(heard_at + later);
+        matches!(standing, Standing::Elsewhere { .. })
+    };
+    assert!(names(&played, 2 * TTL), "as long as etcd can be followed");
+    played.candidate.handle_contact(heard_at, true, played.now);
+    let moment = Duration::from_nanos(1);
+    assert!(names(&played, TTL - moment) && !names(&played, TTL));
+    // It says when it stands otherwise, though it has nothing to do then.
+    played.now = played.now + TTL - moment;
+    played.candidate.handle_timeout(played.now);
+    let due = played.candidate.poll_timeout();
+    assert_eq!(due, Some(heard_at + TTL));
 }
 
 #[test]
