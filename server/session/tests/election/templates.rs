@@ -63,14 +63,14 @@ fn master() -> Played {
 
 /// What the term says of leases that is to be written.
 fn told(played: &Played) -> LeaseLengths {
-    let terms = played.txn().then.iter().filter_map(|step| match step {
+    let mut terms = played.txn().then.iter().filter_map(|step| match step {
         Step::Put {
             value: Value::Term(term),
             ..
         } => term.leases.clone(),
         _ => None,
     });
-    terms.last().expect("a term with lengths")
+    terms.next_back().expect("a term with lengths")
 }
 
 fn longer_leases(played: &Played) -> Duration {

@@ -447,14 +447,14 @@ fn what_a_master_writes_is_bound_to_its_key() {
 
 /// What a term says that is to be written: whether it is resigned, and for how long it may be believed.
 fn written(played: &Played) -> (bool, Duration) {
-    let terms = played.txn().then.iter().filter_map(|step| match step {
+    let mut terms = played.txn().then.iter().filter_map(|step| match step {
         Step::Put {
             value: Value::Term(term),
             ..
         } => Some((term.resigned, term.length)),
         _ => None,
     });
-    terms.last().expect("a term")
+    terms.next_back().expect("a term")
 }
 
 #[test]
@@ -491,7 +491,7 @@ fn a_master_that_was_heard_of_too_long_ago_is_not_named() {
     let moment = Duration::from_nanos(1);
     assert!(names(&played, TTL - moment) && !names(&played, TTL));
     // It says when it stands otherwise, though it has nothing to do then.
-    played.now = played.now + TTL - moment;
+    played.now = played.now + (TTL - moment);
     played.candidate.handle_timeout(played.now);
     let due = played.candidate.poll_timeout();
     assert_eq!(due, Some(heard_at + TTL));
