@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::world::{Mishaps, TTL, World};
+use crate::mishaps::Mishaps;
+use crate::world::{TTL, World};
 
 /// How many worlds of each kind. More by the environment, for who looks for something rare.
 fn worlds() -> u64 {

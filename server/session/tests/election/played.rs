@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use doorward_session::candidate::clock_error::ClockError;
 use doorward_session::candidate::report::Report;
+use doorward_session::candidate::standing::Standing;
 use doorward_session::candidate::state::State;
 use doorward_session::candidate::store::{
     Asking, Entry, Key, LeaseId, Master, Op, OpAnswer, Registration, Term, Txn, TxnAnswer, Value,
@@ -129,8 +130,7 @@ impl Played {
 
     pub(crate) fn resigning() -> Self {
         let mut played = Self::master();
-        played.candidate.handle_resign(played.now);
-        played.drain();
+        played.resign();
         assert_eq!(played.state(), State::Resigning);
         played
     }
@@ -227,6 +227,27 @@ impl Played {
     pub(crate) fn see_own_key(&mut self) {
         let created = self.revision;
         self.see(Some(("ours", created, 9)), None);
+    }
+
+    /// It is told to resign.
+    pub(crate) fn resign(&mut self) {
+        self.asked = None;
+        self.candidate.handle_resign(self.now);
+        self.drain();
+    }
+
+    /// It sees no master.
+    pub(crate) fn lose_key(&mut self) {
+        self.asked = None;
+        self.see(None, None);
+    }
+
+    /// By which it is the master: the revision of its key.
+    pub(crate) fn epoch(&self) -> u64 {
+        match self.candidate.standing(self.now) {
+            Standing::Master(term) => term.epoch,
+            other => panic!("{other:?}"),
+        }
     }
 
     pub(crate) fn state(&self) -> State {

@@ -2,12 +2,8 @@
 
 use std::time::Duration;
 
-use doorward_session::candidate::report::{Loss, Report};
-use doorward_session::candidate::standing::Standing;
 use doorward_session::candidate::state::State;
-use doorward_session::candidate::store::{
-    Compare, Key, LeaseId, OpAnswer, OpId, Step, Term, Value,
-};
+use doorward_session::candidate::store::{LeaseId, OpAnswer};
 
 use crate::played::{Played, TTL};
 
@@ -27,15 +23,8 @@ const FAILED: Event = |played| played.answer(OpAnswer::Failed);
 const LEASE_GONE: Event = |played| played.answer(OpAnswer::LeaseGone);
 const YES: Event = |played| played.transacted(true);
 const NO: Event = |played| played.transacted(false);
-const RESIGN: Event = |played| {
-    played.asked = None;
-    played.candidate.handle_resign(played.now);
-    played.drain();
-};
-const KEY_GONE: Event = |played| {
-    played.asked = None;
-    played.see(None, None);
-};
+const RESIGN: Event = Played::resign;
+const KEY_GONE: Event = Played::lose_key;
 
 #[test]
 fn outside() {
@@ -247,7 +236,7 @@ fn master() {
             (
                 "somebody has seen a higher epoch: etcd went back",
                 |played| {
-                    let created = own_revision(played);
+                    let created = played.epoch();
                     played.other_saw = Some(5_000);
                     played.see(Some(("ours", created, 9)), None);
                 },
@@ -257,7 +246,7 @@ fn master() {
             (
                 "somebody wrote over its key by hand",
                 |played| {
-                    let created = own_revision(played);
+                    let created = played.epoch();
                     played.see(Some(("hand", created, 0)), None);
                 },
                 State::Master,
@@ -272,14 +261,6 @@ fn master() {
             ("it resigns", RESIGN, State::Resigning, "resign"),
         ],
     );
-}
-
-/// Of the key in the view that it saw last.
-fn own_revision(played: &Played) -> u64 {
-    match played.candidate.standing(played.now) {
-        Standing::Master(term) => term.epoch,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]
@@ -393,119 +374,4 @@ fn resigning() {
             ),
         ],
     );
-}
-
-#[test]
-fn an_answer_to_what_was_given_up_is_passed_over() {
-    let mut played = Played::renewing();
-    let given_up = played.asked.clone().unwrap();
-    KEY_GONE(&mut played);
-    let asked = played.asked.clone();
-    played
-        .candidate
-        .handle_answer(given_up.id, OpAnswer::LeaseGone, 0.5, played.now);
-    played
-        .candidate
-        .handle_answer(OpId(77), OpAnswer::LeaseGone, 0.5, played.now);
-    played.drain();
-    assert_eq!(played.state(), State::Watching);
-    assert_eq!(played.asked, asked, "it waits for what it asked since");
-}
-
-#[test]
-fn a_mastership_counts_from_when_its_renewal_was_sent() {
-    let mut played = Played::renewing();
-    let sent = played.now;
-    played.now = played.now + Duration::from_secs(1);
-    played.answer(OpAnswer::Renewed);
-    played.now = played.now + Duration::from_secs(1);
-    played.transacted(true);
-    let Standing::Master(term) = played.candidate.standing(played.now) else {
-        panic!("it is the master");
-    };
-    assert_eq!(term.valid_until, sent + Duration::from_secs(9));
-}
-
-#[test]
-fn what_a_master_writes_is_bound_to_its_key() {
-    let bound = |played: &Played, created: u64| {
-        let compare = Compare::Created(Key::Master, created);
-        assert!(played.txn().when.contains(&compare), "{:?}", played.txn());
-    };
-    let mut renewing = Played::renewing();
-    let created = own_revision(&renewing);
-    renewing.answer(OpAnswer::Renewed);
-    bound(&renewing, created);
-    let lease = Compare::Lease(Key::Master, Some(LeaseId(9)));
-    assert!(renewing.txn().when.contains(&lease));
-    let mut resigning = Played::master();
-    let created = own_revision(&resigning);
-    RESIGN(&mut resigning);
-    bound(&resigning, created);
-    assert!(resigning.txn().then.contains(&Step::Delete(Key::Master)));
-}
-
-/// What a term says that is to be written: whether it is resigned, and for how long it may be believed.
-fn written(played: &Played) -> (bool, Duration) {
-    let mut terms = played.txn().then.iter().filter_map(|step| match step {
-        Step::Put {
-            value: Value::Term(term),
-            ..
-        } => Some((term.resigned, term.length)),
-        _ => None,
-    });
-    terms.next_back().expect("a term")
-}
-
-#[test]
-fn who_resigns_before_it_has_begun_leaves_its_successor_the_wait() {
-    let term = Term {
-        epoch: 60,
-        address: "there:1".into(),
-        server: "theirs".into(),
-        length: 3 * TTL,
-        resigned: false,
-        leases: None,
-    };
-    let mut played = Played::watching().that_stands(Some(term));
-    played.transacted(true);
-    assert_eq!(written(&played), (false, 3 * TTL));
-    played.now = played.now + TTL;
-    RESIGN(&mut played);
-    assert_eq!(written(&played), (false, 2 * TTL));
-    let mut master = Played::master();
-    RESIGN(&mut master);
-    assert_eq!(written(&master), (true, TTL));
-}
-
-#[test]
-fn a_master_that_was_heard_of_too_long_ago_is_not_named() {
-    let mut played = Played::watching();
-    let heard_at = played.now;
-    let names = |played: &Played, later: Duration| {
-        let standing = played.candidate.standing(heard_at + later);
-        matches!(standing, Standing::Elsewhere { .. })
-    };
-    assert!(names(&played, 2 * TTL), "as long as etcd can be followed");
-    played.candidate.handle_contact(heard_at, true, played.now);
-    let moment = Duration::from_nanos(1);
-    assert!(names(&played, TTL - moment) && !names(&played, TTL));
-    // It says when it stands otherwise, though it has nothing to do then.
-    played.now = played.now + (TTL - moment);
-    played.candidate.handle_timeout(played.now);
-    let due = played.candidate.poll_timeout();
-    assert_eq!(due, Some(heard_at + TTL));
-}
-
-#[test]
-fn what_happened_is_told_once() {
-    let mut played = Played::master();
-    assert!(played.reports.contains(&Report::Answers));
-    played.reports.clear();
-    KEY_GONE(&mut played);
-    let lost =
-        |report: &&Report| matches!(report, Report::Lost { why, .. } if *why == Loss::KeyDeleted);
-    assert_eq!(played.reports.iter().filter(lost).count(), 1);
-    let answers = |report: &&Report| **report == Report::Answers;
-    assert_eq!(played.reports.iter().filter(answers).count(), 0);
 }
