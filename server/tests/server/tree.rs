@@ -133,7 +133,7 @@ fn the_admin_service_tells_the_same() {
     assert_eq!(states.learning, told.states.learning);
     let streams = states.child_streams.iter();
     let streams: Vec<_> = streams.map(|it| (it.state.as_str(), it.count)).collect();
-    assert_eq!(streams, [("open", 1)]);
+    assert_eq!(streams, [("open", 1), ("opening", 0)]);
     let (resource, told) = (&wire.resource[0], &told.resources[0]);
     assert_eq!(resource.children_count, 2);
     let own = (
@@ -249,6 +249,7 @@ fn the_metrics_tell_that_the_parent_is_out_of_reach_or_refuses() {
             "doorward_parent_connected{link=\"stream\"} 0.0",
             "doorward_parent_session_state{state=\"streaming\"} 0.0",
             "doorward_parent_session_state{state=\"waiting\"} 1.0",
+            "doorward_child_streams{state=\"opening\"} 0.0",
             "doorward_child_streams{state=\"open\"} 2.0",
             "doorward_parent_resources_refused 1.0",
         ],
