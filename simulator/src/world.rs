@@ -6,6 +6,7 @@
 //! what. Around them is what a process has around it: connections that break, calls that are given
 //! up, streams that keep their order, elections.
 
+mod child_streams;
 mod clients;
 pub(crate) mod clock;
 mod etcd;
@@ -23,6 +24,7 @@ mod sampling;
 mod seats;
 mod servers;
 mod shortages;
+mod waiting;
 
 use std::hash::Hasher;
 use std::sync::Arc;

@@ -3,22 +3,23 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::GetCapacity;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
 use doorward_session::parent_session::ParentSession;
 
+use crate::scenario::Servers;
+use crate::world::child_streams::Below;
 use crate::world::clock::LocalClock;
 use crate::world::lengths::Lengths;
 use crate::world::links::engine_time;
 use crate::world::load::Load;
 use crate::world::message::Message;
 use crate::world::seats::Seats;
+use crate::world::waiting::{self, Waiting};
 
 /// A place in the tree.
 #[derive(Debug)]
@@ -87,10 +88,10 @@ pub(crate) struct Server {
     /// When its term ends by its own clock, unless it is confirmed before. None: it is confirmed all
     /// the time.
     pub(crate) term_ends: Option<Time>,
-    /// When child servers are told what has changed.
-    pub(crate) push_at: Option<Time>,
-    /// Clients whose calls wait for the parent, and until when: who has waited longest is first.
-    pub(crate) waiting: VecDeque<(Time, u32, GetCapacity)>,
+    /// The streams of its child servers.
+    pub(crate) below: Below,
+    /// Clients' calls that wait for the parent: who has waited longest is first.
+    pub(crate) waiting: VecDeque<Waiting>,
 }
 
 /// The way to the parent.
@@ -99,6 +100,8 @@ pub(crate) struct Link {
     pub(crate) session: ParentSession,
     /// The parent's server it is connected to.
     pub(crate) to: Option<u64>,
+    /// It was found out of reach, or to refuse this server, and has not answered since.
+    pub(crate) is_down: bool,
     /// Something on this connection was lost in a partition. What comes later would have to wait for it:
     /// nothing more passes until there is another connection.
     pub(crate) is_stuck: bool,
@@ -113,6 +116,7 @@ impl Link {
         Self {
             session: ParentSession::new(parents),
             to: None,
+            is_down: false,
             is_stuck: false,
             last_up: Time::ZERO,
             last_down: Time::ZERO,
@@ -124,7 +128,7 @@ impl Server {
     pub(crate) fn new(
         place: &Place,
         seed: u64,
-        floor: Duration,
+        settings: Servers,
         templates: Templates,
         now: Time,
     ) -> Self {
@@ -134,7 +138,7 @@ impl Server {
             // As it is drawn: of each server another one.
             incarnation: Incarnation::new(seed).unwrap_or(Incarnation::FIRST),
             seed,
-            refresh_floor: floor,
+            refresh_floor: settings.refresh_floor,
             ..Config::default()
         };
         Self {
@@ -150,9 +154,14 @@ impl Server {
             unread: None,
             isolated_until: None,
             term_ends: None,
-            push_at: None,
+            below: Below::new(settings.push_round),
             waiting: VecDeque::new(),
         }
+    }
+
+    /// Whether its parent is known to be out of reach.
+    pub(crate) fn is_parent_down(&self) -> bool {
+        self.way_up.is_down
     }
 
     pub(crate) fn is_frozen(&self, now: Time) -> bool {
@@ -169,17 +178,11 @@ impl Server {
         let ask = self.node.poll_upstream_timeout();
         let ask = ask.filter(|_| session.may_ask());
         let late = session.poll_timeout().map(engine_time);
-        let local = [timeout, ask, late].into_iter().flatten().min();
-        let waiting = self.waiting.front().map(|(until, _, _)| *until);
-        [
-            local.map(|at| clock.when(at)),
-            self.push_at,
-            self.isolated_until,
-            waiting,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let below = self.below.streams.poll_timeout().map(engine_time);
+        let waiting = waiting::due(&self.waiting);
+        let local = [timeout, ask, late, below, waiting].into_iter().flatten();
+        let local = local.min().map(|at| clock.when(at));
+        [local, self.isolated_until].into_iter().flatten().min()
     }
 }
 

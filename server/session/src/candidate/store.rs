@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use smol_str::SmolStr;
 
-use crate::address::Address;
 use crate::time::Time;
 
 /// A key of the candidate's node.
@@ -18,8 +17,8 @@ pub enum Key {
     Master,
     /// The last mastership; stays.
     Term,
-    /// A server that is there; goes with its lease.
-    Server(Address),
+    /// A server that is there, by its address as it stands in the key; goes with its lease.
+    Server(SmolStr),
 }
 
 /// What stands under a key.
@@ -84,8 +83,12 @@ pub struct Registration {
     pub server: SmolStr,
     /// The highest epoch of the node that it has seen.
     pub highest_epoch: Option<u64>,
-    /// Everything else that it says, which no election depends on: as the driver writes it. Two are the same
-    /// if this text is.
+    /// Where its pages are, if it says so.
+    pub pages: Option<SmolStr>,
+    /// Its place in the tree, as the driver writes it. A candidate that is not the master says what the
+    /// master says: only that one knows.
+    pub place: SmolStr,
+    /// Everything else that it says, which no election depends on: as the driver writes it.
     pub rest: SmolStr,
 }
 
@@ -115,6 +118,35 @@ pub struct View {
     pub entries: BTreeMap<Key, Entry>,
     /// The revision at which they were so.
     pub revision: u64,
+}
+
+impl View {
+    /// The master, and its epoch. What makes no sense is passed over: it is not ours.
+    pub fn master(&self) -> Option<(&Master, u64)> {
+        let entry = self.entries.get(&Key::Master)?;
+        match &entry.value {
+            Value::Master(master) => {
+                Some((master, entry.created.saturating_add(master.epoch_offset)))
+            }
+            Value::Term(_) | Value::Server(_) | Value::Unreadable => None,
+        }
+    }
+
+    /// The servers that are there, by address.
+    pub fn registrations(&self) -> impl Iterator<Item = &Registration> {
+        self.entries
+            .iter()
+            .filter_map(|(key, entry)| match (key, &entry.value) {
+                (Key::Server(_), Value::Server(registration)) => Some(registration),
+                _ => None,
+            })
+    }
+
+    /// What the server at that address says of itself, if it is there.
+    pub fn registration_of(&self, address: &str) -> Option<&Registration> {
+        self.registrations()
+            .find(|registration| registration.address == address)
+    }
 }
 
 /// A condition of a transaction.
@@ -168,6 +200,22 @@ pub struct TxnAnswer {
     pub found: Option<Entry>,
 }
 
+/// Which of a candidate's questions this is: each has a number of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpId(pub u64);
+
+/// A question to etcd, on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asking {
+    /// Its number.
+    pub id: OpId,
+    /// What is asked.
+    pub op: Op,
+    /// How long to wait for the answer: then [`OpAnswer::Failed`] is the answer, and the next question goes to
+    /// the next endpoint. Of [`Op::ReadHistory`]: how long each of its reads may take.
+    pub within: Duration,
+}
+
 /// What a candidate asks etcd for: one at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
@@ -181,8 +229,8 @@ pub enum Op {
     Revoke(LeaseId),
     /// A transaction, and what it is for, for people.
     Transact(&'static str, Txn),
-    /// The longest lease by any former templates, of which no term tells: not beyond that time; see
-    /// [`OpAnswer::History`].
+    /// The longest lease by any templates that there ever were, as far as etcd has them, for which those in
+    /// force give a shorter one. Reads on until that time at most; see [`OpAnswer::History`].
     ReadHistory(Time),
 }
 
@@ -203,7 +251,7 @@ pub enum OpAnswer {
     History(Option<Duration>),
     /// etcd knows nothing of the lease any more.
     LeaseGone,
-    /// No answer of use came: it may have been done, or may still be. Of which of so many endpoints this was one
-    /// is the driver's.
+    /// No answer of use came: it may have been done, or may still be. The next question goes to the next
+    /// endpoint.
     Failed,
 }

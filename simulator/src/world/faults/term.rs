@@ -196,10 +196,9 @@ impl World<'_> {
         }
     }
 
-    /// A server's term is over: those below have to look for another one.
+    /// A server's term is over. Those below with a stream are told; those that poll find out.
     pub(in crate::world) fn end_term(&mut self, id: ServerId) {
         self.hang_up(id);
-        self.break_children(id.place, id.term);
     }
 
     /// The root goes by what was written while it did nothing, or could not write to etcd.

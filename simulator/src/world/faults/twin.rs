@@ -36,7 +36,7 @@ impl World<'_> {
         let text = format!("a second process of {} runs", self.name_of(number));
         self.mark(Some(until), "twin", text);
         let seed = self.chance.bits();
-        let floor = self.scenario.servers.refresh_floor;
+        let settings = self.scenario.servers;
         // No master of the place ever has such a one.
         let term = TWINS + self.endings.len() as u64;
         let alone = |place: &&mut crate::world::Place| place.candidates == 1;
@@ -47,7 +47,7 @@ impl World<'_> {
             return;
         }
         let local = place.clock.shows(now);
-        let mut server = Server::new(place, seed, floor, Templates::default(), now);
+        let mut server = Server::new(place, seed, settings, Templates::default(), now);
         server.is_twin = true;
         server.term = term;
         let epoch = server.epoch;
@@ -161,8 +161,8 @@ impl World<'_> {
         let Some(gone) = gone.map(|gone| place.succeeded.remove(gone)) else {
             return;
         };
-        for (_, client, request) in gone.waiting {
-            let sequence = request.sequence.unwrap_or_default();
+        for waiting in gone.waiting {
+            let (client, sequence) = (waiting.client, waiting.sequence());
             let way = self.scenario.network.to_clients(id.place);
             let at = self.now + self.takes(&way);
             self.fail_later(client, sequence, at);

@@ -1,33 +1,32 @@
 //! What a candidate remembers of the masterships of its node, whatever becomes of etcd.
 //!
-//! Terms in etcd go on from one to the next as a rule. They go back if etcd is restored from a backup,
-//! and may be overwritten by hand. What an earlier one said stays true: its master may believe in its
-//! mastership for a while yet, leases that it granted are out, and clients have seen its epoch.
+//! Terms in etcd go on from one to the next as a rule. They go back if etcd is restored from a backup, and may
+//! be overwritten by hand. What an earlier one said stays true: its master may believe in its mastership for a
+//! while yet, leases that it granted are out, and clients have seen its epoch.
 
 use std::time::Duration;
 
-use doorward_clock::Instant;
-use doorward_etcd::directory::Term;
+use super::lengths::Said;
+use super::store::Term;
+use super::term;
+use crate::time::Time;
 
-use crate::election::lengths::Said;
-use crate::election::term;
-
-/// The highest epoch that is believed. Epochs are revisions of etcd, which stay far below. What is
-/// above was written by hand, and would leave nothing to go on to.
+/// The highest epoch that is believed. Epochs are revisions of etcd, which stay far below. What is above was
+/// written by hand, and would leave nothing to go on to.
 const EPOCH_MAX: u64 = 1 << 60;
 
 /// What was seen of masterships so far.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
     /// The last term of anybody that was seen, and when.
-    last: Option<(Term, Instant)>,
+    last: Option<(Term, Time)>,
     /// The highest epoch of anybody.
     highest_epoch: u64,
-    /// Some master may believe in its mastership until then, whatever the last term says: that one has
-    /// taken the place of its term.
-    not_before: Option<Instant>,
+    /// Some master may believe in its mastership until then, whatever the last term says: that one has taken
+    /// the place of its term.
+    not_before: Option<Time>,
     /// Leases may last until then that the last term does not know of.
-    lost_until: Option<Instant>,
+    lost_until: Option<Time>,
 }
 
 impl Past {
@@ -44,7 +43,7 @@ impl Past {
     }
 
     /// A term was seen then. Without an epoch it cannot be read.
-    pub fn note_term(&mut self, term: &Term, seen: Instant) {
+    pub fn note_term(&mut self, term: &Term, seen: Time) {
         if let Some((last, last_seen)) = &self.last {
             if last == term && *last_seen == seen {
                 return;
@@ -58,8 +57,7 @@ impl Past {
             if let Some(leases) = &last.leases
                 && !(goes_on && term.leases.is_some())
             {
-                let longest = leases.longest_ms.max(leases.older_ms);
-                let until = is_over + Duration::from_millis(longest);
+                let until = is_over + leases.longest.max(leases.older);
                 self.lost_until = self.lost_until.max(Some(until));
             }
         }
@@ -67,9 +65,9 @@ impl Past {
         self.last = Some((term.clone(), seen));
     }
 
-    /// When a candidate that has just won may begin, and since when the node is vacant then. Who wins
-    /// later must wait as long, if it has not begun by then.
-    pub fn begin(&mut self, own_server: &str, won: Instant) -> (Instant, Instant) {
+    /// When a candidate that has just won may begin, and since when the node is vacant then. Who wins later
+    /// must wait as long, if it has not begun by then.
+    pub fn begin(&mut self, own_server: &str, won: Time) -> (Time, Time) {
         let last = self.last.as_ref().map(|(term, seen)| (term, *seen));
         let begins = term::may_begin(last, own_server, won);
         let begins = self.not_before.map_or(begins, |before| before.max(begins));
@@ -87,35 +85,37 @@ impl Past {
     }
 
     /// How long after a node became vacant leases may last that the last term does not know of.
-    pub fn lost_after(&self, vacant_since: Instant) -> Duration {
-        self.lost_until.map_or(Duration::ZERO, |until| {
-            until.saturating_duration_since(vacant_since)
-        })
+    pub fn lost_after(&self, vacant_since: Time) -> Duration {
+        self.lost_until
+            .map_or(Duration::ZERO, |until| until.since(vacant_since))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use doorward_etcd::directory::LeaseLengths;
-
+    use super::super::store::LeaseLengths;
     use super::*;
 
     fn secs(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
     }
 
+    fn at(seconds: u64) -> Time {
+        Time::after_origin(secs(seconds))
+    }
+
     /// A term of 10 s, with leases of so many seconds if it says anything of them.
     fn term(epoch: u64, resigned: bool, longest: Option<u64>) -> Term {
         Term {
             epoch,
-            address: "there:1".to_owned(),
-            server: format!("server of {epoch}"),
-            length_ms: 10_000,
+            address: "there:1".into(),
+            server: "theirs".into(),
+            length: secs(10),
             resigned,
             leases: longest.map(|seconds| LeaseLengths {
-                templates: "d".to_owned(),
-                longest_ms: seconds * 1_000,
-                older_ms: 0,
+                templates: "d".into(),
+                longest: secs(seconds),
+                older: Duration::ZERO,
             }),
         }
     }
@@ -129,10 +129,8 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_master_whose_term_is_gone_is_given_time_all_the_same() {
-        let seen = Instant::now();
-        let at = |seconds| seen + secs(seconds);
+    #[test]
+    fn a_master_whose_term_is_gone_is_given_time_all_the_same() {
         for (what, restored, won, begins, vacant) in [
             ("it resigned in the backup", Some((18, true)), 3, 10, 10),
             (
@@ -147,7 +145,7 @@ mod tests {
             ("it is as it was", None, 3, 10, 10),
         ] {
             let mut past = Past::default();
-            past.note_term(&term(46, false, None), seen);
+            past.note_term(&term(46, false, None), at(0));
             if let Some((epoch, resigned)) = restored {
                 past.note_term(&term(epoch, resigned, None), at(2));
             }
@@ -157,10 +155,8 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn what_a_term_said_of_leases_is_kept_if_the_next_does_not_carry_it_on() {
-        let seen = Instant::now();
-        let at = |seconds| seen + secs(seconds);
+    #[test]
+    fn what_a_term_said_of_leases_is_kept_if_the_next_does_not_carry_it_on() {
         for (what, next, lost) in [
             ("its successor carries it on", term(47, false, Some(5)), 0),
             (
@@ -172,10 +168,10 @@ mod tests {
         ] {
             let mut past = Past::default();
             assert_eq!(past.said(), Said::NoTerm);
-            past.note_term(&term(46, false, Some(40)), seen);
+            past.note_term(&term(46, false, Some(40)), at(0));
             assert!(matches!(past.said(), Said::Lengths(_)));
             past.note_term(&next, at(2));
-            assert_eq!(past.lost_after(seen), secs(lost), "{what}");
+            assert_eq!(past.lost_after(at(0)), secs(lost), "{what}");
             let says_nothing = next.leases.is_none();
             assert_eq!(past.said() == Said::Nothing, says_nothing, "{what}");
         }
