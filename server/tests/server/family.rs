@@ -16,7 +16,9 @@ use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 use doorward_server::clock::{self, Clock};
 use doorward_server::node_handle::NodeHandle;
+use doorward_server::status::sessions::Machine;
 use doorward_server::status::{Board, ParentLink, ParentNews};
+use doorward_session::parent_session::STATES;
 
 use crate::running::templates_with;
 
@@ -114,6 +116,14 @@ impl Family {
 
     /// The link to the parent is like that.
     pub(crate) fn post(&self, link: ParentLink, problem: Option<&str>) {
+        let state = match link {
+            ParentLink::Idle => "standby",
+            ParentLink::Down => "waiting",
+            ParentLink::Poll => "polling",
+            ParentLink::Stream => "streaming",
+        };
+        let machine = Machine::new(state, &STATES, |name| name);
+        self.eu.sessions().post_parent(machine);
         self.eu.post_parent(ParentNews {
             addresses: vec!["root-0:6970".to_owned(), "root-1:6970".to_owned()],
             address: "root-0:6970".to_owned(),
@@ -121,6 +131,15 @@ impl Family {
             since: clock::wall(),
             problem: problem.map(str::to_owned),
         });
+    }
+
+    /// These child servers have a stream open.
+    pub(crate) fn child_streams(&self, children: &[&str]) {
+        for child in children {
+            let child = HolderName::new(child).unwrap();
+            let opened = |node: &mut Node, _| node.handle_subscription(&child, true);
+            self.eu.node().change(opened);
+        }
     }
 
     /// `eu` asks its parent for whatever is due.

@@ -68,6 +68,8 @@ fn the_front_page_shows_the_parent_and_children_under_their_resource() {
             "learning",
             "old kind",
             "parent at root-0:6970 (stream)",
+            "parent session: streaming",
+            "child streams: 0 open",
         ],
     );
     family.post(ParentLink::Poll, Some("it is an old server"));
