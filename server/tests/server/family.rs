@@ -137,7 +137,7 @@ impl Family {
     /// So many child servers have a stream open.
     pub(crate) fn child_streams(&self, open: usize) {
         let mut snapshot = ChildStreams::new(Duration::ZERO).snapshot();
-        snapshot.streams = [(State::Opening, 0), (State::Open, open)];
+        snapshot.streams = vec![(State::Opening, 0), (State::Open, open)];
         self.eu.sessions().post_child_streams(snapshot);
     }
 
