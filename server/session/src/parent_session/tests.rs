@@ -1,6 +1,7 @@
 //! Transitions of a session, as a table reads: what happens, and what is wanted done.
 
 use super::*;
+use crate::closing::Closing;
 
 /// A session at some second, whose actions are collected as texts.
 struct Story {
