@@ -13,12 +13,17 @@ use doorward_session::closing::{Closed, Closing};
 use doorward_session::parent_session::Connection;
 
 use crate::world::World;
+use crate::world::faults::Ending;
 use crate::world::links::session_time;
 use crate::world::message::{Down, ServerId};
 use crate::world::place::Server;
 
 /// Messages that may wait at a child that takes none, as in a server.
 const BACKLOG_MAX: usize = 64;
+
+/// After this a server gives up a connection on which nothing comes, as servers do: so often they ping, and so
+/// long they wait for an answer.
+const KEEPALIVE: Duration = Duration::from_secs(30 + 20);
 
 /// The streams of a server's children.
 #[derive(Debug)]
@@ -71,17 +76,35 @@ impl World<'_> {
             place: parent,
             term: above,
         };
-        // In a partition nobody above notices.
-        if self.is_cut(child.place) {
+        let is_cut = self.is_cut(child.place);
+        let Some((server, _)) = self.server_at(above) else {
             return;
+        };
+        let lines = server
+            .below
+            .lines
+            .iter()
+            .filter(|(_, line)| line.0 == child);
+        let streams: Vec<u64> = lines.map(|(number, _)| *number).collect();
+        if is_cut && !streams.is_empty() {
+            // In a partition nobody above notices, until pings stay unanswered.
+            let silent = Ending::Silent { above, streams };
+            self.end_with(self.now + KEEPALIVE, silent);
+        } else {
+            self.note_gone(above, &streams);
         }
+    }
+
+    /// Streams from below are gone, and a server has noticed.
+    pub(super) fn note_gone(&mut self, above: ServerId, streams: &[u64]) {
         let Some((server, _)) = self.server_at(above) else {
             return;
         };
         let below = &mut server.below;
-        let lines = below.lines.extract_if(.., |_, line| line.0 == child);
-        for (number, _) in lines.collect::<Vec<_>>() {
-            below.streams.handle_gone(number);
+        for number in streams {
+            if below.lines.remove(number).is_some() {
+                below.streams.handle_gone(*number);
+            }
         }
         self.drain_streams(above);
     }

@@ -30,6 +30,8 @@ pub(super) enum Ending {
         server: Option<ServerId>,
         clients: Vec<u32>,
     },
+    /// A server notices that streams from below are gone.
+    Silent { above: ServerId, streams: Vec<u64> },
     /// Elections take as long as the scenario says, unless they were changed again since.
     Elections { change: u32 },
 }
@@ -409,7 +411,7 @@ impl World<'_> {
         }
     }
 
-    fn end_with(&mut self, at: Time, ending: Ending) {
+    pub(in crate::world) fn end_with(&mut self, at: Time, ending: Ending) {
         self.endings.push(Some(ending));
         let number = (self.endings.len() - 1) as u32;
         self.events.put(at, What::Ending(number));
@@ -434,6 +436,7 @@ impl World<'_> {
                 }
             }
             Some(Ending::Twin { server, clients }) => self.end_twin(server, &clients),
+            Some(Ending::Silent { above, streams }) => self.note_gone(above, &streams),
             Some(Ending::Elections { change }) if self.elections.changes == change => {
                 self.elections.take = self.scenario.servers.election;
             }
