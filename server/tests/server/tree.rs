@@ -115,7 +115,7 @@ fn the_status_tells_the_servers_own_lease() {
 fn the_admin_service_tells_the_same() {
     let family = busy();
     family.post(ParentLink::Down, Some("connection refused"));
-    family.child_streams(&["leaf-a"]);
+    family.child_streams(1);
     let told = family.eu.status(None, 0);
     let wire = convert::status_response(told.clone());
     let parent = wire.parent.unwrap();
@@ -133,7 +133,7 @@ fn the_admin_service_tells_the_same() {
     assert_eq!(states.learning, told.states.learning);
     let streams = states.child_streams.iter();
     let streams: Vec<_> = streams.map(|it| (it.state.as_str(), it.count)).collect();
-    assert_eq!(streams, [("open", 1)]);
+    assert_eq!(streams, [("open", 1), ("opening", 0)]);
     let (resource, told) = (&wire.resource[0], &told.resources[0]);
     assert_eq!(resource.children_count, 2);
     let own = (
@@ -238,7 +238,7 @@ fn the_metrics_tell_of_the_parent_and_of_every_child() {
 #[test]
 fn the_metrics_tell_that_the_parent_is_out_of_reach_or_refuses() {
     let mut family = busy();
-    family.child_streams(&["leaf-a", "leaf-b"]);
+    family.child_streams(2);
     family.client_asks("c", "nowhere", 1.0);
     family.ask_up();
     family.post(ParentLink::Down, Some("connection refused"));
@@ -249,6 +249,7 @@ fn the_metrics_tell_that_the_parent_is_out_of_reach_or_refuses() {
             "doorward_parent_connected{link=\"stream\"} 0.0",
             "doorward_parent_session_state{state=\"streaming\"} 0.0",
             "doorward_parent_session_state{state=\"waiting\"} 1.0",
+            "doorward_child_streams{state=\"opening\"} 0.0",
             "doorward_child_streams{state=\"open\"} 2.0",
             "doorward_parent_resources_refused 1.0",
         ],
