@@ -159,33 +159,8 @@ impl World<'_> {
         self.after(to);
     }
 
-    /// The node of a server was changed, or time has passed: so its streams hear of it.
-    pub(super) fn tend_streams(&mut self, id: ServerId) {
-        let Some((server, local)) = self.server_at(id) else {
-            return;
-        };
-        let (node, below) = (&server.node, &mut server.below);
-        let streams = &mut below.streams;
-        if below.masterships != node.masterships() {
-            below.masterships = node.masterships();
-            streams.handle_mastership(below.masterships);
-        }
-        if below.ancestors != node.ancestors() {
-            below.ancestors = node.ancestors().to_vec();
-            streams.handle_ancestors(below.ancestors.iter().map(String::as_str));
-        }
-        streams.handle_timeout(session_time(local));
-        self.drain_streams(id);
-        // What is told in a round may leave more to tell.
-        if let Some((server, local)) = self.server_at(id)
-            && server.node.has_pushes()
-        {
-            server.below.streams.handle_change(session_time(local));
-        }
-    }
-
-    /// Does what the machine wants done.
-    fn drain_streams(&mut self, id: ServerId) {
+    /// Does what the machine wants done about the streams of a server.
+    pub(super) fn drain_streams(&mut self, id: ServerId) {
         while let Some((server, local)) = self.server_at(id)
             && let Some(action) = server.below.streams.poll_action()
         {
@@ -196,6 +171,12 @@ impl World<'_> {
                     let told = server.node.poll_pushes(local);
                     for (name, reply) in told {
                         self.push(id, &name, Down::Told { call: None, reply });
+                    }
+                    // There may be more.
+                    if let Some((server, _)) = self.server_at(id)
+                        && server.node.has_pushes()
+                    {
+                        server.below.streams.handle_change(session_time(local));
                     }
                 }
                 Action::Close { number, closing } => {
@@ -253,6 +234,25 @@ impl World<'_> {
 }
 
 impl Server {
+    /// The node was changed, or time has passed: its streams hear of it.
+    pub(crate) fn tend_streams(&mut self, local: Time) {
+        let (node, below) = (&self.node, &mut self.below);
+        let streams = &mut below.streams;
+        if below.masterships != node.masterships() {
+            below.masterships = node.masterships();
+            streams.handle_mastership(below.masterships);
+        }
+        if below.ancestors != node.ancestors() {
+            below.ancestors = node.ancestors().to_vec();
+            streams.handle_ancestors(below.ancestors.iter().map(String::as_str));
+        }
+        if node.has_pushes() {
+            streams.handle_change(session_time(local));
+        }
+        // After it: what changed is told in the round that ends now.
+        streams.handle_timeout(session_time(local));
+    }
+
     /// A message comes on a stream. Returns its number, if it is to be answered.
     fn hear_stream(
         &mut self,

@@ -275,12 +275,13 @@ impl World<'_> {
     /// After a node was changed: what it has to tell is told, in its round.
     pub(super) fn after(&mut self, id: ServerId) {
         let mut is_over = false;
-        if let Some(server) = self.place(id.place).and_then(|place| place.server(id.term)) {
+        if let Some((server, local)) = self.server_at(id) {
             while let Some(event) = server.node.poll_event() {
                 is_over |= matches!(event, Event::TermEnded { .. });
             }
+            server.tend_streams(local);
         }
-        self.tend_streams(id);
+        self.drain_streams(id);
         if is_over {
             self.end_term(id);
         }
