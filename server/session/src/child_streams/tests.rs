@@ -1,3 +1,5 @@
+//! Tables of what child streams do: who is replaced, refused and cut off, and when changes are told.
+
 use super::*;
 
 const ROUND: Duration = Duration::from_millis(50);
