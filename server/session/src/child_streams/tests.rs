@@ -1,4 +1,4 @@
-//! Streams that come, are replaced and end, and what is to be done about each.
+//! Tables of what child streams do: who is replaced, refused and cut off, and when changes are told.
 
 use super::*;
 
