@@ -8,6 +8,7 @@
 
 pub mod answers;
 pub mod caller;
+pub mod closed;
 pub mod convert;
 pub mod cycle;
 pub mod health;

@@ -23,4 +23,5 @@
 
 pub mod address;
 pub mod candidate;
+pub mod closing;
 pub mod time;

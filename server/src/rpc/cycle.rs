@@ -8,16 +8,20 @@
 
 use doorward_engine::node::children::Cycle;
 use doorward_proto::doorman as wire;
+use doorward_session::closing::Closing;
 use prost::Message;
 use tonic::Status as RpcStatus;
 use tonic::metadata::MetadataValue;
+
+use crate::rpc::closed;
 
 /// The trailer: a `GetServerCapacityResponse` that only names the ancestors.
 const ANCESTORS: &str = "doorward-ancestors-bin";
 
 /// What a child server is told that is an ancestor of its parent.
 pub fn refusal(cycle: &Cycle) -> RpcStatus {
-    let mut status = RpcStatus::failed_precondition(cycle.to_string());
+    let status = RpcStatus::failed_precondition(cycle.to_string());
+    let mut status = closed::told(Closing::Cycle, status);
     let way = wire::GetServerCapacityResponse {
         ancestor: cycle.path.clone(),
         ..wire::GetServerCapacityResponse::default()

@@ -31,9 +31,7 @@ use crate::rpc::answers::{self, Answers, NotSent, Place};
 use crate::rpc::{caller, convert, cycle, meter, overload};
 use crate::status::Board;
 
-/// How a parent begins to tell a child that it has another stream instead of this one: a newer one,
-/// or that of a newer master.
-pub const REPLACED: &str = "a newer";
+pub use crate::rpc::closed::REPLACED;
 
 /// How long the first message of a stream may take.
 const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);

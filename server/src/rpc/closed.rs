@@ -1,0 +1,78 @@
+//! How a parent tells a child server why it ends a stream, or refuses it or a call: by name, in a trailer of
+//! its own. The text of the status is for people, and decides nothing.
+//!
+//! **Absent**, both ways: a parent of an older release tells no name, and a later one may tell a name that this
+//! release does not know. Then the code of the status decides, as far as it can. A child of the release
+//! before reads no name: it goes by the codes too, and, of [`Closing::is_replacement`], by how the text
+//! begins ([`REPLACED`]).
+
+use doorward_session::closing::{Closed, Closing};
+use tonic::metadata::MetadataValue;
+use tonic::{Code, Status as RpcStatus};
+
+/// The trailer: one of the names of [`Closing`].
+const CLOSED: &str = "doorward-closed";
+
+/// How the text begins by which a child of the release before knows that its node has a newer stream.
+pub const REPLACED: &str = "a newer";
+
+/// A status that says why, by name.
+pub fn told(closing: Closing, mut status: RpcStatus) -> RpcStatus {
+    let name = MetadataValue::from_static(closing.as_str());
+    status.metadata_mut().insert(CLOSED, name);
+    status
+}
+
+/// What a child server makes of the end of its stream, or of a call that failed.
+pub fn heard(status: &RpcStatus) -> Closed {
+    let name = status.metadata().get(CLOSED);
+    let known = name.and_then(|name| Closing::parse(name.to_str().ok()?));
+    if let Some(closing) = known {
+        return Closed::Said(closing);
+    }
+    match status.code() {
+        Code::Aborted => Closed::Said(Closing::Replaced),
+        Code::AlreadyExists => Closed::Said(Closing::AnotherProcess),
+        Code::FailedPrecondition => Closed::Said(Closing::Cycle),
+        Code::Unimplemented => Closed::NoStreams,
+        // These decide nothing, whoever made them: a parent, or the connection.
+        _ => Closed::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_hears_the_reason_that_its_parent_tells_whatever_the_code_and_the_text() {
+        for closing in Closing::ALL {
+            for code in [Code::Ok, Code::Aborted, Code::Unavailable] {
+                let status = told(closing, RpcStatus::new(code, "a newer way to say it"));
+                assert_eq!(heard(&status), Closed::Said(closing));
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_parent_that_tells_no_name_or_an_unknown_one_the_code_counts() {
+        for (code, closed) in [
+            (Code::Aborted, Closed::Said(Closing::Replaced)),
+            (Code::AlreadyExists, Closed::Said(Closing::AnotherProcess)),
+            (Code::FailedPrecondition, Closed::Said(Closing::Cycle)),
+            (Code::Unimplemented, Closed::NoStreams),
+            (Code::ResourceExhausted, Closed::Failed),
+            (Code::Unavailable, Closed::Failed),
+            (Code::DeadlineExceeded, Closed::Failed),
+            (Code::InvalidArgument, Closed::Failed),
+            (Code::Internal, Closed::Failed),
+            (Code::Unknown, Closed::Failed),
+        ] {
+            let mut status = RpcStatus::new(code, "a newer stream took the place of this one");
+            assert_eq!(heard(&status), closed, "{code:?}");
+            let unknown = MetadataValue::from_static("of-a-later-release");
+            status.metadata_mut().insert(CLOSED, unknown);
+            assert_eq!(heard(&status), closed, "{code:?}");
+        }
+    }
+}
