@@ -6,14 +6,15 @@
 //! what. Around them is what a process has around it: connections that break, calls that are given
 //! up, streams that keep their order, elections.
 
+pub(crate) mod candidates;
 mod clients;
 pub(crate) mod clock;
 mod etcd;
 mod event;
 mod faults;
-mod lengths;
 mod links;
 mod load;
+mod mastership;
 mod message;
 mod nesting;
 mod place;
@@ -39,12 +40,12 @@ use crate::scenario::demand::player::{Change, Player};
 use crate::scenario::{Link as Way, Scenario};
 use crate::trace::{Row, TraceFeed};
 use crate::world::clock::LocalClock;
-use crate::world::etcd::Etcd;
+use crate::world::etcd::{Etcd, WayToEtcd};
 use crate::world::event::{Events, What};
 use crate::world::faults::{Elections, Ending};
 use crate::world::load::Load;
 use crate::world::message::{Mail, Message};
-use crate::world::place::Place;
+use crate::world::place::{Place, Slot};
 use crate::world::publish::Seen;
 
 /// What clocks on walls show when a simulation begins, in microseconds since the Unix epoch:
@@ -53,6 +54,9 @@ const WALL_MICROS: u64 = 1_700_000_000_000_000;
 
 /// What the stream of faults is forked with: no client has that number.
 const MISHAPS: u64 = u64::MAX;
+
+/// What the stream of etcd is forked with.
+const ETCD: u64 = u64::MAX - 1;
 
 /// Clients that are shown one by one, at most.
 const CLIENTS_SHOWN: usize = 50;
@@ -125,6 +129,8 @@ pub struct World<'a> {
     endings: Vec<Option<Ending>>,
     elections: Elections,
     etcd: Etcd,
+    /// All that the operator ever wrote, but for the last.
+    templates_before: Vec<Templates>,
     traces: Vec<Option<Trace>>,
     is_settling: bool,
     /// How often it was looked how far everybody is from the ideal.
@@ -167,7 +173,12 @@ impl<'a> World<'a> {
                 take: scenario.servers.election,
                 changes: 0,
             },
-            etcd: Etcd::default(),
+            etcd: Etcd::new(
+                scenario.nodes.len(),
+                scenario.restores_etcd(),
+                chance.fork(ETCD),
+            ),
+            templates_before: Vec::new(),
             traces: Vec::new(),
             is_settling: false,
             looks: 0,
@@ -217,6 +228,7 @@ impl<'a> World<'a> {
                     self.arrive(message);
                 }
             }
+            What::Etcd(slot) => self.open_letter(slot),
             What::Client(client) => self.wake_client(client),
             What::Place(place) => self.wake_place(place),
             What::Start(client) => {
@@ -259,15 +271,17 @@ impl<'a> World<'a> {
                 parent,
                 children: Vec::new(),
                 level,
-                candidates: node.candidates,
                 clients: 0,
-                master: None,
-                succeeded: Vec::new(),
-                vacant_until: Time::ZERO,
-                terms: 0,
-                vacant_since: None,
-                epoch_seen: 0,
-                lengths: None,
+                servers: Vec::new(),
+                slots: vec![
+                    Slot {
+                        down_until: Time::ZERO,
+                        way: WayToEtcd::OPEN,
+                    };
+                    node.candidates.max(1) as usize
+                ],
+                starts: 0,
+                unable_until: Time::ZERO,
                 cut_above_until: Time::ZERO,
                 cut_below_until: Time::ZERO,
                 clock: LocalClock::TRUE,
@@ -281,9 +295,18 @@ impl<'a> World<'a> {
                 parent.children.push(number);
             }
         }
-        for place in 0..self.places.len() {
-            self.elect(place as u32);
+        // Elections are over when it begins, from the root down.
+        self.etcd.is_quick = true;
+        for place in 0..self.places.len() as u32 {
+            let slots = self.place(place).map_or(0, |place| place.slots.len());
+            for slot in 0..slots as u32 {
+                self.start_server(place, slot);
+            }
+            while let Some((_, what)) = self.events.next(Time::ZERO) {
+                self.play(what);
+            }
         }
+        self.etcd.is_quick = false;
     }
 
     /// Sets up the clients.

@@ -214,15 +214,16 @@ impl World<'_> {
             return;
         };
         let is_cut = there.cut_below_until > now;
-        let mut master = there.master.as_ref().map(|master| master.term);
-        if let Some(twin) = there.succeeded.iter().find(|it| it.is_twin)
+        let leads = there.master(now);
+        let mut master = leads.map(|master| master.term);
+        if let Some(twin) = there.twin()
             && client.connected.is_none()
             && (master.is_none() || self.chance.happens(0.5))
         {
             // Whichever of the two answers first.
             master = Some(twin.term);
         }
-        let epoch = there.master.as_ref().and_then(|master| master.epoch);
+        let epoch = leads.and_then(|master| master.epoch());
         if client.connected.is_none() && !is_cut {
             let local = client_time(client.clock.shows(now));
             let leases_last = || {
@@ -244,7 +245,7 @@ impl World<'_> {
                 return;
             }
             // With other candidates there is somebody to say that there is no master now.
-            let answer = if there.candidates > 1 {
+            let answer = if there.slots.len() > 1 {
                 Answer::Masterless
             } else {
                 Answer::Failed

@@ -60,14 +60,11 @@ impl World<'_> {
         };
         let (name, local) = (place.name.clone(), place.clock.shows(now));
         let Some(parent) = place.parent else { return };
-        let above = self.places.get_mut(parent as usize).filter(|_| !is_cut);
+        let above = self.places.get(parent as usize).filter(|_| !is_cut);
         let master = above.and_then(|above| {
-            let there = above.clock.shows(now);
-            let master = above.master.as_mut()?;
-            let answers = !master.is_frozen(now) && master.node.mastership(there).is_master();
-            answers.then_some(master)
+            above.master(now).filter(|master| !master.is_frozen(now))
         });
-        let found = master.map(|master| (master.term, master.epoch));
+        let found = master.map(|master| (master.term, master.epoch()));
         let chance = self.chance.between(0.1, 1.0);
         let Some(server) = self.server_of(id) else {
             return;
@@ -150,7 +147,7 @@ impl World<'_> {
         let Some(place) = self.place(number) else {
             return;
         };
-        let mut all = place.master.iter().map(Box::as_ref).chain(&place.succeeded);
+        let mut all = place.servers.iter();
         let (name, parent) = (place.name.clone(), place.parent);
         if let (Some(parent), false) = (parent, all.any(|it| it.way_up.to == Some(above)))
             && let Some(above) = self.place(parent).and_then(|place| place.server(above))
@@ -306,8 +303,9 @@ impl World<'_> {
         let children = self.places.get(id.place as usize).map(|p| &p.children);
         let found = children.into_iter().flatten().find_map(|number| {
             let place = self.places.get(*number as usize)?;
-            let master = place.master.as_ref()?;
-            let is_it = place.name == *child && master.way_up.to == Some(id.term);
+            let mut connected = place.servers.iter().filter(|it| !it.is_twin);
+            let master = connected.find(|it| it.way_up.to == Some(id.term))?;
+            let is_it = place.name == *child;
             is_it.then_some((
                 ServerId {
                     place: *number,

@@ -4,7 +4,7 @@ use doorward_engine::node::mastership::Outcome;
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
 use doorward_engine::request::{GetCapacity, GetCapacityReply};
 
-/// A server process: its place in the tree, and which of those that stood there it is.
+/// A server process: its place in the tree, and which of those that ever ran there it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ServerId {
     pub(crate) place: u32,
@@ -57,15 +57,24 @@ pub(crate) enum Answer {
 }
 
 /// Messages on their way, in slots that are used again.
-#[derive(Debug, Default)]
-pub(crate) struct Mail {
-    slots: Vec<Option<Message>>,
+#[derive(Debug)]
+pub(crate) struct Mail<M = Message> {
+    slots: Vec<Option<M>>,
     free: Vec<u32>,
 }
 
-impl Mail {
+impl<M> Default for Mail<M> {
+    fn default() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl<M> Mail<M> {
     /// Keeps a message; returns its slot.
-    pub(crate) fn keep(&mut self, message: Message) -> u32 {
+    pub(crate) fn keep(&mut self, message: M) -> u32 {
         if let Some(slot) = self.free.pop()
             && let Some(place) = self.slots.get_mut(slot as usize)
         {
@@ -77,7 +86,7 @@ impl Mail {
     }
 
     /// Takes a message out of its slot.
-    pub(crate) fn take(&mut self, slot: u32) -> Option<Message> {
+    pub(crate) fn take(&mut self, slot: u32) -> Option<M> {
         let message = self.slots.get_mut(slot as usize)?.take();
         self.free.push(slot);
         message

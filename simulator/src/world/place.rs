@@ -1,5 +1,5 @@
-//! A place in the tree: the server that is master there, those that still believe they are, and the
-//! way to its parent.
+//! A place in the tree: the servers that run there, and the way of each to its parent. Who of them is the
+//! master, each knows itself.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,8 +12,9 @@ use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 
 use crate::scenario::WayUp;
+use crate::world::candidates::{Contender, engine_time};
 use crate::world::clock::LocalClock;
-use crate::world::lengths::Lengths;
+use crate::world::etcd::{Letter, WayToEtcd};
 use crate::world::load::Load;
 use crate::world::message::Message;
 
@@ -24,24 +25,15 @@ pub(crate) struct Place {
     pub(crate) parent: Option<u32>,
     pub(crate) children: Vec<u32>,
     pub(crate) level: usize,
-    pub(crate) candidates: u32,
     pub(crate) clients: usize,
-    /// Who decides. None: there is no master.
-    pub(crate) master: Option<Box<Server>>,
-    /// Servers that another one has succeeded, and that do not know it: frozen, or cut off; and second
-    /// processes under its name.
-    pub(crate) succeeded: Vec<Server>,
-    /// Until then there is none, whatever candidates there are.
-    pub(crate) vacant_until: Time,
-    /// How many servers have been master here.
-    pub(crate) terms: u64,
-    /// Since when the last of them has decided nothing any more, by its clock, as far as candidates
-    /// know.
-    pub(crate) vacant_since: Option<Time>,
-    /// The highest epoch that its candidates remember. 0: they remember none.
-    pub(crate) epoch_seen: u64,
-    /// What stands beside the term of how long leases last; of a root with an election only.
-    pub(crate) lengths: Option<Lengths>,
+    /// All that run: at most one for each slot, and second processes under the same name.
+    pub(crate) servers: Vec<Server>,
+    /// Where they run, one for each candidate.
+    pub(crate) slots: Vec<Slot>,
+    /// How many have ever been started.
+    pub(crate) starts: u64,
+    /// Until then no candidate is able to be the master.
+    pub(crate) unable_until: Time,
     /// Until then, nothing passes between it and its parent.
     pub(crate) cut_above_until: Time,
     /// Until then, nothing passes between it and its clients and children.
@@ -54,31 +46,41 @@ pub(crate) struct Place {
     pub(crate) load: Load,
 }
 
-/// A server that is master, or believes it is.
+/// Where a server runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    /// Until then it is down.
+    pub(crate) down_until: Time,
+    pub(crate) way: WayToEtcd,
+}
+
+/// A server: a process.
 #[derive(Debug)]
 pub(crate) struct Server {
     /// Which one it is: no two servers of a place ever have the same.
     pub(crate) term: u64,
+    /// In which of the place's slots.
+    pub(crate) slot: u32,
     /// It is a second process of a node without an election.
     pub(crate) is_twin: bool,
-    /// By what it is the master. None: there is no election.
-    pub(crate) epoch: Option<u64>,
+    /// It is the master, or was until its term ended a moment ago.
+    pub(crate) leads: bool,
+    /// Its part in the election. None: there is none.
+    pub(crate) contender: Option<Box<Contender>>,
     pub(crate) node: Node,
     pub(crate) way_up: Link,
     /// Until then it does nothing.
     pub(crate) frozen_until: Option<Time>,
     /// What came while it did nothing.
     pub(crate) inbox: Vec<Message>,
-    /// What it knows of the operator's templates; at the root only.
+    /// What came from etcd meanwhile.
+    pub(crate) letters: Vec<Letter>,
+    /// It was told to hand over meanwhile.
+    pub(crate) is_to_resign: bool,
+    /// The operator's templates that are in force here; at the root only.
     pub(crate) templates: Templates,
-    /// What the operator wrote while it did nothing, or was cut off from etcd, to which it has to write
-    /// first how long leases last: it goes by that when it goes on.
+    /// What the operator wrote while it did nothing: it reads that when it goes on.
     pub(crate) unread: Option<Templates>,
-    /// Until then it is cut off from the election.
-    pub(crate) isolated_until: Option<Time>,
-    /// When its term ends by its own clock, unless it is confirmed before. None: it is confirmed all
-    /// the time.
-    pub(crate) term_ends: Option<Time>,
     /// When child servers are told what has changed.
     pub(crate) push_at: Option<Time>,
     /// Clients whose calls wait for the parent, and until when: who has waited longest is first.
@@ -115,7 +117,13 @@ impl Link {
 }
 
 impl Server {
-    pub(crate) fn new(place: &Place, seed: u64, floor: Duration, templates: Templates) -> Self {
+    pub(crate) fn new(
+        place: &Place,
+        slot: u32,
+        seed: u64,
+        floor: Duration,
+        templates: Templates,
+    ) -> Self {
         let config = Config {
             name: place.name.to_string(),
             has_parent: place.parent.is_some(),
@@ -126,20 +134,27 @@ impl Server {
             ..Config::default()
         };
         Self {
-            term: place.terms,
+            term: place.starts,
+            slot,
             is_twin: false,
-            epoch: (place.candidates > 1).then_some(place.epoch_seen),
+            leads: false,
+            contender: None,
             node: Node::new(config, templates.clone()),
             templates,
             way_up: Link::default(),
             frozen_until: None,
             inbox: Vec::new(),
+            letters: Vec::new(),
+            is_to_resign: false,
             unread: None,
-            isolated_until: None,
-            term_ends: None,
             push_at: None,
             waiting: VecDeque::new(),
         }
+    }
+
+    /// By what it is the master. None: it is not, or there is no election.
+    pub(crate) fn epoch(&self) -> Option<u64> {
+        self.contender.as_ref().and_then(|it| it.epoch())
     }
 
     pub(crate) fn is_frozen(&self, now: Time) -> bool {
@@ -155,14 +170,16 @@ impl Server {
         let may_ask = self.way_up.to.is_some()
             && (self.way_up.unanswered.is_empty() || way_up == WayUp::Stream);
         let ask = self.node.poll_upstream_timeout().filter(|_| may_ask);
-        let local = [timeout, ask].into_iter().flatten().min();
+        let contender = self.contender.as_ref();
+        let election = contender.and_then(|it| it.candidate.poll_timeout());
+        let election = election.map(engine_time);
+        let local = [timeout, ask, election].into_iter().flatten().min();
         let waiting = self.waiting.front().map(|(until, _, _)| *until);
         [
             local.map(|at| clock.when(at)),
             self.way_up.give_up_at(),
             self.way_up.retry_at,
             self.push_at,
-            self.isolated_until,
             waiting,
         ]
         .into_iter()
@@ -172,21 +189,27 @@ impl Server {
 }
 
 impl Place {
-    /// Its master goes by other templates from now on; that leases become shorter is written first.
-    pub(crate) fn go_by(&mut self, templates: Templates, local: Time) {
-        if let Some(lengths) = &mut self.lengths {
-            lengths.change(templates.clone(), local);
-        }
-        if let Some(master) = &mut self.master {
-            master.templates = templates.clone();
-            master.node.handle_templates(templates, local);
-        }
-    }
-
     /// The server of that term, if it is still there.
     pub(crate) fn server(&mut self, term: u64) -> Option<&mut Server> {
-        let master = self.master.iter_mut().map(Box::as_mut);
-        let mut all = master.chain(self.succeeded.iter_mut());
-        all.find(|server| server.term == term)
+        self.servers.iter_mut().find(|server| server.term == term)
+    }
+
+    /// Who is the master, as far as it knows itself; it may be frozen. None: nobody is.
+    pub(crate) fn master(&self, now: Time) -> Option<&Server> {
+        let local = self.clock.shows(now);
+        let masters = self.servers.iter();
+        let masters = masters.filter(|it| !it.is_twin && it.node.mastership(local).is_master());
+        masters.max_by_key(|server| server.node.mastership(local).epoch())
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn master_mut(&mut self, now: Time) -> Option<&mut Server> {
+        let term = self.master(now)?.term;
+        self.server(term)
+    }
+
+    /// The second process under its name, if one runs.
+    pub(crate) fn twin(&self) -> Option<&Server> {
+        self.servers.iter().find(|server| server.is_twin)
     }
 }

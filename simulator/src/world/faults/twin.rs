@@ -40,7 +40,7 @@ impl World<'_> {
         let floor = self.scenario.servers.refresh_floor;
         // No master of the place ever has such a one.
         let term = TWINS + self.endings.len() as u64;
-        let alone = |place: &&mut crate::world::Place| place.candidates == 1;
+        let alone = |place: &&mut crate::world::Place| place.slots.len() == 1;
         let Some(place) = self.place(number).filter(alone) else {
             return;
         };
@@ -48,18 +48,17 @@ impl World<'_> {
             return;
         }
         let local = place.clock.shows(now);
-        let mut server = Server::new(place, seed, floor, Templates::default());
+        let mut server = Server::new(place, 0, seed, floor, Templates::default());
         server.is_twin = true;
+        server.leads = true;
         server.term = term;
-        let epoch = server.epoch;
-        server
-            .node
-            .handle_mastership(Mastership::Master { epoch }, local);
+        let alone = Mastership::Master { epoch: None };
+        server.node.handle_mastership(alone, local);
         let id = ServerId {
             place: number,
             term: server.term,
         };
-        place.succeeded.push(server);
+        place.servers.push(server);
         for client in &mut self.clients {
             if client.place == number && self.mishaps.happens(CONNECTED) {
                 client.connected = Some(id.term);
@@ -147,15 +146,15 @@ impl World<'_> {
     fn end_twin_server(&mut self, id: ServerId) {
         let is_it = |server: &Server| server.term == id.term && server.is_twin;
         let place = self.place(id.place);
-        if !place.is_some_and(|place| place.succeeded.iter().any(is_it)) {
+        if !place.is_some_and(|place| place.servers.iter().any(is_it)) {
             return;
         }
         self.hang_up(id);
         let Some(place) = self.place(id.place) else {
             return;
         };
-        let gone = place.succeeded.iter().position(is_it);
-        let Some(gone) = gone.map(|gone| place.succeeded.remove(gone)) else {
+        let gone = place.servers.iter().position(is_it);
+        let Some(gone) = gone.map(|gone| place.servers.remove(gone)) else {
             return;
         };
         for (_, client, request) in gone.waiting {
@@ -170,7 +169,7 @@ impl World<'_> {
     pub(super) fn end_twins(&mut self) {
         let mut servers = Vec::new();
         for (number, place) in self.places.iter().enumerate() {
-            let twins = place.succeeded.iter().filter(|server| server.is_twin);
+            let twins = place.servers.iter().filter(|server| server.is_twin);
             servers.extend(twins.map(|server| ServerId {
                 place: number as u32,
                 term: server.term,
