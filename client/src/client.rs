@@ -207,7 +207,7 @@ impl ClientBuilder {
         #[cfg(feature = "etcd")]
         let addresses = Addresses::parse_with_etcd(&self.addresses, self.etcd.as_ref(), timeout)?;
         #[cfg(not(feature = "etcd"))]
-        let addresses = Addresses::parse(&self.addresses, timeout)?;
+        let addresses = Addresses::parse(&self.addresses)?;
         let hooks = Arc::clone(&self.hooks);
         Ok(Connection::new(addresses, self.clock, hooks, timeout))
     }

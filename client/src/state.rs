@@ -9,8 +9,6 @@
 //! rest to others. **Leases count from when the request was sent**, so the client's view of a
 //! lease ends no later than the server's.
 
-mod backoff;
-mod epoch_filter;
 mod message;
 mod mode;
 mod resource;
@@ -19,8 +17,8 @@ mod trouble;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub use backoff::{Backoff, BackoffConfig, FailureKind, come_back};
-pub use epoch_filter::{EpochFilter, OutOfDate};
+pub use doorward_session::backoff::{Backoff, BackoffConfig, FailureKind, come_back};
+pub use doorward_session::epoch_filter::{EpochFilter, OutOfDate};
 pub use message::{Ask, Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
 pub use mode::Mode;
 pub use resource::{Lease, ResourceState};

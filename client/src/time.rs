@@ -1,35 +1,10 @@
 //! A point in time, as the pure half knows it: how long after an origin the caller chooses; and by
 //! how much the clock may be wrong that shows it.
 
-use std::fmt;
-use std::ops::Add;
 use std::time::Duration;
 
+pub use doorward_session::time::Time;
 use thiserror::Error;
-
-/// A point in time on a monotonic clock. A deadline that may be absent is an `Option<Time>`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Time(Duration);
-
-impl Time {
-    /// The origin.
-    pub const ZERO: Self = Self(Duration::ZERO);
-
-    /// The time so long after the origin.
-    pub const fn after_origin(span: Duration) -> Self {
-        Self(span)
-    }
-
-    /// How long after the origin this is.
-    pub const fn since_origin(self) -> Duration {
-        self.0
-    }
-
-    /// How long after `earlier` this is; zero if it is not after it.
-    pub const fn since(self, earlier: Self) -> Duration {
-        self.0.saturating_sub(earlier.0)
-    }
-}
 
 /// By how much the speed of our clock may differ from a server's without a lease being used for
 /// longer than it is reserved. A lease counts as that much shorter. The engine goes by the same
@@ -99,21 +74,6 @@ fn scaled(span: Duration, times: u32, of: u32) -> Duration {
     let seconds = u64::try_from(nanos / SECOND).unwrap_or(u64::MAX);
     // What remains of a division by a second is less than one.
     Duration::new(seconds, u32::try_from(nanos % SECOND).unwrap_or(0))
-}
-
-/// Saturates at the last representable time.
-impl Add<Duration> for Time {
-    type Output = Self;
-
-    fn add(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(span))
-    }
-}
-
-impl fmt::Debug for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.3}s", self.0.as_secs_f64())
-    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
-//! Where the servers of the node are: as given, or as etcd has them.
+//! Where the servers of the node are, as given: addresses of servers, and perhaps one of a node in etcd.
 //!
-//! Addresses are tried in turn, the next one after each failure. With a node in etcd among them, the
-//! master that etcd names comes first, then the node's other servers, then the addresses that were
-//! given. etcd is asked when the client has to find a server anew, as often as the client's backoff
-//! lets it try, and no connection to it stays open. It is not asked after a server that said that
-//! there is no master: the servers follow etcd themselves, so the others of them are asked first. As
-//! long as etcd does not answer, or knows of nobody, what it said last counts.
+//! In which order they are tried, and when etcd is asked, the [`MasterFinder`] says.
+//!
+//! [`MasterFinder`]: doorward_session::master_finder::MasterFinder
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_session::address::{ADDRESS_BYTES_MAX, Address};
 use tonic::transport::Endpoint;
 
 use crate::error::ConnectError;
@@ -18,67 +17,69 @@ use crate::visible;
 mod directory;
 
 #[cfg(feature = "etcd")]
-use directory::Directory;
-
-/// The longest address, in bytes: a host name has 253, and scheme and port come on top.
-const ADDRESS_BYTES_MAX: usize = 300;
+pub(crate) use directory::Directory;
 
 /// The headers and trailers that an answer may have, in bytes.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
 
-/// A server, and what to call it.
-#[derive(Clone, Debug)]
-pub(crate) struct Address {
-    pub(crate) endpoint: Endpoint,
-    pub(crate) name: String,
+/// Where a server is, as given: `host:port`, with or without `http://`.
+fn parse(text: &str) -> Result<Address, ConnectError> {
+    if text.len() > ADDRESS_BYTES_MAX {
+        let problem = format!("it is longer than {ADDRESS_BYTES_MAX} bytes");
+        return Err(bad(text, &problem));
+    }
+    if text.starts_with("etcd://") {
+        return Err(bad(text, "this program was built without the feature etcd"));
+    }
+    let endpoint = parse_endpoint(text)?;
+    let name = endpoint.uri().authority().map(ToString::to_string);
+    Address::parse(&name.unwrap_or_default()).map_err(|error| bad(text, &format!("it {error}")))
 }
 
-impl Address {
-    /// `host:port`, with or without `http://`.
-    pub(crate) fn parse(text: &str, timeout: Duration) -> Result<Self, ConnectError> {
-        let bad = |problem: &str| ConnectError::BadAddress {
-            address: visible::cut(text).into_owned(),
-            problem: problem.to_owned(),
-        };
-        if text.len() > ADDRESS_BYTES_MAX {
-            return Err(bad(&format!("it is longer than {ADDRESS_BYTES_MAX} bytes")));
-        }
-        if text.starts_with("etcd://") {
-            return Err(bad("this program was built without the feature etcd"));
-        }
-        let uri = if text.contains("://") {
-            text.to_owned()
-        } else {
-            format!("http://{text}")
-        };
-        let endpoint = Endpoint::from_shared(uri).map_err(|error| bad(&error.to_string()))?;
-        match (endpoint.uri().scheme_str(), endpoint.uri().port()) {
-            (Some("http"), Some(_)) => {}
-            (Some("http"), None) => return Err(bad("it has no port")),
-            _ => return Err(bad("only http is spoken")),
-        }
-        let name = endpoint.uri().authority().map(ToString::to_string);
-        Ok(Self {
-            name: name.unwrap_or_default(),
-            endpoint: endpoint
-                .connect_timeout(timeout)
-                .http2_max_header_list_size(HEADER_BYTES_MAX)
-                .http2_keep_alive_interval(Duration::from_secs(10))
-                .keep_alive_timeout(Duration::from_secs(5))
-                .keep_alive_while_idle(true)
-                .tcp_nodelay(true),
-        })
+/// How a server is reached.
+///
+/// # Errors
+///
+/// If it is spoken to in another way than we do; or it has characters that no host has.
+pub(crate) fn endpoint(address: &Address, timeout: Duration) -> Result<Endpoint, ConnectError> {
+    Ok(parse_endpoint(address.as_str())?
+        .connect_timeout(timeout)
+        .http2_max_header_list_size(HEADER_BYTES_MAX)
+        .http2_keep_alive_interval(Duration::from_secs(10))
+        .keep_alive_timeout(Duration::from_secs(5))
+        .keep_alive_while_idle(true)
+        .tcp_nodelay(true))
+}
+
+fn parse_endpoint(text: &str) -> Result<Endpoint, ConnectError> {
+    let uri = if text.contains("://") {
+        text.to_owned()
+    } else {
+        format!("http://{text}")
+    };
+    let endpoint = Endpoint::from_shared(uri).map_err(|error| bad(text, &error.to_string()))?;
+    match (endpoint.uri().scheme_str(), endpoint.uri().port()) {
+        (Some("http"), Some(_)) => Ok(endpoint),
+        (Some("http"), None) => Err(bad(text, "it has no port")),
+        _ => Err(bad(text, "only http is spoken")),
     }
 }
 
-/// Addresses in turn.
+fn bad(address: &str, problem: &str) -> ConnectError {
+    ConnectError::BadAddress {
+        address: visible::cut(address).into_owned(),
+        problem: problem.to_owned(),
+    }
+}
+
+/// Where the servers are.
 #[derive(Debug)]
 pub(crate) struct Addresses {
-    /// In the order in which they are tried.
-    known: Vec<Address>,
-    turn: usize,
+    /// Those that were given.
+    pub(crate) given: Arc<[Address]>,
+    /// The node in etcd whose servers come before them.
     #[cfg(feature = "etcd")]
-    directory: Option<Directory>,
+    pub(crate) directory: Option<Directory>,
 }
 
 impl Addresses {
@@ -87,18 +88,16 @@ impl Addresses {
     /// # Errors
     ///
     /// If one does not parse, or there is none.
-    pub(crate) fn parse(given: &[String], timeout: Duration) -> Result<Self, ConnectError> {
-        let given: Result<Vec<Address>, ConnectError> = given
+    pub(crate) fn parse(given: &[String]) -> Result<Self, ConnectError> {
+        let given: Arc<[Address]> = given
             .iter()
-            .map(|text| Address::parse(text, timeout))
-            .collect();
-        let known = given?;
-        if known.is_empty() {
+            .map(|text| parse(text))
+            .collect::<Result<_, _>>()?;
+        if given.is_empty() {
             return Err(ConnectError::NoAddress);
         }
         Ok(Self {
-            known,
-            turn: 0,
+            given,
             #[cfg(feature = "etcd")]
             directory: None,
         })
@@ -118,13 +117,10 @@ impl Addresses {
     ) -> Result<Self, ConnectError> {
         use doorward_etcd::{NodeAddress, address};
 
-        let (nodes, given): (Vec<&String>, Vec<&String>) =
+        let (nodes, servers): (Vec<&String>, Vec<&String>) =
             given.iter().partition(|text| address::is_meant(text));
         let node = match nodes.as_slice() {
-            [] => {
-                let given: Vec<String> = given.into_iter().cloned().collect();
-                return Self::parse(&given, timeout);
-            }
+            [] => return Self::parse(given),
             [node] => node,
             _ => {
                 let problem = "more than one node in etcd is given; a client has one node";
@@ -133,73 +129,13 @@ impl Addresses {
         };
         let place = NodeAddress::parse(node).and_then(|address| address.place(elsewhere));
         let place = place.map_err(|error| ConnectError::BadNodeAddress(error.to_string()))?;
-        let given: Result<Vec<Address>, ConnectError> = given
-            .into_iter()
-            .map(|text| Address::parse(text, timeout))
-            .collect();
+        let given: Result<Arc<[Address]>, _> =
+            servers.into_iter().map(|text| parse(text)).collect();
         let given = given?;
+        let directory = Directory::new(place, Arc::clone(&given), timeout);
         Ok(Self {
-            known: given.clone(),
-            turn: 0,
-            directory: Some(Directory::new(place, given, timeout)),
+            given,
+            directory: Some(directory),
         })
-    }
-
-    /// The address whose turn it is.
-    ///
-    /// # Errors
-    ///
-    /// If none is known; says why.
-    #[cfg_attr(
-        not(feature = "etcd"),
-        expect(clippy::unused_async, reason = "only etcd is waited for")
-    )]
-    pub(crate) async fn next(&mut self) -> Result<Address, String> {
-        #[cfg(feature = "etcd")]
-        self.look_up().await?;
-        let address = self.known.get(self.turn).or(self.known.first());
-        address
-            .cloned()
-            .ok_or_else(|| "no address is known".to_owned())
-    }
-
-    /// Asks etcd, if that is due.
-    #[cfg(feature = "etcd")]
-    async fn look_up(&mut self) -> Result<(), String> {
-        let Some(directory) = &mut self.directory else {
-            return Ok(());
-        };
-        match directory.look_up(self.known.len()).await {
-            Some(Ok(found)) => {
-                self.known = found.addresses;
-                self.turn = if found.is_new_master {
-                    0
-                } else {
-                    self.turn % self.known.len().max(1)
-                };
-                Ok(())
-            }
-            Some(Err(problem)) if self.known.is_empty() => Err(problem),
-            Some(Err(_)) | None => Ok(()),
-        }
-    }
-
-    /// The one whose turn it was is of no use: next time, the next one.
-    pub(crate) fn leave(&mut self, is_masterless: bool) {
-        self.turn = (self.turn + 1) % self.known.len().max(1);
-        #[cfg(feature = "etcd")]
-        if let Some(directory) = &mut self.directory {
-            directory.note_failure(is_masterless);
-        }
-        #[cfg(not(feature = "etcd"))]
-        let _ = is_masterless;
-    }
-
-    /// A master was found. By the time that it is of no use any more, what is known may be old.
-    pub(crate) fn settle(&mut self) {
-        #[cfg(feature = "etcd")]
-        if let Some(directory) = &mut self.directory {
-            directory.forget();
-        }
     }
 }

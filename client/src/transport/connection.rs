@@ -1,8 +1,7 @@
-//! The connection to whoever is the master: addresses, redirects, one channel at a time.
+//! The connection to whoever is the master: one channel at a time.
 //!
-//! A channel that failed is thrown away: a balancer over all addresses would keep the dead ones.
-//! Addresses are tried in turn; a redirect goes before them, once. Nobody goes back to the master of
-//! an older epoch while a lease is valid ([`EpochFilter`]); an epoch that is absent says nothing.
+//! Whom to ask, the [`MasterFinder`] says, and what an answer or a failure means for that. A channel that failed
+//! is thrown away: a balancer over all addresses would keep the dead ones.
 
 use std::error::Error;
 use std::fmt;
@@ -12,19 +11,19 @@ use std::time::Duration;
 
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
+use doorward_session::address::Address;
+use doorward_session::master_finder::{Lost, MasterFinder};
 use tonic::transport::Channel;
 use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
 use crate::hooks::Hooks;
-use crate::state::EpochFilter;
 use crate::time::Time;
-use crate::transport::addresses::{Address, Addresses};
+#[cfg(feature = "etcd")]
+use crate::transport::addresses::Directory;
+use crate::transport::addresses::{Addresses, endpoint};
 use crate::transport::pushback::pushback;
 use crate::visible;
-
-/// Redirects that are followed without an answer of a master between them.
-const REDIRECTS_MAX: u32 = 5;
 
 /// The largest answer that is read, in bytes: thousands of leases.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
@@ -60,21 +59,13 @@ pub(crate) enum Reason {
     Overloaded(Duration),
 }
 
-/// A server that was asked.
-#[derive(Clone, Debug)]
-struct Asked {
-    name: String,
-    /// Another server named it as the master.
-    was_named: bool,
-}
-
 /// To one server at a time.
 pub(crate) struct Connection {
-    addresses: Addresses,
-    redirect: Option<Address>,
-    redirects: u32,
-    channel: Option<(CapacityClient<Channel>, Asked)>,
-    epochs: EpochFilter,
+    finder: MasterFinder,
+    #[cfg(feature = "etcd")]
+    directory: Option<Directory>,
+    /// To whom the finder says, once that one said that it is the master.
+    channel: Option<(CapacityClient<Channel>, Address)>,
     /// When the last lease ends.
     leases_end: Option<Time>,
     clock: Clock,
@@ -86,7 +77,7 @@ impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
             .field("channel", &self.channel)
-            .field("epochs", &self.epochs)
+            .field("finder", &self.finder)
             .finish_non_exhaustive()
     }
 }
@@ -99,11 +90,10 @@ impl Connection {
         timeout: Duration,
     ) -> Self {
         Self {
-            addresses,
-            redirect: None,
-            redirects: 0,
+            finder: MasterFinder::new(addresses.given),
+            #[cfg(feature = "etcd")]
+            directory: addresses.directory,
             channel: None,
-            epochs: EpochFilter::default(),
             leases_end: None,
             clock,
             hooks,
@@ -139,7 +129,7 @@ impl Connection {
         };
         match response.mastership {
             None => {
-                self.redirects = 0;
+                self.finder.handle_answer();
                 Outcome::Answered(response)
             }
             Some(mastership) => match self.redirected(&asked, &mastership) {
@@ -166,143 +156,137 @@ impl Connection {
 
     /// The present channel, made if there is none. A fresh one is first asked who the master is; a
     /// server too old to say is taken for it.
-    async fn connected(&mut self) -> Result<(CapacityClient<Channel>, Asked), Failure> {
+    async fn connected(&mut self) -> Result<(CapacityClient<Channel>, Address), Failure> {
         loop {
             if let Some(connected) = &self.channel {
                 return Ok(connected.clone());
             }
-            let was_named = self.redirect.is_some();
-            let address = match self.redirect.take() {
-                Some(address) => address,
-                None => self.addresses.next().await.map_err(|problem| Failure {
-                    problem: visible::line(&problem).into_owned(),
-                    reason: Reason::OutOfReach,
-                })?,
+            let asked = self.target().await?;
+            let endpoint = match endpoint(&asked, self.timeout) {
+                Ok(endpoint) => endpoint,
+                Err(error) => return Err(self.failed(&asked, "connecting", &error)),
             };
-            let asked = Asked {
-                name: address.name.clone(),
-                was_named,
-            };
-            let mut client = CapacityClient::new(address.endpoint.connect_lazy())
+            let mut client = CapacityClient::new(endpoint.connect_lazy())
                 .max_decoding_message_size(ANSWER_BYTES_MAX);
             let question = client.discovery(doorman::DiscoveryRequest {});
-            let mastership = match tokio::time::timeout(self.timeout, question).await {
+            let epoch = match tokio::time::timeout(self.timeout, question).await {
                 Ok(Ok(answer)) => {
                     let answer = answer.into_inner();
                     if !answer.is_master {
                         self.redirected(&asked, &answer.mastership)?;
                         continue;
                     }
-                    answer.mastership
+                    answer.mastership.epoch
                 }
-                Ok(Err(status)) if status.code() == tonic::Code::Unimplemented => {
-                    doorman::Mastership::default()
-                }
+                Ok(Err(status)) if status.code() == tonic::Code::Unimplemented => None,
                 Ok(Err(status)) => {
-                    let Some(retry_in) = pushback(&status) else {
-                        return Err(self.failed(&asked, "Discovery", &described(&status)));
-                    };
-                    // It is there: it is asked again, where it was named or when its turn was.
-                    self.redirect = was_named.then_some(address);
-                    return Err(overloaded(&asked, "Discovery", &status, retry_in));
+                    return Err(match pushback(&status) {
+                        // It is there, and stays the one that is asked.
+                        Some(retry_in) => overloaded(&asked, "Discovery", &status, retry_in),
+                        None => self.failed(&asked, "Discovery", &described(&status)),
+                    });
                 }
                 Err(_) => return Err(self.failed(&asked, "Discovery", &"no answer in time")),
             };
-            self.heed_epoch(&asked, "Discovery", &mastership)?;
+            match self.finder.handle_master(epoch, self.leases_last()) {
+                Ok(forgotten) => self.tell_forgotten(&asked, forgotten),
+                Err(lost) => return Err(self.leave(&asked, "Discovery", &lost, &lost)),
+            }
             info!(
-                server = asked.name,
-                epoch = self.epochs.newest(),
+                server = asked.as_str(),
+                epoch = self.finder.epoch(),
                 "connected"
             );
-            self.addresses.settle();
             self.channel = Some((client, asked));
         }
+    }
+
+    /// Whom to connect to. While etcd does not answer, whoever it knew of last counts.
+    async fn target(&mut self) -> Result<Address, Failure> {
+        let looked = self.look_up().await;
+        let target = self.finder.target().map(|target| target.address);
+        target.ok_or_else(|| {
+            let problem = looked.err();
+            let problem = problem.unwrap_or_else(|| "no address is known".to_owned());
+            Failure {
+                problem: visible::line(&problem).into_owned(),
+                reason: Reason::OutOfReach,
+            }
+        })
+    }
+
+    /// Asks etcd where the servers are, if that is due.
+    #[cfg(feature = "etcd")]
+    async fn look_up(&mut self) -> Result<(), String> {
+        match &self.directory {
+            Some(directory) if self.finder.is_look_due() => {
+                directory.look_up(&mut self.finder).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[cfg(not(feature = "etcd"))]
+    #[expect(clippy::unused_async, reason = "only etcd is waited for")]
+    async fn look_up(&mut self) -> Result<(), String> {
+        Ok(())
     }
 
     /// The server says that it is not the master: goes where it says, at once.
     fn redirected(
         &mut self,
-        asked: &Asked,
+        asked: &Address,
         mastership: &doorman::Mastership,
     ) -> Result<(), Failure> {
         self.channel = None;
-        self.heed_epoch(asked, "redirect", mastership)?;
-        let master = mastership.master_address.as_deref();
-        let Some(master) = master.filter(|address| !address.is_empty()) else {
-            let problem = "it is not the master and knows of none";
-            return Err(self.leave(asked, "redirect", &problem, true));
-        };
-        self.redirects += 1;
-        if self.redirects > REDIRECTS_MAX {
-            self.redirects = 0;
-            let problem = format!(
-                "{REDIRECTS_MAX} redirects in a row, the last to {}",
-                visible::cut(master)
+        let (master, epoch) = (mastership.master_address.as_deref(), mastership.epoch);
+        let leases_last = self.leases_last();
+        match self.finder.handle_redirect(master, epoch, leases_last) {
+            Ok(forgotten) => {
+                debug!(master, "redirected");
+                self.tell_forgotten(asked, forgotten);
+                Ok(())
+            }
+            Err(lost) => Err(self.leave(asked, "redirect", &lost, &lost)),
+        }
+    }
+
+    /// How long the last lease is still valid.
+    fn leases_last(&self) -> Duration {
+        let end = self.leases_end;
+        end.map_or(Duration::ZERO, |end| end.since(self.clock.now()))
+    }
+
+    fn tell_forgotten(&self, asked: &Address, forgotten: Option<u64>) {
+        if let (Some(forgotten), Some(epoch)) = (forgotten, self.finder.epoch()) {
+            warn!(
+                server = asked.as_str(),
+                epoch,
+                forgotten,
+                "the node's masterships have begun again: was etcd wiped, or restored?"
             );
-            return Err(self.failed(asked, "redirect", &problem));
-        }
-        match Address::parse(master, self.timeout) {
-            Ok(address) => {
-                debug!(master = address.name, "redirected");
-                self.redirect = Some(address);
-                Ok(())
-            }
-            Err(error) => Err(self.failed(asked, "redirect", &error)),
+            self.hooks.mastership_forgotten(forgotten, epoch);
         }
     }
 
-    /// Who has seen an epoch does not go back to an older one, while a lease is valid.
-    fn heed_epoch(
-        &mut self,
-        asked: &Asked,
-        what: &str,
-        mastership: &doorman::Mastership,
-    ) -> Result<(), Failure> {
-        // Without one there is no election: nothing to compare.
-        let Some(epoch) = mastership.epoch else {
-            return Ok(());
-        };
-        let (clock, leases_end) = (self.clock, self.leases_end);
-        let leases_last = || leases_end.map_or(Duration::ZERO, |end| end.since(clock.now()));
-        match self.epochs.heed(epoch, leases_last) {
-            Ok(None) => Ok(()),
-            Ok(Some(forgotten)) => {
-                warn!(
-                    server = asked.name,
-                    epoch,
-                    forgotten,
-                    "the node's masterships have begun again: was etcd wiped, or restored?"
-                );
-                self.hooks.mastership_forgotten(forgotten, epoch);
-                Ok(())
-            }
-            // It ends, or that lease does: as soon as during an election.
-            Err(problem) => Err(self.leave(asked, what, &problem, true)),
-        }
-    }
-
-    /// Something failed at a server: next time, the next address. A master that another server
-    /// named, and that cannot be asked, is about to have a successor.
-    fn failed(&mut self, asked: &Asked, what: &str, problem: &dyn Display) -> Failure {
-        self.leave(asked, what, problem, asked.was_named)
+    /// Something failed at a server: next time, the next one.
+    fn failed(&mut self, asked: &Address, what: &str, problem: &dyn Display) -> Failure {
+        let lost = self.finder.handle_failure();
+        self.leave(asked, what, &lost, problem)
     }
 
     fn leave(
         &mut self,
-        asked: &Asked,
+        asked: &Address,
         what: &str,
+        lost: &Lost,
         problem: &dyn Display,
-        is_masterless: bool,
     ) -> Failure {
         self.channel = None;
-        self.redirect = None;
-        // Where it leads next time, may be somewhere else.
-        self.redirects = 0;
-        self.addresses.leave(is_masterless);
-        let problem = format!("{what} at {}: {problem}", asked.name);
+        let problem = format!("{what} at {asked}: {problem}");
         let problem = visible::line(&problem).into_owned();
         debug!(problem, "call failed");
-        let reason = if is_masterless {
+        let reason = if lost.is_election {
             Reason::Masterless
         } else {
             Reason::OutOfReach
@@ -312,12 +296,10 @@ impl Connection {
 }
 
 /// A server is too busy. It is not left for that: the next one is no master.
-fn overloaded(asked: &Asked, what: &str, status: &tonic::Status, retry_in: Duration) -> Failure {
+fn overloaded(asked: &Address, what: &str, status: &tonic::Status, retry_in: Duration) -> Failure {
     let said = described(status);
-    let problem = format!(
-        "{what} at {}: overloaded, to be asked again in {retry_in:?}: {said}",
-        asked.name
-    );
+    let problem =
+        format!("{what} at {asked}: overloaded, to be asked again in {retry_in:?}: {said}");
     debug!(problem, "call turned away");
     Failure {
         problem,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_clock::Instant;
+use doorward_session::backoff::{Backoff, Limits};
 use etcd_client::{
     Client, GetOptions, GetResponse, KeyValue, ResponseHeader, WatchOptions, WatchStream,
 };
@@ -127,7 +128,7 @@ impl Follow {
             look,
             sender,
             unread: 0,
-            failures: 0,
+            backoff: Backoff::default(),
             watched_since: None,
         };
         let task = tokio::spawn(follower.run());
@@ -146,8 +147,12 @@ impl Drop for Follow {
     }
 }
 
-/// Waits between attempts: from the first, twice as long each time, to the second.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// How waits between attempts grow.
+const BACKOFF: Limits = Limits {
+    base: Duration::from_millis(100),
+    cap: Duration::from_secs(2),
+    least: 0.5,
+};
 
 struct Follower {
     connection: Connection,
@@ -156,8 +161,8 @@ struct Follower {
     sender: watch::Sender<Followed>,
     /// Attempts since the range was last read.
     unread: u32,
-    /// Attempts since a watch last worked: told something, or lasted.
-    failures: u32,
+    /// Of attempts since a watch last worked: told something, or lasted.
+    backoff: Backoff,
     /// Since when there is a watch.
     watched_since: Option<Instant>,
 }
@@ -172,13 +177,10 @@ impl Follower {
                 Err(error) => error,
             };
             debug!(range = self.range.key(), %error, "following anew");
-            if self
-                .watched_since
-                .is_some_and(|since| since.elapsed() >= BACKOFF.1)
-            {
-                self.failures = 0;
+            let lasted = |since: Instant| since.elapsed() >= BACKOFF.cap;
+            if self.watched_since.is_some_and(lasted) {
+                self.backoff.succeed();
             }
-            self.failures = self.failures.saturating_add(1);
             // One endpoint that fails is no problem yet: the others are tried at once.
             let endpoints = u32::try_from(self.connection.endpoints()).unwrap_or(u32::MAX);
             if self.unread >= endpoints.max(1) {
@@ -189,9 +191,11 @@ impl Follower {
                 });
             }
             // A watch may fail again and again although the range can be read.
-            if let Some(round) = self.failures.checked_sub(endpoints.saturating_add(1)) {
-                let most = BACKOFF.0.saturating_mul(1 << round.min(10)).min(BACKOFF.1);
-                tokio::time::sleep(most.mul_f64(rand::random_range(0.5..1.0))).await;
+            let wait = self
+                .backoff
+                .note_failure(BACKOFF, endpoints, rand::random());
+            if !wait.is_zero() {
+                tokio::time::sleep(wait).await;
             }
         }
     }
@@ -338,7 +342,7 @@ impl Follower {
             view.revision = view.revision.max(kv.mod_revision());
         }
         if view.revision > known.revision {
-            self.failures = 0;
+            self.backoff.succeed();
             self.apply(view, None);
         }
         Ok(())

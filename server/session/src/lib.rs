@@ -22,6 +22,9 @@
 //! actions, on every machine.
 
 pub mod address;
+pub mod backoff;
 pub mod candidate;
 pub mod closing;
+pub mod epoch_filter;
+pub mod master_finder;
 pub mod time;

@@ -1,7 +1,8 @@
-//! Single calls to the master of a node: finds its servers, tries them in turn and follows redirects.
+//! Single calls to the master of a node: each known server is asked once, and whom it leads to.
 
 use std::error::Error;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doorward_client::visible;
@@ -12,26 +13,22 @@ use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::admin_client::AdminClient;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
+use doorward_session::address::Address;
+use doorward_session::master_finder::{Lost, MasterFinder, Why, in_order};
 use tonic::transport::{Channel, Endpoint};
 
 use crate::failure::Failure;
 use crate::flags::Common;
 use crate::nodes::hurried;
 
-/// The longest address of a master, in bytes.
-const ADDRESS_BYTES_MAX: usize = 300;
-
 /// The largest answer, in bytes. Only a status may be larger.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
-
-/// Redirects that are followed.
-const REDIRECTS_MAX: usize = 5;
 
 /// Calls the servers of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     /// Given one by one.
-    addresses: Vec<String>,
+    addresses: Arc<[Address]>,
     /// The node in etcd whose servers come before them.
     node: Option<Place>,
     timeout: Duration,
@@ -94,8 +91,7 @@ impl Caller {
                     return Err(Failure::Usage(problem.to_owned()));
                 }
             } else {
-                endpoint(&text)?;
-                addresses.push(text);
+                addresses.push(parse(&text)?);
             }
         }
         if addresses.is_empty() && node.is_none() {
@@ -104,16 +100,16 @@ impl Caller {
             ));
         }
         Ok(Self {
-            addresses,
+            addresses: addresses.into(),
             node,
             timeout: common.timeout,
         })
     }
 
     /// Where to ask, in that order.
-    async fn servers(&self) -> Result<Vec<String>, Failure> {
+    async fn servers(&self) -> Result<Arc<[Address]>, Failure> {
         let Some(node) = &self.node else {
-            return Ok(self.addresses.clone());
+            return Ok(Arc::clone(&self.addresses));
         };
         let keys = node.keys();
         let resolved = directory::resolve(&node.etcd.config, &keys);
@@ -123,17 +119,20 @@ impl Caller {
             Err(_) => Err(format!("etcd did not answer within {:?}", self.timeout)),
         };
         let problem = match found {
-            Ok(mut servers) if !servers.is_empty() => {
-                servers.extend(self.addresses.iter().cloned());
-                return Ok(servers);
+            Ok(servers) => {
+                let servers: Vec<Address> =
+                    servers.iter().filter_map(|text| parse(text).ok()).collect();
+                if !servers.is_empty() {
+                    return Ok(in_order(None, &servers, self.addresses.iter()));
+                }
+                format!("no server of {node} is there; see doorward nodes")
             }
-            Ok(_) => format!("no server of {node} is there; see doorward nodes"),
             Err(problem) => problem,
         };
         if self.addresses.is_empty() {
             Err(Failure::Unreachable(problem))
         } else {
-            Ok(self.addresses.clone())
+            Ok(Arc::clone(&self.addresses))
         }
     }
 
@@ -182,8 +181,13 @@ impl Caller {
         if here || answer.is_master || answer.master_address.is_empty() {
             return Ok(answer);
         }
-        let master = &answer.master_address;
-        self.call_at(master, &ask).await.map_err(|miss| match miss {
+        let mut finder = MasterFinder::new(Arc::default());
+        let named = finder.handle_redirect(Some(&answer.master_address), None, Duration::ZERO);
+        let answer = match named {
+            Ok(_) => self.call_in_turn(&mut finder, &ask).await,
+            Err(lost) => Err(Miss::Silent(lost.to_string())),
+        };
+        answer.map_err(|miss| match miss {
             Miss::Silent(problem) | Miss::Masterless(problem) => Failure::Unreachable(format!(
                 "the master does not answer: {problem}. --here shows the server that was asked"
             )),
@@ -199,8 +203,9 @@ impl Caller {
     {
         let mut problems = Vec::new();
         let mut advice = "Try again once there is one";
-        for address in &self.servers().await? {
-            match self.call_at(address, &ask).await {
+        let mut finder = MasterFinder::new(self.servers().await?);
+        for _turn in 0..=finder.others() {
+            match self.call_in_turn(&mut finder, &ask).await {
                 Ok(answer) => return Ok(answer),
                 Err(Miss::Silent(problem)) => {
                     problems.push(problem);
@@ -214,53 +219,72 @@ impl Caller {
         Err(Failure::Unreachable(format!("{problems}. {advice}")))
     }
 
-    async fn call_at<T, F>(&self, first: &str, ask: &impl Fn(Channel) -> F) -> Result<T, Miss>
+    /// Asks the address whose turn it is, and whom it leads to.
+    async fn call_in_turn<T, F>(
+        &self,
+        finder: &mut MasterFinder,
+        ask: &impl Fn(Channel) -> F,
+    ) -> Result<T, Miss>
     where
         T: Answer,
         F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
     {
-        let mut address = first.to_owned();
-        let first = visible::line(first);
-        let mut name = first.clone().into_owned();
-        for _redirect in 0..=REDIRECTS_MAX {
-            // Those from the flags were looked at before: only a redirect can be wrong here.
-            let endpoint = endpoint(&address)
-                .map_err(|failure| Miss::Silent(format!("{first} sends on, but {failure}")))?;
-            let channel = endpoint.connect_timeout(self.timeout).connect_lazy();
-            let answer = match tokio::time::timeout(self.timeout, ask(channel)).await {
-                Err(_) => {
-                    let problem = format!("{name} did not answer within {:?}", self.timeout);
-                    return Err(Miss::Silent(problem));
-                }
-                Ok(Err(status)) => return Err(miss_of(&name, &status)),
-                Ok(Ok(answer)) => answer.into_inner(),
+        let mut named_by: Option<Address> = None;
+        loop {
+            let Some(target) = finder.target() else {
+                return Err(Miss::Silent("no address is known".to_owned()));
             };
-            match answer.mastership() {
-                None => return Ok(answer),
-                Some(mastership) => match mastership.master_address.as_deref() {
-                    Some(master) if !master.is_empty() => {
-                        if master.len() > ADDRESS_BYTES_MAX {
-                            let problem = format!("{name} names a master with no address");
-                            return Err(Miss::Silent(problem));
-                        }
-                        name = format!(
-                            "{} (the master, says {})",
-                            visible::line(master),
-                            visible::line(&address)
-                        );
-                        address = master.to_owned();
-                    }
-                    _ => {
-                        let problem = format!("{name} is not the master and knows of none");
-                        return Err(Miss::Masterless(problem));
-                    }
-                },
+            let address = target.address;
+            let name = match &named_by {
+                Some(by) => format!("{address} (the master, says {by})"),
+                None => address.to_string(),
+            };
+            let asked = self.ask_once(&address, &name, ask).await;
+            let answer = asked.inspect_err(|_| {
+                finder.handle_failure();
+            })?;
+            let Some(mastership) = answer.mastership() else {
+                return Ok(answer);
+            };
+            let (master, epoch) = (mastership.master_address.as_deref(), mastership.epoch);
+            // Who asks once has no lease that a newer epoch could have granted.
+            match finder.handle_redirect(master, epoch, Duration::ZERO) {
+                Ok(_) => named_by = Some(address),
+                Err(lost) => return Err(miss_of_lost(&name, &lost)),
             }
         }
-        Err(Miss::Silent(format!(
-            "{first} leads nowhere: more than {REDIRECTS_MAX} redirects, the last to {}",
-            visible::line(&address)
-        )))
+    }
+
+    async fn ask_once<T, F>(
+        &self,
+        address: &Address,
+        name: &str,
+        ask: &impl Fn(Channel) -> F,
+    ) -> Result<T, Miss>
+    where
+        F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+    {
+        // Those from the flags were looked at before: only one that was named can be wrong here.
+        let endpoint = endpoint(address.as_str())
+            .map_err(|failure| Miss::Silent(format!("{name}: {failure}")))?;
+        let channel = endpoint.connect_timeout(self.timeout).connect_lazy();
+        match tokio::time::timeout(self.timeout, ask(channel)).await {
+            Ok(Ok(answer)) => Ok(answer.into_inner()),
+            Ok(Err(status)) => Err(miss_of(name, &status)),
+            Err(_) => {
+                let problem = format!("{name} did not answer within {:?}", self.timeout);
+                Err(Miss::Silent(problem))
+            }
+        }
+    }
+}
+
+/// What it means that a server leads to no master.
+fn miss_of_lost(name: &str, lost: &Lost) -> Miss {
+    let problem = format!("{name}: {lost}");
+    match lost.why {
+        Why::NoMaster => Miss::Masterless(problem),
+        _ => Miss::Silent(problem),
     }
 }
 
@@ -293,6 +317,14 @@ fn miss_of(name: &str, status: &tonic::Status) -> Miss {
             Miss::Silent(format!("{name}: {}", visible::cut(&problem)))
         }
     }
+}
+
+/// A server's address, `host:port` with or without `http://`.
+fn parse(text: &str) -> Result<Address, Failure> {
+    let endpoint = endpoint(text)?;
+    let authority = endpoint.uri().authority().map(ToString::to_string);
+    Address::parse(&authority.unwrap_or_default())
+        .map_err(|error| Failure::Usage(format!("{text:?} {error}")))
 }
 
 fn endpoint(address: &str) -> Result<Endpoint, Failure> {

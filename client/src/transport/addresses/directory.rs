@@ -1,49 +1,35 @@
-//! What etcd knows of the servers of a node, asked now and then.
+//! What etcd knows of the servers of a node, asked when the client has to find a server anew.
+//!
+//! No connection to etcd stays open, and it is asked as often as the client's backoff lets it try.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_etcd::directory::{self, Servers};
 use doorward_etcd::{Config, Place};
+use doorward_session::address::Address;
+use doorward_session::master_finder::{MasterFinder, in_order};
 use tracing::{debug, info};
-
-use super::Address;
 
 /// The longest that etcd is waited for.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// A node in etcd.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(crate) struct Directory {
     place: Place,
     /// Those that were given beside it.
-    given: Vec<Address>,
+    given: Arc<[Address]>,
     /// Of calls to servers.
     timeout: Duration,
-    /// The master that was named last, and its epoch.
-    master: Option<(String, u64)>,
-    /// Addresses that were left since etcd was asked, as long as all of them only had no master.
-    /// None: it is to be asked.
-    masterless: Option<usize>,
-}
-
-/// What etcd answered.
-#[derive(Debug)]
-pub(super) struct Found {
-    /// In the order in which they are to be tried; never none.
-    pub(super) addresses: Vec<Address>,
-    /// Whether the first of them is a master that was not named before.
-    pub(super) is_new_master: bool,
 }
 
 impl Directory {
-    pub(super) fn new(place: Place, given: Vec<Address>, timeout: Duration) -> Self {
+    pub(super) fn new(place: Place, given: Arc<[Address]>, timeout: Duration) -> Self {
         let mut directory = Self {
             place,
             given,
             timeout,
-            master: None,
-            masterless: None,
         };
         // Each member of etcd has its part of the time, so that one that hangs is survived.
         let config = &directory.place.etcd.config;
@@ -63,64 +49,55 @@ impl Directory {
         WAIT_MAX.min(self.timeout / 2)
     }
 
-    /// A server that was asked was of no use.
-    pub(super) fn note_failure(&mut self, is_masterless: bool) {
-        self.masterless = match self.masterless {
-            Some(left) if is_masterless => Some(left + 1),
-            _ => None,
-        };
-    }
-
-    /// Next time, etcd is asked in any case.
-    pub(super) fn forget(&mut self) {
-        self.masterless = None;
-    }
-
-    /// Asks etcd. None: so many addresses are known, and one of them is to be asked before.
-    pub(super) async fn look_up(&mut self, known: usize) -> Option<Result<Found, String>> {
-        if self.masterless.is_some_and(|left| left < known) {
-            return None;
-        }
+    /// Asks etcd, and tells the finder.
+    ///
+    /// # Errors
+    ///
+    /// If etcd does not answer, or knows of nobody.
+    pub(crate) async fn look_up(&self, finder: &mut MasterFinder) -> Result<(), String> {
         let (config, keys) = (&self.place.etcd.config, self.place.keys());
         let answer = tokio::time::timeout(self.wait_max(), directory::resolve(config, &keys));
         let found = match answer.await {
-            Ok(Ok(servers)) => self.found(&servers),
+            Ok(Ok(servers)) => self.tell(&servers, finder),
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err(format!("etcd did not answer within {:?}", self.wait_max())),
         };
         if let Err(problem) = &found {
             debug!(problem, "where the servers are is not known anew");
         }
-        Some(found)
+        found
     }
 
-    fn found(&mut self, servers: &Servers) -> Result<Found, String> {
+    fn tell(&self, servers: &Servers, finder: &mut MasterFinder) -> Result<(), String> {
         let node = &self.place;
-        let nobody = || format!("no server of this node is there: {node}");
-        if servers.addresses().is_empty() {
-            return Err(nobody());
+        let master = servers
+            .named()
+            .and_then(|(address, epoch)| Some((parse(&address)?, epoch)));
+        let named = master.as_ref().map(|(address, _)| address);
+        let there: Vec<Address> = servers
+            .servers
+            .iter()
+            .filter_map(|server| parse(&server.address))
+            .collect();
+        if there.is_empty() && named.is_none() {
+            return Err(format!("no server of this node is there: {node}"));
         }
-        let mut addresses: Vec<Address> = Vec::new();
-        for text in servers.addresses_and(self.given.iter().map(|given| given.name.as_str())) {
-            match Address::parse(&text, self.timeout) {
-                Ok(address) => addresses.push(address),
-                Err(error) => debug!(%error, "what etcd says is passed over"),
-            }
+        let known = in_order(named, &there, self.given.iter());
+        let address = named.cloned();
+        if finder.handle_addresses(known, master)
+            && let Some(master) = address
+        {
+            info!(%node, %master, "etcd names the master");
         }
-        if addresses.is_empty() {
-            return Err(nobody());
-        }
-        let master = servers.named();
-        let is_new_master = master.is_some() && master != self.master;
-        if is_new_master {
-            let address = master.as_ref().map(|(address, _)| address);
-            info!(%node, master = address, "etcd names the master");
-        }
-        self.master = master;
-        self.masterless = Some(0);
-        Ok(Found {
-            addresses,
-            is_new_master,
-        })
+        Ok(())
     }
+}
+
+/// Anything may stand in etcd.
+fn parse(address: &str) -> Option<Address> {
+    let parsed = super::parse(address);
+    if let Err(error) = &parsed {
+        debug!(%error, "what etcd says is passed over");
+    }
+    parsed.ok()
 }

@@ -1,0 +1,337 @@
+//! Tables of what happens to who looks for a master, and of whom it asks then.
+
+use super::*;
+
+fn address(text: &str) -> Address {
+    Address::parse(text).unwrap()
+}
+
+fn known(texts: &str) -> Arc<[Address]> {
+    texts.split_whitespace().map(address).collect()
+}
+
+/// What happens.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// etcd tells of these, and perhaps of a master and its epoch.
+    Told(&'static str, Option<(&'static str, u64)>),
+    /// The one that is asked says that it is the master, while leases last for so many seconds.
+    Master(Option<u64>, u64),
+    /// It answers as one.
+    Answers,
+    /// It names another one, while leases last for so many seconds.
+    Names(Option<&'static str>, Option<u64>, u64),
+    /// It is of no use.
+    Fails,
+}
+
+use Step::{Answers, Fails, Master, Names, Told};
+
+/// What comes of it, as a text: what is returned, and whom to ask next; `!` if another server named it.
+fn play(finder: &mut MasterFinder, step: Step) -> String {
+    let seconds = Duration::from_secs;
+    let heard = |heard: Result<Option<u64>, Lost>| match heard {
+        Ok(None) => String::new(),
+        Ok(Some(forgotten)) => format!("forgets {forgotten}: "),
+        Err(lost) if lost.is_election => format!("election, {}: ", kind(&lost.why)),
+        Err(lost) => format!("{}: ", kind(&lost.why)),
+    };
+    let said = match step {
+        Told(addresses, master) => {
+            let named = master.map(|(master, epoch)| (address(master), epoch));
+            let is_new = finder.handle_addresses(known(addresses), named);
+            String::from(if is_new { "new: " } else { "" })
+        }
+        Master(epoch, leases) => heard(finder.handle_master(epoch, seconds(leases))),
+        Answers => {
+            finder.handle_answer();
+            String::new()
+        }
+        Names(master, epoch, leases) => {
+            heard(finder.handle_redirect(master, epoch, seconds(leases)))
+        }
+        Fails => heard(Err(finder.handle_failure())),
+    };
+    let target = finder.target().map_or("nobody".to_owned(), |target| {
+        let mark = if target.was_named { "!" } else { "" };
+        format!("{}{mark}", target.address)
+    });
+    said + &target
+}
+
+fn kind(why: &Why) -> &'static str {
+    match why {
+        Why::OutOfDate(_) => "out of date",
+        Why::NoMaster => "no master",
+        Why::BadAddress(_) => "bad address",
+        Why::TooManyRedirects { .. } => "loop",
+        Why::Failed => "failed",
+    }
+}
+
+#[track_caller]
+fn check(given: &str, steps: &[(Step, &str)]) {
+    let mut finder = MasterFinder::new(known(given));
+    for (number, (step, expected)) in steps.iter().enumerate() {
+        let came = play(&mut finder, *step);
+        assert_eq!(&came, expected, "step {number}: {step:?}");
+    }
+}
+
+#[test]
+fn known_addresses_are_tried_in_turn() {
+    check(
+        "a:1 b:1",
+        &[
+            (Fails, "failed: b:1"),
+            (Fails, "failed: a:1"),
+            (Master(None, 0), "a:1"),
+            (Answers, "a:1"),
+            (Fails, "failed: b:1"),
+        ],
+    );
+    check("", &[(Fails, "failed: nobody")]);
+    let finder = |given| MasterFinder::new(known(given));
+    let others = ["", "a:1", "a:1 b:1 c:1"].map(|given| finder(given).others());
+    assert_eq!(others, [0, 0, 2]);
+}
+
+#[test]
+fn the_master_comes_first_then_the_others_then_what_was_given() {
+    let (servers, given) = (known("a:1 b:1"), known("z:1 a:1"));
+    for (named, order) in [(Some("b:1"), "b:1 a:1 z:1"), (None, "a:1 b:1 z:1")] {
+        let named = named.map(address);
+        let in_order = in_order(named.as_ref(), servers.iter(), given.iter());
+        assert_eq!(in_order, known(order));
+    }
+    check(
+        "z:1 a:1",
+        &[
+            (Told("b:1 a:1 z:1", Some(("b:1", 5))), "new: b:1"),
+            (Fails, "failed: a:1"),
+            (Fails, "failed: z:1"),
+            (Fails, "failed: b:1"),
+        ],
+    );
+}
+
+#[test]
+fn a_new_master_comes_first_whoevers_turn_it_was() {
+    check(
+        "",
+        &[
+            (Told("a:1 b:1 c:1", Some(("a:1", 5))), "new: a:1"),
+            // That one fails, and etcd does not know yet.
+            (Fails, "failed: b:1"),
+            (Told("a:1 b:1 c:1", Some(("a:1", 5))), "b:1"),
+            (Fails, "failed: c:1"),
+            (Told("b:1 c:1", None), "b:1"),
+            (Fails, "failed: c:1"),
+            (Told("c:1 b:1", Some(("c:1", 9))), "new: c:1"),
+            (Fails, "failed: b:1"),
+            // The same server, elected again.
+            (Told("c:1 b:1", Some(("c:1", 12))), "new: c:1"),
+            // In whatever order they come.
+            (Told("b:1 c:1 d:1", Some(("d:1", 13))), "new: d:1"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_known_is_kept_while_etcd_knows_nobody() {
+    check(
+        "",
+        &[
+            (Told("", None), "nobody"),
+            (Told("a:1 b:1", Some(("a:1", 5))), "new: a:1"),
+            (Fails, "failed: b:1"),
+            (Told("", None), "b:1"),
+            (Fails, "failed: a:1"),
+            (Told("a:1 b:1", Some(("a:1", 5))), "a:1"),
+        ],
+    );
+}
+
+#[test]
+fn there_is_somebody_new_if_a_master_is_named_or_nobody_was_known() {
+    check(
+        "",
+        &[
+            (Told("", None), "nobody"),
+            (Told("a:1 b:1", None), "new: a:1"),
+            (Told("a:1 b:1", Some(("a:1", 5))), "new: a:1"),
+            (Told("a:1 b:1", None), "a:1"),
+            (Told("b:1", None), "b:1"),
+            (Told("b:1", Some(("b:1", 9))), "new: b:1"),
+            (Told("b:1", Some(("b:1", 9))), "b:1"),
+        ],
+    );
+}
+
+#[test]
+fn whom_a_server_names_is_asked_before_the_one_whose_turn_it_is() {
+    check(
+        "a:1 b:1",
+        &[
+            (Names(Some("x:1"), None, 0), "x:1!"),
+            (Names(Some("y:1"), None, 0), "y:1!"),
+            (Master(None, 0), "y:1!"),
+            (Answers, "y:1!"),
+            // It stays the one that is asked until it is of no use, and not for longer.
+            (Told("b:1 a:1", None), "y:1!"),
+            (Fails, "election, failed: a:1"),
+            (Fails, "failed: b:1"),
+        ],
+    );
+}
+
+#[test]
+fn a_master_that_etcd_names_comes_before_one_that_a_server_named() {
+    check(
+        "",
+        &[
+            (Told("a:1 b:1", Some(("a:1", 5))), "new: a:1"),
+            (Names(Some("b:1"), Some(9), 60), "b:1!"),
+            // Etcd is late.
+            (Told("a:1 b:1", Some(("a:1", 5))), "b:1!"),
+            (Told("b:1 a:1", Some(("b:1", 9))), "new: b:1"),
+        ],
+    );
+}
+
+#[test]
+fn a_server_without_a_master_or_that_names_none_is_in_an_election() {
+    for (master, kind) in [
+        (None, "no master"),
+        (Some(""), "no master"),
+        (Some("here"), "bad address"),
+        (Some("a\u{202e}:1"), "bad address"),
+    ] {
+        let left = format!("election, {kind}: b:1");
+        check(
+            "a:1 b:1",
+            &[(Names(master, Some(7), 0), &left), (Fails, "failed: a:1")],
+        );
+    }
+}
+
+#[test]
+fn a_loop_is_left_after_five_redirects_for_the_next_address() {
+    let around = |left| {
+        [
+            (Names(Some("x:1"), None, 0), "x:1!"),
+            (Names(Some("y:1"), None, 0), "y:1!"),
+            (Names(Some("x:1"), None, 0), "x:1!"),
+            (Names(Some("y:1"), None, 0), "y:1!"),
+            // That it takes itself for the master when it is asked is no answer of one.
+            (Master(None, 0), "y:1!"),
+            (Names(Some("x:1"), None, 0), "x:1!"),
+            (Names(Some("y:1"), None, 0), left),
+        ]
+    };
+    let mut steps = around("election, loop: b:1").to_vec();
+    steps.extend(around("election, loop: a:1"));
+    // An answer of a master starts the count over.
+    steps.extend(&around("")[..6]);
+    steps.push((Answers, "x:1!"));
+    steps.extend(&around("")[..6]);
+    check("a:1 b:1", &steps);
+}
+
+#[test]
+fn nobody_goes_back_to_an_older_epoch_while_a_lease_is_valid() {
+    check(
+        "a:1 b:1",
+        &[
+            (Master(Some(9), 0), "a:1"),
+            (Fails, "failed: b:1"),
+            (Master(Some(8), 60), "election, out of date: a:1"),
+            (
+                Names(Some("x:1"), Some(8), 60),
+                "election, out of date: b:1",
+            ),
+            // What tells no epoch is taken as it is.
+            (Master(None, 60), "b:1"),
+            (Names(Some("x:1"), None, 60), "x:1!"),
+            (Master(Some(10), 60), "x:1!"),
+            (Fails, "election, failed: a:1"),
+            (Master(Some(9), 60), "election, out of date: b:1"),
+        ],
+    );
+}
+
+#[test]
+fn an_epoch_is_forgotten_when_no_lease_is_left_and_that_is_told_once() {
+    check(
+        "a:1 b:1",
+        &[
+            (Master(Some(9), 0), "a:1"),
+            (Fails, "failed: b:1"),
+            (Names(Some("x:1"), Some(2), 0), "forgets 9: x:1!"),
+            (Master(Some(2), 0), "x:1!"),
+            (Master(Some(1), 0), "forgets 2: x:1!"),
+        ],
+    );
+}
+
+#[test]
+fn etcd_is_looked_at_anew_unless_others_may_know_of_a_master() {
+    let mut finder = MasterFinder::new(known("a:1"));
+    let two = Told("a:1 b:1", Some(("a:1", 5)));
+    let no_master = Names(None, None, 0);
+    for (step, is_due) in [
+        (Fails, true),
+        // It did not answer.
+        (Told("", None), true),
+        (two, false),
+        // Both are asked before it is.
+        (no_master, false),
+        (no_master, true),
+        (two, false),
+        (no_master, false),
+        // That one is named, and asked at once.
+        (Names(Some("x:1"), None, 0), false),
+        // A master that is named and dead is about to have a successor: that is no master, too.
+        (Fails, true),
+        (two, false),
+        (no_master, false),
+        // Something else is wrong.
+        (Fails, true),
+        (two, false),
+        (Master(None, 0), true),
+        (two, false),
+        (Fails, true),
+    ] {
+        play(&mut finder, step);
+        assert_eq!(finder.is_look_due(), is_due, "{step:?}");
+    }
+}
+
+#[test]
+fn what_servers_name_is_shown_cut_and_without_what_cannot_be_seen() {
+    let mut finder = MasterFinder::new(known("a:1"));
+    let mut problem = |master: &str| {
+        let lost = finder.handle_redirect(Some(master), None, Duration::ZERO);
+        lost.unwrap_err().to_string()
+    };
+    assert_eq!(
+        problem("\u{1b}[2J\u{202e}"),
+        r#"it names a master at "\x1b[2J\xe2\x80\xae", which is no host:port"#
+    );
+    assert!(problem(&"\u{202e}".repeat(10_000)).len() < 2_000);
+    for _ in 0..REDIRECTS_MAX {
+        let followed = finder.handle_redirect(Some("x:1"), None, Duration::ZERO);
+        followed.unwrap();
+    }
+    let looped = finder.handle_redirect(Some("y:1"), None, Duration::ZERO);
+    assert_eq!(
+        looped.unwrap_err().to_string(),
+        "its servers send from one to the other: more than 5 redirects in a row, the last to y:1"
+    );
+}
+
+#[test]
+fn a_finder_is_small() {
+    // A million of them live in one simulation.
+    assert!(size_of::<MasterFinder>() <= 80);
+}
