@@ -120,6 +120,35 @@ pub struct View {
     pub revision: u64,
 }
 
+impl View {
+    /// The master, and its epoch. What makes no sense is passed over: it is not ours.
+    pub fn master(&self) -> Option<(&Master, u64)> {
+        let entry = self.entries.get(&Key::Master)?;
+        match &entry.value {
+            Value::Master(master) => {
+                Some((master, entry.created.saturating_add(master.epoch_offset)))
+            }
+            Value::Term(_) | Value::Server(_) | Value::Unreadable => None,
+        }
+    }
+
+    /// The servers that are there, by address.
+    pub fn registrations(&self) -> impl Iterator<Item = &Registration> {
+        self.entries
+            .iter()
+            .filter_map(|(key, entry)| match (key, &entry.value) {
+                (Key::Server(_), Value::Server(registration)) => Some(registration),
+                _ => None,
+            })
+    }
+
+    /// What the server at that address says of itself, if it is there.
+    pub fn registration_of(&self, address: &str) -> Option<&Registration> {
+        self.registrations()
+            .find(|registration| registration.address == address)
+    }
+}
+
 /// A condition of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compare {

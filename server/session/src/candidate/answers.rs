@@ -1,0 +1,202 @@
+//! What follows from an answer of etcd.
+
+use std::time::Duration;
+
+use super::claim::{self, Created};
+use super::lengths::Said;
+use super::phase::{Held, Lease, Phase};
+use super::report::{Loss, Report};
+use super::step::{Awaited, Stage};
+use super::store::{Op, OpAnswer, TxnAnswer};
+use super::{Candidate, term};
+use crate::time::Time;
+
+/// Waits between attempts when no endpoint answers: from the first, twice as long each time, to the second.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+
+impl Candidate {
+    /// An answer to what is waited for, which was sent then.
+    pub(super) fn take_answer(
+        &mut self,
+        awaited: Awaited,
+        answer: OpAnswer,
+        sent_at: Time,
+        chance: f64,
+        now: Time,
+    ) -> Option<Stage> {
+        match (awaited, answer) {
+            (_, OpAnswer::LeaseGone) => self.lose_lease(chance, now),
+            (_, OpAnswer::Failed) => self.fail(chance, now),
+            (Awaited::Heard, OpAnswer::Heard) => Some(Stage::Renew),
+            (Awaited::Granted, OpAnswer::Granted(id, ttl)) => {
+                self.phase.enter(Lease {
+                    id,
+                    ttl,
+                    renewed: sent_at,
+                });
+                Some(Stage::Register)
+            }
+            (Awaited::Renewed, OpAnswer::Renewed) => self.renewed(sent_at, now),
+            (Awaited::Registered(registration), OpAnswer::Transacted(answer)) => {
+                if let Some(seat) = self.phase.seat_mut() {
+                    seat.registered = Some((registration, answer.revision));
+                }
+                Some(Stage::Key)
+            }
+            (Awaited::Confirmed { lease, then }, OpAnswer::Transacted(answer)) => {
+                self.confirmed(lease, &answer, then)
+            }
+            (Awaited::Stood { epoch_offset }, OpAnswer::Transacted(answer)) => {
+                self.stood(epoch_offset, &answer, now)
+            }
+            (Awaited::Cleared, OpAnswer::Transacted(_)) => Some(Stage::Confirm),
+            (Awaited::History { created, won }, OpAnswer::History(Some(unsaid))) => {
+                self.hold(created, won, unsaid)
+            }
+            // The key stays, and is taken up when all is known.
+            (Awaited::History { .. }, OpAnswer::History(None)) => Some(Stage::Confirm),
+            (awaited, answer) => {
+                debug_assert!(false, "{answer:?} is no answer to {awaited:?}");
+                self.fail(chance, now)
+            }
+        }
+    }
+
+    fn renewed(&mut self, sent_at: Time, now: Time) -> Option<Stage> {
+        let lease = Lease {
+            renewed: sent_at,
+            ..self.phase.seat()?.lease
+        };
+        if self.phase.held().is_some() {
+            // Before it is noted as renewed: if this fails, both are tried again soon.
+            return self.confirm(lease, false, Stage::Register, now);
+        }
+        self.phase.seat_mut()?.lease = lease;
+        Some(Stage::Register)
+    }
+
+    /// etcd has confirmed the mastership after that renewal, or has not.
+    fn confirmed(&mut self, lease: Lease, answer: &TxnAnswer, then: Stage) -> Option<Stage> {
+        let until = term::valid_until(lease.renewed, lease.ttl, self.config.clock_error);
+        if let Some(seat) = self.phase.seat_mut() {
+            seat.lease = lease;
+        }
+        let held = self.phase.held_mut()?;
+        if answer.succeeded {
+            debug_assert!(held.valid_until <= Some(until), "{held:?}, {until:?}");
+            held.valid_until = Some(until);
+            self.decides_until = Some(until);
+            return self.apply_then(then);
+        }
+        if !claim::is_ours_by_hand(answer, held.created) {
+            self.lose(Loss::NotConfirmed);
+        }
+        Some(then)
+    }
+
+    /// It has become the master, or somebody else was faster; that will be seen.
+    fn stood(&mut self, epoch_offset: u64, answer: &TxnAnswer, now: Time) -> Option<Stage> {
+        if !answer.succeeded {
+            return Some(Stage::Confirm);
+        }
+        let view = self.view.as_deref();
+        if let Some((term, seen)) = claim::term_found(answer, view, self.config.ttl) {
+            self.past.note_term(&term, seen);
+        }
+        let created = Created {
+            revision: answer.revision,
+            epoch_offset,
+        };
+        self.win(created, now, now)
+    }
+
+    /// The master's key is ours since then.
+    pub(super) fn win(&mut self, created: Created, won: Time, now: Time) -> Option<Stage> {
+        if self.past.highest_epoch() >= created.epoch() {
+            self.report(Report::WentBack);
+            return self.give_back(created, now);
+        }
+        let unsaid = match &self.lengths {
+            Some(lengths) if self.past.said() == Said::Nothing => {
+                let templates = self.config.templates.as_ref();
+                if templates.is_some_and(|templates| templates.has_history) {
+                    let until = self.phase.seat()?.lease.next_renewal();
+                    let awaited = Awaited::History { created, won };
+                    return self.ask(Op::ReadHistory(until), awaited, now);
+                }
+                // Nothing is known of former ones: what takes a short one now may have taken any.
+                lengths.longest()
+            }
+            _ => Duration::ZERO,
+        };
+        self.hold(created, won, unsaid)
+    }
+
+    /// The same, and all is known of its predecessors. `unsaid` is how long leases may last of one that said
+    /// nothing of them.
+    fn hold(&mut self, created: Created, won: Time, unsaid: Duration) -> Option<Stage> {
+        let epoch = created.epoch();
+        debug_assert!(epoch > self.past.highest_epoch(), "epochs grow: {epoch}");
+        let (begins, vacant_since) = self.past.begin(&self.config.server, won);
+        let longer_leases = self.inherit(vacant_since, unsaid);
+        self.past.note_epoch(epoch);
+        self.report(Report::Elected {
+            epoch,
+            wait: begins.since(won),
+        });
+        self.phase.hold(Held {
+            created,
+            begins,
+            vacant_since,
+            longer_leases,
+            valid_until: None,
+        });
+        Some(Stage::Confirm)
+    }
+
+    /// How long the longest lease may be that was out when the node became vacant, by templates other than
+    /// those in force.
+    fn inherit(&mut self, vacant_since: Time, unsaid: Duration) -> Duration {
+        let Some(lengths) = &mut self.lengths else {
+            return Duration::ZERO;
+        };
+        let longer = lengths
+            .longer_leases(self.past.said(), unsaid)
+            .max(self.past.lost_after(vacant_since))
+            // What this server granted before it lost its last mastership.
+            .max(lengths.older_after(vacant_since));
+        lengths.inherit(vacant_since, longer);
+        longer
+    }
+
+    pub(super) fn lose(&mut self, why: Loss) {
+        if let Some((lease, held)) = self.phase.lose() {
+            self.lost = Some((lease, held.created.revision));
+            let epoch = held.created.epoch();
+            self.report(Report::Lost { epoch, why });
+        }
+    }
+
+    fn lose_lease(&mut self, chance: f64, now: Time) -> Option<Stage> {
+        self.lose(Loss::LeaseGone);
+        self.phase = Phase::Outside;
+        // Not in a rush, should etcd lose every lease at once.
+        self.rest(now + some_of(BACKOFF.0, chance))
+    }
+
+    fn fail(&mut self, chance: f64, now: Time) -> Option<Stage> {
+        self.failures = self.failures.saturating_add(1);
+        // One endpoint that fails is no problem yet: the others are tried at once.
+        let Some(round) = self.failures.checked_sub(self.config.endpoints) else {
+            return Some(Stage::Begin);
+        };
+        self.report_contact(false);
+        let most = BACKOFF.0.saturating_mul(1 << round.min(10)).min(BACKOFF.1);
+        self.rest(now + some_of(most, chance))
+    }
+}
+
+/// A part of a span by chance, at least a tenth: so that those who wait do not all come at once.
+fn some_of(span: Duration, chance: f64) -> Duration {
+    span.mul_f64(0.1 + 0.9 * chance.clamp(0.0, 1.0))
+}
