@@ -70,7 +70,7 @@ impl Contender {
 
     /// The epoch of its own mastership, if it has one.
     pub(crate) fn epoch(&self) -> Option<u64> {
-        self.told.mandate().map(|mandate| mandate.epoch)
+        self.told.term().map(|term| term.epoch)
     }
 }
 
@@ -184,13 +184,13 @@ impl World<'_> {
         let before = server.node.masterships();
         let mut longer_leases = Duration::ZERO;
         match standing {
-            Standing::Master(mandate) => {
-                longer_leases = mandate.longer_leases;
+            Standing::Master(won) => {
+                longer_leases = won.longer_leases;
                 let term = Term {
-                    epoch: mandate.epoch,
-                    vacant_since: engine_time(mandate.vacant_since),
+                    epoch: won.epoch,
+                    vacant_since: engine_time(won.vacant_since),
                     longer_leases,
-                    valid_until: engine_time(mandate.valid_until),
+                    valid_until: engine_time(won.valid_until),
                 };
                 server.node.handle_term(term, local);
             }
@@ -248,10 +248,7 @@ impl World<'_> {
         let contender = server.and_then(|server| server.contender.as_ref());
         let due = contender.and_then(|it| it.candidate.poll_timeout());
         if due.is_some_and(|due| due <= local_time(local)) {
-            let chance = self.etcd.uniform();
-            self.change_candidate(id, |candidate, now| {
-                candidate.handle_timeout(chance, local_time(now));
-            });
+            self.change_candidate(id, |candidate, now| candidate.handle_timeout(local_time(now)));
         }
     }
 
