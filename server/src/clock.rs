@@ -81,6 +81,11 @@ pub fn incarnation() -> Incarnation {
     Incarnation::new(rand::random()).unwrap_or(Incarnation::FIRST)
 }
 
+/// Chance, uniform in 0…1.
+pub fn chance() -> f64 {
+    rand::random()
+}
+
 /// A part of a span by chance, at least a tenth: so that those who wait do not all come at once.
 pub fn some_of(span: Duration) -> Duration {
     span.mul_f64(rand::random_range(0.1..1.0))

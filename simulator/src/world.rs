@@ -31,6 +31,7 @@ use doorward_client::state::{ClientState, EpochFilter};
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
+use doorward_session::address::Address;
 use siphasher::sip::SipHasher13;
 
 use crate::chance::Chance;
@@ -143,6 +144,12 @@ pub struct World<'a> {
     shown: Vec<Vec<u32>>,
     hash: SipHasher13,
     work: Work,
+}
+
+/// Where the servers of a place are: `node-3-0:1`, `node-3-1:1` and so on.
+fn addresses_of(place: usize, candidates: u32) -> Arc<[Address]> {
+    let address = |slot| Address::parse(&format!("node-{place}-{slot}:1")).ok();
+    (0..candidates.max(1)).filter_map(address).collect()
 }
 
 /// A trace that is being played: its group's first client, and its next row.
@@ -258,10 +265,8 @@ impl<'a> World<'a> {
     fn plant(&mut self) {
         for (number, node) in self.scenario.nodes.iter().enumerate() {
             let parent = node.parent.and_then(|parent| u32::try_from(parent).ok());
-            let level = match node.parent.and_then(|parent| self.places.get(parent)) {
-                Some(parent) => parent.level + 1,
-                None => 0,
-            };
+            let above = node.parent.and_then(|parent| self.places.get(parent));
+            let level = above.map_or(0, |above| above.level + 1);
             // The scenario was checked: a name is a name.
             let Ok(name) = HolderName::new(&node.name) else {
                 continue;
@@ -282,6 +287,8 @@ impl<'a> World<'a> {
                 ],
                 starts: 0,
                 unable_until: Time::ZERO,
+                addresses: addresses_of(number, node.candidates),
+                parents: above.map_or_else(Arc::default, |it| Arc::clone(&it.addresses)),
                 cut_above_until: Time::ZERO,
                 cut_below_until: Time::ZERO,
                 clock: LocalClock::TRUE,
@@ -467,19 +474,17 @@ impl<'a> World<'a> {
                 sequence,
                 answer,
             } => self.hear(client, sequence, answer),
-            Message::ServerAsk {
+            Message::Up {
                 child,
                 connection,
-                parent,
-                request,
-            } => self.serve_child(child, connection, parent, request),
-            Message::ServerAnswer {
+                to,
+                what,
+            } => self.hear_child(child, connection, to, what),
+            Message::Down {
                 child,
                 connection,
-                sequence,
-                reply,
-            } => self.hear_parent(child, connection, sequence, reply),
-            Message::Broken { child, connection } => self.lose_parent(child, connection),
+                what,
+            } => self.hear_parent(child, connection, what),
         }
     }
 

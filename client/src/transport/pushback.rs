@@ -2,21 +2,18 @@
 
 use std::time::Duration;
 
+use doorward_session::backoff;
 use tonic::{Code, Status};
 
 /// A trailer with a number of milliseconds.
 const KEY: &str = "grpc-retry-pushback-ms";
 
-/// When to come back, if the server is overloaded and says so. What is no number of milliseconds from 0
-/// up says nothing; there, gRPC means "do not come back", which is not for a server of leases to say.
+/// When to come back, if the server is overloaded and says so.
 pub(crate) fn pushback(status: &Status) -> Option<Duration> {
     if !matches!(status.code(), Code::ResourceExhausted | Code::Unavailable) {
         return None;
     }
-    let digits = status.metadata().get(KEY)?.to_str().ok()?;
-    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    // More than fits is as long as there is.
-    is_number.then(|| Duration::from_millis(digits.parse().unwrap_or(u64::MAX)))
+    backoff::pushback(status.metadata().get(KEY)?.to_str().ok()?)
 }
 
 #[cfg(test)]

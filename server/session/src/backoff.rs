@@ -21,6 +21,7 @@
 
 use std::time::Duration;
 
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// How long after a masterless answer other failures are taken for the same election's.
@@ -77,6 +78,15 @@ pub fn come_back(told: Duration, chance: f64) -> Duration {
     told + (told / 4).mul_f64(chance.clamp(0.0, 1.0))
 }
 
+/// When to come back, as a server tells it in gRPC's own trailer (gRFC A6): a number of milliseconds. What is
+/// none from 0 up says nothing; there, gRPC means "do not come back", which is not for a server of leases to
+/// say.
+pub fn pushback(told: &str) -> Option<Duration> {
+    let is_number = !told.is_empty() && told.bytes().all(|byte| byte.is_ascii_digit());
+    // More than fits is as long as there is.
+    is_number.then(|| Duration::from_millis(told.parse().unwrap_or(u64::MAX)))
+}
+
 /// What a failure says of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
@@ -122,6 +132,9 @@ pub struct Backoff {
 impl Backoff {
     /// It worked.
     pub fn succeed(&mut self) {
+        if planted::is(Bug::BackoffGoesOn) {
+            return;
+        }
         *self = Self::default();
     }
 

@@ -5,6 +5,7 @@
 //! a name; so names are only ever added.
 
 use std::fmt;
+use std::time::Duration;
 
 /// Why a parent ends the stream of a child server, or refuses it, or a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,13 +91,19 @@ impl fmt::Display for Closing {
     }
 }
 
-/// What a child server makes of the end of its stream, or of a call that failed.
+/// What a child server makes of the end of its connection, of its stream, or of a call that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Closed {
     /// The parent ended or refused it, for this reason.
     Said(Closing),
     /// The parent knows no streams.
     NoStreams,
+    /// The parent is too busy, and says when to come back.
+    Overloaded(Duration),
+    /// No connection could be made.
+    Unreachable,
+    /// The connection takes no more of what is sent.
+    TakesNoMore,
     /// The connection broke, or the parent gives no reason that decides anything.
     Failed,
 }

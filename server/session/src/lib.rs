@@ -27,4 +27,6 @@ pub mod candidate;
 pub mod closing;
 pub mod epoch_filter;
 pub mod master_finder;
+pub mod parent_session;
+pub mod planted;
 pub mod time;

@@ -6,9 +6,14 @@
 //! before reads no name: it goes by the codes too, and, of [`Closing::is_replacement`], by how the text
 //! begins ([`REPLACED`]).
 
+use std::time::Duration;
+
+use doorward_session::backoff;
 use doorward_session::closing::{Closed, Closing};
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Status as RpcStatus};
+
+use crate::rpc::overload::PUSHBACK;
 
 /// The trailer: one of the names of [`Closing`].
 const CLOSED: &str = "doorward-closed";
@@ -30,6 +35,9 @@ pub fn heard(status: &RpcStatus) -> Closed {
     if let Some(closing) = known {
         return Closed::Said(closing);
     }
+    if let Some(retry_in) = pushback(status) {
+        return Closed::Overloaded(retry_in);
+    }
     match status.code() {
         Code::Aborted => Closed::Said(Closing::Replaced),
         Code::AlreadyExists => Closed::Said(Closing::AnotherProcess),
@@ -38,6 +46,13 @@ pub fn heard(status: &RpcStatus) -> Closed {
         // These decide nothing, whoever made them: a parent, or the connection.
         _ => Closed::Failed,
     }
+}
+
+/// When to come back, if the parent is too busy and says so.
+fn pushback(status: &RpcStatus) -> Option<Duration> {
+    let is_busy = matches!(status.code(), Code::ResourceExhausted | Code::Unavailable);
+    let told = status.metadata().get(PUSHBACK).filter(|_| is_busy)?;
+    backoff::pushback(told.to_str().ok()?)
 }
 
 #[cfg(test)]

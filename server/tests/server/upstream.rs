@@ -196,7 +196,7 @@ async fn a_child_that_nobody_asks_anything_keeps_its_stream() {
 }
 
 #[tokio::test]
-async fn leases_go_on_when_a_stream_breaks() {
+async fn a_stream_that_answered_and_broke_is_opened_again() {
     let mut parent = FakeParent::start(Streams::Served).await;
     let server = child(&[&parent.address]).await;
     let mut client = capacity(&server).await;
@@ -204,8 +204,9 @@ async fn leases_go_on_when_a_stream_breaks() {
     until_link(&server, ParentLink::Stream).await;
     parent.break_stream().await;
     until_gets(&mut client, 40.0, 40.0).await;
-    assert!(parent.count_asks().contains_key("calls"));
-    until_link(&server, ParentLink::Poll).await;
+    until_link(&server, ParentLink::Stream).await;
+    assert!(parent.has_stream());
+    assert!(!parent.count_asks().contains_key("calls"));
     assert_eq!(news(&server).problem, None);
 }
 

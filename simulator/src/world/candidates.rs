@@ -15,10 +15,10 @@ use doorward_session::candidate::standing::Standing;
 use doorward_session::candidate::state::State;
 use doorward_session::candidate::store::LeaseId;
 use doorward_session::candidate::{Action, Candidate, Config, InForce, NextTemplates};
-use doorward_session::time::Time as LocalTime;
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::world::World;
+use crate::world::clock::{engine_time, session_time};
 use crate::world::etcd::Follow;
 use crate::world::message::ServerId;
 use crate::world::place::Server;
@@ -46,20 +46,11 @@ pub(crate) struct Contender {
     pub(super) may_lead_until: Time,
 }
 
-/// What a candidate takes a time for.
-pub(crate) fn local_time(time: Time) -> LocalTime {
-    LocalTime::after_origin(Duration::from_nanos(time.as_nanos()))
-}
-
-pub(crate) fn engine_time(time: LocalTime) -> Time {
-    Time::ZERO + time.since_origin()
-}
-
 impl Contender {
     /// One that knows nothing.
     pub(super) fn new(config: Config, local: Time) -> Self {
         Self {
-            candidate: Candidate::new(config, local_time(local)),
+            candidate: Candidate::new(config, session_time(local)),
             follow: Follow::default(),
             told: Standing::Unknown,
             waiting: VecDeque::new(),
@@ -72,11 +63,6 @@ impl Contender {
     pub(crate) fn epoch(&self) -> Option<u64> {
         self.told.term().map(|term| term.epoch)
     }
-}
-
-/// Where the server of a slot is.
-fn address(place: u32, slot: u32) -> SmolStr {
-    format_smolstr!("node-{place}-{slot}:1")
 }
 
 /// Which lease lengths templates give.
@@ -93,12 +79,16 @@ impl World<'_> {
         };
         let (local, is_able) = (place.clock.shows(now), place.unable_until <= now);
         let has_parent = place.parent.is_some();
+        let addresses = std::sync::Arc::clone(&place.addresses);
         let Some(server) = place.server(id.term) else {
+            return;
+        };
+        let Some(address) = addresses.get(server.slot as usize) else {
             return;
         };
         let templates = &server.templates;
         let config = Config {
-            address: address(id.place, server.slot),
+            address: SmolStr::new(address.as_str()),
             server: format_smolstr!("{}-{}", id.place, id.term),
             pages: None,
             rest: SmolStr::default(),
@@ -114,7 +104,7 @@ impl World<'_> {
         server.contender = Some(Box::new(Contender::new(config, local)));
         self.begin_to_follow(id);
         self.change_candidate(id, |candidate, now| {
-            candidate.handle_able(is_able, local_time(now));
+            candidate.handle_able(is_able, session_time(now));
         });
     }
 
@@ -176,7 +166,7 @@ impl World<'_> {
         let Some(contender) = &mut server.contender else {
             return;
         };
-        let standing = contender.candidate.standing(local_time(local));
+        let standing = contender.candidate.standing(session_time(local));
         if contender.told == standing {
             return;
         }
@@ -220,7 +210,7 @@ impl World<'_> {
     /// A server hands over: it resigns, ends, and another process starts in its place.
     pub(super) fn resign(&mut self, id: ServerId) {
         self.change_candidate(id, |candidate, now| {
-            candidate.handle_resign(local_time(now));
+            candidate.handle_resign(session_time(now));
         });
         self.plan(id.place);
     }
@@ -231,7 +221,7 @@ impl World<'_> {
         else {
             return;
         };
-        if contender.candidate.state(local_time(local)) == State::Over {
+        if contender.candidate.state(session_time(local)) == State::Over {
             self.end_server(id);
             self.start_server(id.place, slot);
         }
@@ -247,8 +237,8 @@ impl World<'_> {
         let server = place.server(id.term);
         let contender = server.and_then(|server| server.contender.as_ref());
         let due = contender.and_then(|it| it.candidate.poll_timeout());
-        if due.is_some_and(|due| due <= local_time(local)) {
-            self.change_candidate(id, |candidate, now| candidate.handle_timeout(local_time(now)));
+        if due.is_some_and(|due| due <= session_time(local)) {
+            self.change_candidate(id, |candidate, now| candidate.handle_timeout(session_time(now)));
         }
     }
 
@@ -326,7 +316,7 @@ impl World<'_> {
             learning_outlasts: templates.learning_outlasts(next),
         };
         self.change_candidate(id, |candidate, now| {
-            candidate.handle_templates(next, local_time(now));
+            candidate.handle_templates(next, session_time(now));
         });
     }
 
@@ -343,7 +333,7 @@ impl World<'_> {
         let former = std::mem::replace(&mut server.templates, templates.clone());
         let is_master = server.node.mastership(local).is_master();
         server.node.handle_templates(templates, local);
-        contender.candidate.handle_applied(local_time(local));
+        contender.candidate.handle_applied(session_time(local));
         if is_master {
             self.note_granted_by(&former, local);
         }

@@ -13,7 +13,7 @@ use doorward_engine::time::Time;
 
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, Side, Span, When};
 use crate::world::World;
-use crate::world::candidates::local_time;
+use crate::world::clock::session_time;
 use crate::world::event::What;
 use crate::world::message::ServerId;
 
@@ -329,7 +329,7 @@ impl World<'_> {
         let able = self.place(number).is_some_and(|it| it.unable_until <= now);
         for id in self.contenders_of(number) {
             self.change_candidate(id, |candidate, now| {
-                candidate.handle_able(able, local_time(now));
+                candidate.handle_able(able, session_time(now));
             });
         }
         self.plan(number);

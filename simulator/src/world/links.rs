@@ -1,25 +1,27 @@
-//! The way from a server to its parent: streams and calls, connections that break and are made
-//! again. What is asked and when, and what an answer does, the engine says.
+//! The way from a server to its parent, driven by the session that ships: what it wants done becomes
+//! messages, and what becomes of them is handed to it. Connections keep their order; in a partition they
+//! get stuck. What is asked and what an answer does, the engine says.
 
 use std::time::Duration;
 
 use doorward_engine::id::HolderName;
-use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
+use doorward_engine::node::Node;
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, Via};
 use doorward_engine::resource::upstream::Pace;
+use doorward_session::closing::Closed;
+use doorward_session::parent_session::{
+    self as session, Action, Answered, Connection, Reply, Verdict, Way,
+};
 
 use crate::scenario::WayUp;
 use crate::world::World;
+use crate::world::clock::session_time;
 use crate::world::event::What;
-use crate::world::message::{Message, ServerId};
+use crate::world::message::{Down, Message, ServerId, Up};
 use crate::world::place::Server;
 
-/// As servers wait for their parent's answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// As servers wait before they connect again: from the first to the second, with jitter.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
-
-/// What is lost on a stream is sent again after this.
+/// What is lost on a connection is sent again after this.
 const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl World<'_> {
@@ -41,87 +43,101 @@ impl World<'_> {
             .and_then(|place| place.server(id.term))
     }
 
-    /// A server connects to whoever is master above it.
-    pub(super) fn connect(&mut self, id: ServerId) {
-        let (now, settings) = (self.now, self.scenario.servers);
-        let pace = match settings.way_up {
-            WayUp::Stream => Pace {
-                round: settings.push_round,
-                slow: slow_round(settings.refresh_floor).max(settings.push_round),
-            },
-            WayUp::Poll => Pace {
-                round: slow_round(settings.refresh_floor),
-                slow: slow_round(settings.refresh_floor),
-            },
-        };
-        let is_cut = self.is_cut(id.place);
-        let Some(place) = self.places.get(id.place as usize) else {
-            return;
-        };
-        let (name, local) = (place.name.clone(), place.clock.shows(now));
-        let Some(parent) = place.parent else { return };
-        let above = self.places.get(parent as usize).filter(|_| !is_cut);
-        let master = above.and_then(|above| {
-            above.master(now).filter(|master| !master.is_frozen(now))
-        });
-        let found = master.map(|master| (master.term, master.epoch()));
-        let chance = self.chance.between(0.1, 1.0);
-        let Some(server) = self.server_of(id) else {
-            return;
-        };
-        let leases_last = || {
-            let end = server.node.upstream_leases_end(local);
-            end.map_or(Duration::ZERO, |end| end.since(local))
-        };
-        let epochs = &mut server.way_up.epochs;
-        let is_heeded = match found {
-            Some((_, Some(epoch))) => epochs.heed(epoch, leases_last).is_ok(),
-            _ => true,
-        };
-        let to = found.map(|(term, _)| term).filter(|_| is_heeded);
-        if let (Some(to), WayUp::Stream) = (to, settings.way_up)
-            && let Some(above) = self.place(parent).and_then(|above| above.server(to))
-        {
-            above.node.handle_subscription(&name, true);
-        }
-        let Some(server) = self.server_of(id) else {
-            return;
-        };
-        let link = &mut server.way_up;
-        link.connection += 1;
-        link.is_stuck = false;
-        link.to = to;
-        link.unanswered.clear();
-        if to.is_some() {
-            link.failures = 0;
-            link.retry_at = None;
-            server.node.handle_upstream_pace(pace);
-            server.node.handle_upstream_lost(local);
-        } else {
-            let most = BACKOFF
-                .0
-                .saturating_mul(1 << link.failures.min(10))
-                .min(BACKOFF.1);
-            link.failures += 1;
-            link.retry_at = Some(now + most.mul_f64(chance));
-        }
-    }
-
-    /// A server's connection to its parent is broken.
-    pub(super) fn lose_parent(&mut self, id: ServerId, connection: u64) {
-        let Some(server) = self.server_of(id) else {
-            return;
-        };
-        if server.way_up.connection == connection {
-            self.disconnect(id);
-            self.plan(id.place);
-        }
-    }
-
-    /// Gives up the connection to the parent; another attempt follows soon.
-    fn disconnect(&mut self, id: ServerId) {
+    /// Tells the session of a server what the time is and what its node has to say, and does what it
+    /// wants done.
+    pub(super) fn tend_link(&mut self, id: ServerId) {
         let now = self.now;
-        let chance = self.chance.between(0.1, 1.0);
+        let place = self.places.get(id.place as usize);
+        if place.is_none_or(|place| place.parent.is_none()) {
+            return;
+        }
+        let chance = self.chance.uniform();
+        let Some(place) = self.places.get_mut(id.place as usize) else {
+            return;
+        };
+        let local = place.clock.shows(now);
+        let Some(server) = place.server(id.term) else {
+            return;
+        };
+        let (node, session) = (&server.node, &mut server.way_up.session);
+        let is_master = node.mastership(local).is_master();
+        session.handle_mastership(is_master, chance, session_time(local));
+        session.handle_timeout(chance, session_time(local));
+        if node.poll_upstream_timeout().is_some_and(|at| at <= local) {
+            session.handle_due();
+        }
+        self.drain_link(id);
+    }
+
+    /// A server that is not the master any more, or ends, has no use for its connection to the parent.
+    pub(super) fn hang_up(&mut self, id: ServerId) {
+        let now = self.now;
+        let Some(place) = self.places.get_mut(id.place as usize) else {
+            return;
+        };
+        let local = session_time(place.clock.shows(now));
+        if let Some(server) = place.server(id.term) {
+            let session = &mut server.way_up.session;
+            session.handle_mastership(false, 0.0, local);
+            self.drain_link(id);
+        }
+    }
+
+    /// Does what the session wants done.
+    fn drain_link(&mut self, id: ServerId) {
+        while let Some(action) = self
+            .server_of(id)
+            .and_then(|server| server.way_up.session.poll_action())
+        {
+            match action {
+                Action::Connect { .. } => {
+                    // Whatever was on its way on the last one does not hold this one up.
+                    if let Some(server) = self.server_of(id) {
+                        server.way_up.is_stuck = false;
+                    }
+                    self.connect(id);
+                }
+                Action::Discover => self.send_up(id, Up::Discover),
+                Action::Open => self.send_up(id, Up::Open),
+                Action::Pace(way) => self.set_pace(id, way),
+                Action::Send { greets } => {
+                    if let Some(request) = self.next_request(id, greets) {
+                        self.send_up(id, Up::Ask(request));
+                    }
+                }
+                Action::Call => match self.next_request(id, false) {
+                    Some(request) => self.send_up(id, Up::Call(request)),
+                    None => {
+                        if let Some(server) = self.server_of(id) {
+                            server.way_up.session.handle_nothing_due();
+                        }
+                    }
+                },
+                Action::Close => self.close_link(id),
+                Action::Report(_) => {}
+            }
+        }
+    }
+
+    /// Connects to whoever runs at the address whose turn it is.
+    fn connect(&mut self, id: ServerId) {
+        let parent = self.places.get(id.place as usize).and_then(|it| it.parent);
+        let Some(parent) = parent else { return };
+        let address = self.server_of(id).and_then(|server| {
+            let address = server.way_up.session.address();
+            address.cloned()
+        });
+        let there = self.places.get(parent as usize);
+        let runs = there.and_then(|there| there.at_address(address.as_ref()?));
+        let to = runs.map_or(0, |server| server.term);
+        if let Some(server) = self.server_of(id) {
+            server.way_up.to = Some(to);
+        }
+        self.send_up(id, Up::Connect);
+    }
+
+    fn close_link(&mut self, id: ServerId) {
+        let now = self.now;
         let Some(place) = self.places.get_mut(id.place as usize) else {
             return;
         };
@@ -130,15 +146,52 @@ impl World<'_> {
             return;
         };
         server.node.handle_upstream_lost(local);
-        let link = &mut server.way_up;
-        link.connection += 1;
-        link.is_stuck = false;
-        let was = link.to.take();
-        link.unanswered.clear();
-        link.retry_at = Some(now + BACKOFF.0.mul_f64(chance));
-        if let Some(above) = was {
+        if let Some(above) = server.way_up.to.take() {
             self.unsubscribe(id.place, above);
         }
+    }
+
+    fn set_pace(&mut self, id: ServerId, way: Way) {
+        let settings = self.scenario.servers;
+        let slow = slow_round(settings.refresh_floor);
+        let round = match way {
+            Way::Stream => settings.push_round,
+            Way::Calls => slow,
+        };
+        if let Some(server) = self.server_of(id) {
+            server.node.handle_upstream_pace(Pace {
+                round,
+                slow: slow.max(round),
+            });
+        }
+    }
+
+    /// What is due at the node of a server, or what a stream begins with.
+    fn next_request(&mut self, id: ServerId, greets: bool) -> Option<GetServerCapacity> {
+        let now = self.now;
+        let clock = self.places.get(id.place as usize)?.clock;
+        let (micros, local) = (self.wall_micros(&clock), clock.shows(now));
+        let server = self.server_of(id)?;
+        let due = server.node.poll_upstream_request(micros, local);
+        let greeting = |node: &Node| {
+            let greeting = greets.then(|| node.upstream_greeting(local));
+            greeting.flatten()
+        };
+        let request = due.or_else(|| greeting(&server.node))?;
+        let session = &mut server.way_up.session;
+        let resources = request.asks.iter();
+        let resources = resources.map(|ask| Answered::number_of(ask.resource.as_str()));
+        session.handle_sent(
+            request.sequence.unwrap_or_default(),
+            resources,
+            session_time(local),
+        );
+        // More may be due at once.
+        let next = server.node.poll_upstream_timeout();
+        if next.is_some_and(|at| at <= local) {
+            session.handle_due();
+        }
+        Some(request)
     }
 
     /// A stream to the parent's server of that term has ended. Another server of the place may have
@@ -156,98 +209,44 @@ impl World<'_> {
         }
     }
 
-    /// A server that is not the master any more has no use for its connection to the parent.
-    pub(super) fn hang_up(&mut self, id: ServerId) {
-        if self.server_of(id).is_some_and(|it| it.way_up.to.is_some()) {
-            self.disconnect(id);
-        }
-    }
-
-    /// Connects, gives up and asks, whatever is due.
-    pub(super) fn tend_link(&mut self, id: ServerId) {
-        let now = self.now;
-        let Some(place) = self.places.get_mut(id.place as usize) else {
+    fn send_up(&mut self, child: ServerId, what: Up) {
+        let place = self.places.get(child.place as usize);
+        let Some(parent) = place.and_then(|place| place.parent) else {
             return;
         };
-        let local = place.clock.shows(now);
-        let Some(server) = place.server(id.term) else {
+        let Some(server) = self.server_of(child) else {
             return;
         };
-        let is_master = server.node.mastership(local).is_master();
-        let link = &mut server.way_up;
-        if !is_master && link.to.is_none() {
-            // Only a master asks.
-            link.retry_at = None;
-            return;
-        }
-        if link.give_up_at().is_some_and(|at| at <= now) {
-            self.disconnect(id);
-        } else if link.to.is_none() && link.retry_at.is_some_and(|at| at <= now) {
-            self.connect(id);
-        }
-        self.ask_parent(id);
-    }
-
-    fn ask_parent(&mut self, id: ServerId) {
-        let (now, way_up) = (self.now, self.scenario.servers.way_up);
-        loop {
-            let Some(place) = self.places.get(id.place as usize) else {
-                return;
-            };
-            let clock = place.clock;
-            let (parent, micros) = (place.parent, self.wall_micros(&clock));
-            let Some(server) = self.server_of(id) else {
-                return;
-            };
-            let may_ask = server.way_up.unanswered.is_empty() || way_up == WayUp::Stream;
-            let (Some(place), Some(term), true) = (parent, server.way_up.to, may_ask) else {
-                return;
-            };
-            let request = server.node.poll_upstream_request(micros, clock.shows(now));
-            let Some(request) = request else { return };
-            let link = &mut server.way_up;
-            link.unanswered
-                .push_back((request.sequence.unwrap_or_default(), now + ANSWER_TIMEOUT));
-            let connection = link.connection;
-            self.send_up(id, connection, ServerId { place, term }, request);
-        }
-    }
-
-    fn send_up(
-        &mut self,
-        child: ServerId,
-        connection: u64,
-        parent: ServerId,
-        request: GetServerCapacity,
-    ) {
-        let message = Message::ServerAsk {
+        let connection = server.way_up.session.connection();
+        let Some(term) = server.way_up.to else { return };
+        let to = ServerId {
+            place: parent,
+            term,
+        };
+        let is_call = matches!(what, Up::Call(_));
+        let message = Message::Up {
             child,
             connection,
-            parent,
-            request,
+            to,
+            what,
         };
-        self.send_between(child, true, message);
+        self.send_between(child, true, is_call, message);
     }
 
-    /// Sends an answer of a parent, or what it tells unasked.
-    pub(super) fn send_down(
-        &mut self,
-        child: ServerId,
-        connection: u64,
-        sequence: Option<u64>,
-        reply: GetServerCapacityReply,
-    ) {
-        let message = Message::ServerAnswer {
+    /// Sends something down, on a connection of that number.
+    pub(super) fn send_down(&mut self, child: ServerId, connection: Connection, what: Down) {
+        let is_call = matches!(&what, Down::Told { call: Some(_), .. });
+        let message = Message::Down {
             child,
             connection,
-            sequence,
-            reply,
+            what,
         };
-        self.send_between(child, false, message);
+        self.send_between(child, false, is_call, message);
     }
 
-    /// Sends between a server and its parent: on a stream nothing is lost, but late, and in order.
-    fn send_between(&mut self, child: ServerId, up: bool, message: Message) {
+    /// Sends between a server and its parent: on a connection nothing is lost, but late, and in order. Calls
+    /// are lost and come twice as messages do: whoever calls finds out.
+    fn send_between(&mut self, child: ServerId, up: bool, is_call: bool, message: Message) {
         let (now, scenario) = (self.now, self.scenario);
         let way = scenario.network.to_parent(child.place);
         if self.is_cut(child.place) {
@@ -258,7 +257,7 @@ impl World<'_> {
             self.work.lost += 1;
             return;
         }
-        if scenario.servers.way_up == WayUp::Poll {
+        if is_call {
             self.send(&way, message);
             return;
         }
@@ -282,12 +281,9 @@ impl World<'_> {
     }
 
     /// Something is lost in a partition, on the connection of that number or on whatever there is.
-    pub(super) fn stick(&mut self, child: ServerId, connection: Option<u64>) {
-        if self.scenario.servers.way_up == WayUp::Poll {
-            return;
-        }
+    pub(super) fn stick(&mut self, child: ServerId, connection: Option<Connection>) {
         if let Some(server) = self.server_of(child)
-            && connection.is_none_or(|number| number == server.way_up.connection)
+            && connection.is_none_or(|number| number == server.way_up.session.connection())
         {
             server.way_up.is_stuck = true;
         }
@@ -311,65 +307,162 @@ impl World<'_> {
                     place: *number,
                     term: master.term,
                 },
-                master.way_up.connection,
+                master.way_up.session.connection(),
             ))
         });
         if let Some((child, connection)) = found {
-            self.send_down(child, connection, None, reply);
+            self.send_down(child, connection, Down::Told { call: None, reply });
         }
     }
 
-    /// A parent's answer arrives, or what it tells unasked.
-    pub(super) fn hear_parent(
+    /// Something arrives at a server of the parent.
+    pub(super) fn hear_child(
         &mut self,
-        id: ServerId,
-        connection: u64,
-        sequence: Option<u64>,
-        reply: GetServerCapacityReply,
+        child: ServerId,
+        connection: Connection,
+        to: ServerId,
+        what: Up,
     ) {
         let (now, way_up) = (self.now, self.scenario.servers.way_up);
-        if self.is_cut(id.place) {
+        if self.is_cut(child.place) {
+            self.stick(child, Some(connection));
+            return;
+        }
+        let name = self
+            .places
+            .get(child.place as usize)
+            .map(|it| it.name.clone());
+        let (Some(name), Some(place)) = (name, self.place(to.place)) else {
+            return;
+        };
+        let local = place.clock.shows(now);
+        let Some(server) = place.server(to.term) else {
+            let answer = match what {
+                Up::Connect => Down::Closed(Closed::Unreachable),
+                _ => Down::Closed(Closed::Failed),
+            };
+            return self.send_down(child, connection, answer);
+        };
+        // The kernel takes connections of a process that is frozen.
+        if server.is_frozen(now) && !matches!(what, Up::Connect) {
+            server.inbox.push(Message::Up {
+                child,
+                connection,
+                to,
+                what,
+            });
+            return;
+        }
+        let answer = match what {
+            Up::Connect => Down::Connected,
+            Up::Discover => Down::Discovered(server.node.mastership(local).clone()),
+            Up::Open if way_up == WayUp::Poll => {
+                Down::Closed(Closed::NoStreams)
+            }
+            Up::Open => {
+                server.node.handle_subscription(&name, true);
+                Down::Opened
+            }
+            Up::Ask(request) => {
+                return self.serve_child(child, connection, to, Via::Stream, request);
+            }
+            Up::Call(request) => {
+                return self.serve_child(child, connection, to, Via::Poll, request);
+            }
+        };
+        self.send_down(child, connection, answer);
+    }
+
+    /// Something arrives from the parent.
+    pub(super) fn hear_parent(&mut self, id: ServerId, connection: Connection, what: Down) {
+        let now = self.now;
+        // That a connection is over is found out by both sides.
+        if self.is_cut(id.place) && !matches!(what, Down::Closed(_)) {
             self.stick(id, Some(connection));
             return;
         }
+        let chance = self.chance.uniform();
         let Some(place) = self.places.get_mut(id.place as usize) else {
             return;
         };
         let local = place.clock.shows(now);
+        let at = session_time(local);
         let Some(server) = place.server(id.term) else {
             return;
         };
-        let is_current = server.way_up.connection == connection;
-        // A stream that is closed tells no more; a late answer to a call is handed in.
-        if !is_current && way_up == WayUp::Stream {
-            return;
-        }
         if server.is_frozen(now) {
-            server.inbox.push(Message::ServerAnswer {
+            server.inbox.push(Message::Down {
                 child: id,
                 connection,
-                sequence,
-                reply,
+                what,
             });
             return;
         }
-        if let (true, Some(sequence)) = (is_current, sequence) {
-            // Who answers a later one has had the earlier ones.
-            let unanswered = &mut server.way_up.unanswered;
-            while unanswered
-                .front()
-                .is_some_and(|(asked, _)| *asked <= sequence)
-            {
-                unanswered.pop_front();
+        let leases_last = |node: &Node| {
+            let end = node.upstream_leases_end(local);
+            end.map_or(Duration::ZERO, |end| end.since(local))
+        };
+        let session = &mut server.way_up.session;
+        match what {
+            Down::Connected => session.handle_connected(connection, at),
+            Down::Opened => session.handle_opened(connection, at),
+            Down::Closed(closed) => session.handle_closed(connection, closed, chance, at),
+            Down::Discovered(mastership) => {
+                let told = told(&mastership);
+                let last = leases_last(&server.node);
+                session.handle_discovered(connection, told, last, chance, at);
+            }
+            Down::NotMaster { call, mastership } => {
+                let reply = Reply {
+                    call,
+                    not_master: Some(told(&mastership)),
+                    answered: &[],
+                };
+                let last = leases_last(&server.node);
+                let _drop = session.handle_reply(connection, &reply, last, chance, at);
+            }
+            Down::Told { call, reply } => {
+                let meta = Reply {
+                    call,
+                    not_master: None,
+                    answered: &answered(&reply),
+                };
+                let verdict =
+                    session.handle_reply(connection, &meta, Duration::ZERO, chance, at);
+                if verdict == Verdict::Keep {
+                    server.node.handle_upstream_reply(&reply, local);
+                    let told: f64 = reply.leases.iter().map(|it| it.capacity.get()).sum();
+                    self.note(4, id.place.into(), told);
+                    self.serve_waiting(id, true);
+                }
             }
         }
-        server.node.handle_upstream_reply(&reply, local);
-        let told: f64 = reply.leases.iter().map(|lease| lease.capacity.get()).sum();
-        self.note(4, id.place.into(), told);
-        self.serve_waiting(id, true);
-        self.ask_parent(id);
+        self.tend_link(id);
         self.after(id);
     }
+}
+
+/// What a server says of the mastership of its node.
+fn told(mastership: &Mastership) -> session::Mastership<'_> {
+    session::Mastership {
+        is_master: mastership.is_master(),
+        master: match mastership {
+            Mastership::Follower { master_address, .. } => Some(master_address),
+            Mastership::Master { .. } | Mastership::Unknown => None,
+        },
+        epoch: mastership.epoch(),
+    }
+}
+
+/// What a reply answers.
+fn answered(reply: &GetServerCapacityReply) -> Vec<Answered> {
+    let leases = reply.leases.iter().map(|it| (&it.resource, it.sequence));
+    let refused = reply.refused.iter().map(|it| (&it.resource, None));
+    let all = leases.chain(refused).map(|(resource, to)| Answered {
+        resource: Answered::number_of(resource.as_str()),
+        to,
+    });
+    all.collect()
 }
 
 /// As the server's shell does.

@@ -35,7 +35,7 @@ impl World<'_> {
                 watched.note_learning(longer_leases, now);
             }
         }
-        self.connect(id);
+        self.tend_link(id);
         self.plan(id.place);
     }
 

@@ -1,8 +1,10 @@
 //! What is on its way between clients and servers.
 
-use doorward_engine::node::mastership::Outcome;
+use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
 use doorward_engine::request::{GetCapacity, GetCapacityReply};
+use doorward_session::closing::Closed;
+use doorward_session::parent_session::Connection;
 
 /// A server process: its place in the tree, and which of those that ever ran there it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,23 +28,57 @@ pub(crate) enum Message {
         sequence: u64,
         answer: Answer,
     },
-    /// A server asks its parent, on the connection of that number.
-    ServerAsk {
+    /// A server does something on its connection to a server of its parent.
+    Up {
         child: ServerId,
-        connection: u64,
-        parent: ServerId,
-        request: GetServerCapacity,
+        connection: Connection,
+        to: ServerId,
+        what: Up,
     },
-    /// A server is told something by its parent.
-    ServerAnswer {
+    /// A server hears something on its connection to its parent.
+    Down {
         child: ServerId,
-        connection: u64,
-        /// The request it answers. None: it is told unasked.
-        sequence: Option<u64>,
+        connection: Connection,
+        what: Down,
+    },
+}
+
+/// What goes up.
+#[derive(Clone, Debug)]
+pub(crate) enum Up {
+    /// It connects.
+    Connect,
+    /// Who is the master?
+    Discover,
+    /// It opens a stream.
+    Open,
+    /// It asks, on the stream.
+    Ask(GetServerCapacity),
+    /// It asks by a call.
+    Call(GetServerCapacity),
+}
+
+/// What comes down.
+#[derive(Clone, Debug)]
+pub(crate) enum Down {
+    /// The connection stands.
+    Connected,
+    /// The server says whether it is the master, or who is.
+    Discovered(Mastership),
+    /// The stream is open.
+    Opened,
+    /// What the parent answers to a call, or tells on the stream.
+    Told {
+        call: Option<u64>,
         reply: GetServerCapacityReply,
     },
-    /// A server learns that its connection to its parent is broken.
-    Broken { child: ServerId, connection: u64 },
+    /// The server is not the master; who is, if it knows.
+    NotMaster {
+        call: Option<u64>,
+        mastership: Mastership,
+    },
+    /// The connection is over.
+    Closed(Closed),
 }
 
 /// What comes of a client's request.

@@ -2,18 +2,19 @@
 //! master, each knows itself.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::state::EpochFilter;
 use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::GetCapacity;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
+use doorward_session::address::Address;
+use doorward_session::parent_session::ParentSession;
 
-use crate::scenario::WayUp;
-use crate::world::candidates::{Contender, engine_time};
-use crate::world::clock::LocalClock;
+use crate::world::candidates::Contender;
+use crate::world::clock::{LocalClock, engine_time};
 use crate::world::etcd::{Letter, WayToEtcd};
 use crate::world::load::Load;
 use crate::world::message::Message;
@@ -26,6 +27,8 @@ pub(crate) struct Place {
     pub(crate) children: Vec<u32>,
     pub(crate) level: usize,
     pub(crate) clients: usize,
+    /// Where they are found, by slot.
+    pub(crate) addresses: Arc<[Address]>,
     /// All that run: at most one for each slot, and second processes under the same name.
     pub(crate) servers: Vec<Server>,
     /// Where they run, one for each candidate.
@@ -34,6 +37,8 @@ pub(crate) struct Place {
     pub(crate) starts: u64,
     /// Until then no candidate is able to be the master.
     pub(crate) unable_until: Time,
+    /// Where the servers of its parent are.
+    pub(crate) parents: Arc<[Address]>,
     /// Until then, nothing passes between it and its parent.
     pub(crate) cut_above_until: Time,
     /// Until then, nothing passes between it and its clients and children.
@@ -88,31 +93,29 @@ pub(crate) struct Server {
 }
 
 /// The way to the parent.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Link {
+    pub(crate) session: ParentSession,
     /// The parent's server it is connected to.
     pub(crate) to: Option<u64>,
-    /// Counts connections: what was sent on an older one is not for this.
-    pub(crate) connection: u64,
-    /// Something on this connection was lost in a partition. What comes later on a stream would have
-    /// to wait for it: nothing more passes until there is another connection.
+    /// Something on this connection was lost in a partition. What comes later would have to wait for it:
+    /// nothing more passes until there is another connection.
     pub(crate) is_stuck: bool,
-    /// Requests that are not answered, by their numbers, and when each is given up.
-    pub(crate) unanswered: VecDeque<(u64, Time)>,
-    /// When to connect again.
-    pub(crate) retry_at: Option<Time>,
-    pub(crate) failures: u32,
-    /// The newest mastership of the parent that it has seen.
-    pub(crate) epochs: EpochFilter,
-    /// When the last message on a stream arrives, up and down: streams keep their order.
+    /// When the last message arrives, up and down: connections keep their order.
     pub(crate) last_up: Time,
     pub(crate) last_down: Time,
 }
 
 impl Link {
-    /// When the oldest request that is not answered is given up.
-    pub(crate) fn give_up_at(&self) -> Option<Time> {
-        self.unanswered.front().map(|(_, at)| *at)
+    /// To a parent at these addresses.
+    pub(crate) fn new(parents: Arc<[Address]>) -> Self {
+        Self {
+            session: ParentSession::new(parents),
+            to: None,
+            is_stuck: false,
+            last_up: Time::ZERO,
+            last_down: Time::ZERO,
+        }
     }
 }
 
@@ -141,7 +144,7 @@ impl Server {
             contender: None,
             node: Node::new(config, templates.clone()),
             templates,
-            way_up: Link::default(),
+            way_up: Link::new(Arc::clone(&place.parents)),
             frozen_until: None,
             inbox: Vec::new(),
             letters: Vec::new(),
@@ -162,23 +165,22 @@ impl Server {
     }
 
     /// When it has something to do by itself, in the world's time.
-    pub(crate) fn due(&self, clock: &LocalClock, way_up: WayUp) -> Option<Time> {
+    pub(crate) fn due(&self, clock: &LocalClock) -> Option<Time> {
         if let Some(until) = self.frozen_until {
             return Some(until);
         }
         let timeout = self.node.poll_timeout().map(|timeout| timeout.at);
-        let may_ask = self.way_up.to.is_some()
-            && (self.way_up.unanswered.is_empty() || way_up == WayUp::Stream);
-        let ask = self.node.poll_upstream_timeout().filter(|_| may_ask);
+        let session = &self.way_up.session;
+        let ask = self.node.poll_upstream_timeout();
+        let ask = ask.filter(|_| session.may_ask());
+        let late = session.poll_timeout().map(engine_time);
         let contender = self.contender.as_ref();
         let election = contender.and_then(|it| it.candidate.poll_timeout());
         let election = election.map(engine_time);
-        let local = [timeout, ask, election].into_iter().flatten().min();
+        let local = [timeout, ask, late, election].into_iter().flatten().min();
         let waiting = self.waiting.front().map(|(until, _, _)| *until);
         [
             local.map(|at| clock.when(at)),
-            self.way_up.give_up_at(),
-            self.way_up.retry_at,
             self.push_at,
             waiting,
         ]
@@ -202,10 +204,11 @@ impl Place {
         masters.max_by_key(|server| server.node.mastership(local).epoch())
     }
 
-    /// The same, to be changed.
-    pub(crate) fn master_mut(&mut self, now: Time) -> Option<&mut Server> {
-        let term = self.master(now)?.term;
-        self.server(term)
+    /// Who runs at one of its addresses.
+    pub(crate) fn at_address(&self, address: &Address) -> Option<&Server> {
+        let slot = self.addresses.iter().position(|known| known == address)?;
+        let mut all = self.servers.iter().filter(|server| !server.is_twin);
+        all.find(|server| server.slot as usize == slot)
     }
 
     /// The second process under its name, if one runs.

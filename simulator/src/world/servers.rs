@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use doorward_engine::node::event::Event;
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::request::server::Via;
+use doorward_engine::request::server::{GetServerCapacity, Via};
 use doorward_engine::request::{GetCapacity, GetCapacityReply, RefusalReason};
 use doorward_engine::template::Templates;
+use doorward_session::closing::{Closed, Closing};
+use doorward_session::parent_session::Connection;
 
-use crate::scenario::WayUp;
 use crate::world::World;
 use crate::world::event::What;
-use crate::world::message::{Answer, Message, ServerId};
+use crate::world::message::{Answer, Down, Message, ServerId};
 use crate::world::place::{Place, Server, Slot};
 
 /// As the client library waits for an answer.
@@ -100,12 +101,13 @@ impl World<'_> {
             };
             let connected = place.servers.iter().filter(|it| it.way_up.to == Some(term));
             let broken: Vec<Message> = connected
-                .map(|server| Message::Broken {
+                .map(|server| Message::Down {
                     child: ServerId {
                         place: child,
                         term: server.term,
                     },
-                    connection: server.way_up.connection,
+                    connection: server.way_up.session.connection(),
+                    what: Down::Closed(Closed::Failed),
                 })
                 .collect();
             for broken in broken {
@@ -129,12 +131,16 @@ impl World<'_> {
                 let at = self.now + self.takes(&way);
                 self.fail_later(client, request.sequence.unwrap_or_default(), at);
             }
-            Message::ServerAsk {
+            Message::Up {
                 child, connection, ..
             } => {
                 let way = self.scenario.network.to_parent(child.place);
                 let at = self.now + self.takes(&way);
-                let slot = self.mail.keep(Message::Broken { child, connection });
+                let slot = self.mail.keep(Message::Down {
+                    child,
+                    connection,
+                    what: Down::Closed(Closed::Failed),
+                });
                 self.events.put(at, What::Arrival(slot));
             }
             _ => {}
@@ -260,60 +266,32 @@ impl World<'_> {
     pub(super) fn serve_child(
         &mut self,
         child: ServerId,
-        connection: u64,
+        connection: Connection,
         to: ServerId,
-        request: doorward_engine::request::server::GetServerCapacity,
+        via: Via,
+        request: GetServerCapacity,
     ) {
-        let (now, scenario) = (self.now, self.scenario);
-        let via = match scenario.servers.way_up {
-            WayUp::Stream => Via::Stream,
-            WayUp::Poll => Via::Poll,
-        };
-        if self.is_cut(child.place) {
-            self.stick(child, Some(connection));
-            return;
-        }
+        let (now, settled_after) = (self.now, self.scenario.settled_after);
         let Some(place) = self.place(to.place) else {
             return;
         };
-        let clock = place.clock;
-        place.load.note(scenario.settled_after, now);
+        let local = place.clock.shows(now);
+        place.load.note(settled_after, now);
         let Some(server) = place.server(to.term) else {
-            self.bounce(Message::ServerAsk {
-                child,
-                connection,
-                parent: to,
-                request,
-            });
             return;
         };
-        if server.is_frozen(now) {
-            server.inbox.push(Message::ServerAsk {
-                child,
-                connection,
-                parent: to,
-                request,
-            });
-            return;
-        }
-        let sequence = request.sequence;
-        let answer = server
-            .node
-            .handle_get_server_capacity(&request, via, clock.shows(now));
-        match answer {
+        let call = (via == Via::Poll).then(|| request.sequence.unwrap_or_default());
+        let answer = server.node.handle_get_server_capacity(&request, via, local);
+        let answer = match answer {
             Ok(Outcome::Served(reply)) => {
                 self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
                 self.note(3, child.place.into(), reply.leases.len() as f64);
-                self.send_down(child, connection, sequence, reply);
+                Down::Told { call, reply }
             }
-            // It says that it is not the master, and ends the stream.
-            Ok(Outcome::NotMaster(_)) | Err(_) => {
-                let way = self.scenario.network.to_parent(child.place);
-                let at = self.now + self.takes(&way);
-                let slot = self.mail.keep(Message::Broken { child, connection });
-                self.events.put(at, What::Arrival(slot));
-            }
-        }
+            Ok(Outcome::NotMaster(mastership)) => Down::NotMaster { call, mastership },
+            Err(_) => Down::Closed(Closed::Said(Closing::Cycle)),
+        };
+        self.send_down(child, connection, answer);
         self.after(to);
     }
 
@@ -338,14 +316,13 @@ impl World<'_> {
 
     /// A place is looked at again when something is due there.
     pub(super) fn plan(&mut self, number: u32) {
-        let way_up = self.scenario.servers.way_up;
         let now = self.now;
         let Some(place) = self.place(number) else {
             return;
         };
         let clock = place.clock;
         let all = place.servers.iter();
-        let due = all.filter_map(|server| server.due(&clock, way_up)).min();
+        let due = all.filter_map(|server| server.due(&clock)).min();
         let Some(due) = due.map(|due| due.max(now)) else {
             return;
         };

@@ -7,7 +7,7 @@ use doorward_engine::time::Time;
 use doorward_session::candidate::store::{Asking, Op, OpAnswer, OpId};
 
 use crate::world::World;
-use crate::world::candidates::local_time;
+use crate::world::clock::session_time;
 use crate::world::etcd::Letter;
 use crate::world::message::ServerId;
 
@@ -95,13 +95,13 @@ impl World<'_> {
             let answer = match answer {
                 OpAnswer::Transacted(mut answer) => {
                     if let Some(found) = &mut answer.found {
-                        found.seen_at = local_time(now);
+                        found.seen_at = session_time(now);
                     }
                     OpAnswer::Transacted(answer)
                 }
                 other => other,
             };
-            candidate.handle_answer(id, answer, chance, local_time(now));
+            candidate.handle_answer(id, answer, chance, session_time(now));
         });
     }
 }

@@ -10,7 +10,7 @@ use doorward_session::candidate::store::View;
 
 use crate::scenario::fault::Span;
 use crate::world::World;
-use crate::world::candidates::local_time;
+use crate::world::clock::session_time;
 use crate::world::etcd::store::Reading;
 use crate::world::etcd::{Letter, WayToEtcd};
 use crate::world::message::ServerId;
@@ -165,7 +165,7 @@ impl World<'_> {
         // What was known of an etcd that has gone back counts no more.
         let known = follow.known.as_deref();
         let known = known.filter(|known| known.revision <= reading.revision);
-        let view = Arc::new(reading.seen(known, local_time(local)));
+        let view = Arc::new(reading.seen(known, session_time(local)));
         follow.known = Some(Arc::clone(&view));
         if let Some(asked) = asked {
             follow.heard_at = asked;
@@ -175,7 +175,7 @@ impl World<'_> {
             }
         }
         self.change_candidate(id, |candidate, now| {
-            candidate.handle_view(view, local_time(now));
+            candidate.handle_view(view, session_time(now));
         });
     }
 
@@ -183,9 +183,9 @@ impl World<'_> {
     fn change_contact(&mut self, id: ServerId, heard_at: Time, is_away: bool) {
         let clock = self.place(id.place).map(|place| place.clock);
         let Some(clock) = clock else { return };
-        let heard_at = local_time(clock.shows(heard_at));
+        let heard_at = session_time(clock.shows(heard_at));
         self.change_candidate(id, |candidate, now| {
-            candidate.handle_contact(heard_at, is_away, local_time(now));
+            candidate.handle_contact(heard_at, is_away, session_time(now));
         });
     }
 }

@@ -64,7 +64,7 @@ impl World<'_> {
                 client.connected = Some(id.term);
             }
         }
-        self.connect(id);
+        self.tend_link(id);
         self.plan(number);
         let ending = Ending::Twin {
             server: Some(id),

@@ -6,22 +6,22 @@
 
 use std::time::Duration;
 
-use doorward_clock::Instant;
+use crate::time::Time;
 
 /// Messages each second, at most.
-pub(super) const MESSAGES_PER_SECOND_MAX: u32 = 2_000;
+pub const MESSAGES_PER_SECOND_MAX: u32 = 2_000;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Counts messages, second by second.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Flood {
-    second: Instant,
+    second: Time,
     messages: u32,
 }
 
 impl Flood {
-    pub(super) const fn new(now: Instant) -> Self {
+    pub(super) const fn new(now: Time) -> Self {
         Self {
             second: now,
             messages: 0,
@@ -29,8 +29,8 @@ impl Flood {
     }
 
     /// A message came. Returns whether these are too many.
-    pub(super) fn note_message(&mut self, now: Instant) -> bool {
-        if now.saturating_duration_since(self.second) >= SECOND {
+    pub(super) fn note_message(&mut self, now: Time) -> bool {
+        if now.since(self.second) >= SECOND {
             *self = Self::new(now);
         }
         self.messages = self.messages.saturating_add(1);
@@ -44,14 +44,13 @@ mod tests {
 
     #[test]
     fn a_parent_that_sends_without_end_is_found_out_and_a_busy_one_is_not() {
-        let began = Instant::now();
-        let mut busy = Flood::new(began);
+        let mut busy = Flood::new(Time::ZERO);
         for number in 0..10_000 {
-            let now = began + Duration::from_millis(number);
+            let now = Time::ZERO + Duration::from_millis(number);
             assert!(!busy.note_message(now), "1,000 a second");
         }
-        let mut flood = Flood::new(began);
-        let too_many = (0..3_000).position(|_| flood.note_message(began));
+        let mut flood = Flood::new(Time::ZERO);
+        let too_many = (0..3_000).position(|_| flood.note_message(Time::ZERO));
         assert_eq!(too_many, Some(2_000));
     }
 }

@@ -1,0 +1,731 @@
+//! How a server below the root asks its parent.
+//!
+//! What to ask and when, and what an answer does, the engine knows; this decides whom to ask, and how. It
+//! prefers a stream, on which a change travels as it happens. A server that does not know streams is polled;
+//! so is one whose streams do not work, for a while (`streams`). Addresses are tried in turn, with a
+//! backoff; a server that is not the master says where it is. A master that is named for the first time comes
+//! first: it ends a wait, and a conversation with the one before.
+//!
+//! A parent ends a stream when a newer one of the same node takes its place. That is either another
+//! server's, which became master of this node, and then this one is not any more; or one of our own,
+//! and then there is nothing wrong with streams. So it is no reason to poll.
+//!
+//! A stream begins with a message even if there is nothing to ask: the parent learns who is there,
+//! and the child whether it is the master, and which nodes are above.
+//!
+//! ```text
+//! standby ─▶ connecting ─▶ discovering ─┬▶ opening ─▶ streaming
+//!    ▲            ▲                     └▶ polling       │
+//!    └── from any └────────── waiting ◀── from any ◀─────┘
+//! ```
+
+mod event;
+mod flood;
+mod in_flight;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::address::Address;
+use crate::backoff::{self, Backoff, Limits};
+use crate::closing::{Closed, Closing};
+use crate::master_finder::{Lost, MasterFinder};
+use crate::planted::{self, Bug};
+use crate::time::Time;
+
+pub use event::{
+    Action, Answered, Connection, Late, Mastership, Reply, Report, Trouble, Verdict, Way,
+};
+use flood::Flood;
+pub use flood::MESSAGES_PER_SECOND_MAX;
+use in_flight::InFlight;
+pub use streams::Polled;
+use streams::Streams;
+
+/// How long to try to connect.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// An answer that takes longer will not come.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Requests on a stream of which something is not answered, at most. What is due beyond waits.
+pub const IN_FLIGHT_MAX: usize = 8;
+
+/// The part of a wait that is no chance.
+const BACKOFF_LEAST: f64 = 0.1;
+
+/// Backoff between attempts. The longest is well below the length of a lease.
+const BACKOFF: Limits = Limits {
+    base: Duration::from_millis(200),
+    cap: Duration::from_secs(5),
+    least: BACKOFF_LEAST,
+};
+
+/// The same while the parent has no master: its servers elect one within seconds.
+const BACKOFF_ELECTION: Limits = Limits {
+    cap: Duration::from_secs(1),
+    ..BACKOFF
+};
+
+/// What a session does now.
+#[derive(Clone, Debug)]
+enum State {
+    Standby,
+    Connecting {
+        way: Way,
+        until: Time,
+    },
+    Discovering {
+        way: Way,
+        until: Time,
+    },
+    Opening {
+        until: Time,
+    },
+    Streaming {
+        since: Time,
+        has_answered: bool,
+        in_flight: InFlight,
+        flood: Flood,
+    },
+    Polling {
+        until: Time,
+        has_answered: bool,
+        in_flight: InFlight,
+    },
+    Waiting {
+        until: Time,
+        why: Trouble,
+    },
+}
+
+/// The states by name, in the order in which they follow.
+pub const STATES: [&str; 7] = [
+    "standby",
+    "connecting",
+    "discovering",
+    "opening",
+    "streaming",
+    "polling",
+    "waiting",
+];
+
+/// What the log was last told of the parent: it hears of every change once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Nothing,
+    Answers(Way),
+    Down { refuses: bool },
+}
+
+/// A server's session with its parent.
+#[derive(Clone, Debug)]
+pub struct ParentSession {
+    state: State,
+    finder: MasterFinder,
+    /// Who is asked, or was last.
+    address: Option<Address>,
+    connection: Connection,
+    streams: Streams,
+    /// Of attempts that failed in a row, at whichever address.
+    backoff: Backoff,
+    /// Of streams in a row that were replaced before they had shown that they work.
+    replaced: Backoff,
+    told: Told,
+    /// Why the log was told that the parent is polled.
+    polls_told: Option<Polled>,
+    actions: VecDeque<Action>,
+}
+
+impl ParentSession {
+    /// A session of a server that is not the master of its node yet, with whoever is at these addresses.
+    pub fn new(known: Arc<[Address]>) -> Self {
+        Self {
+            state: State::Standby,
+            finder: MasterFinder::new(known),
+            address: None,
+            connection: Connection::default(),
+            streams: Streams::default(),
+            backoff: Backoff::default(),
+            replaced: Backoff::default(),
+            told: Told::Nothing,
+            polls_told: None,
+            actions: VecDeque::new(),
+        }
+    }
+
+    // Getters.
+
+    /// What it does now: one of [`STATES`].
+    pub fn state(&self) -> &'static str {
+        let number = match self.state {
+            State::Standby => 0,
+            State::Connecting { .. } => 1,
+            State::Discovering { .. } => 2,
+            State::Opening { .. } => 3,
+            State::Streaming { .. } => 4,
+            State::Polling { .. } => 5,
+            State::Waiting { .. } => 6,
+        };
+        STATES.get(number).copied().unwrap_or_default()
+    }
+
+    /// Whether a server is asked who the master is.
+    pub fn is_discovering(&self) -> bool {
+        matches!(self.state, State::Discovering { .. })
+    }
+
+    /// Who is asked, or was last.
+    pub fn address(&self) -> Option<&Address> {
+        self.address.as_ref()
+    }
+
+    /// The present connection, or the last.
+    pub fn connection(&self) -> Connection {
+        self.connection
+    }
+
+    /// How the parent is asked, once it has answered.
+    pub fn answers(&self) -> Option<Way> {
+        match self.state {
+            State::Streaming {
+                has_answered: true, ..
+            } => Some(Way::Stream),
+            State::Polling {
+                has_answered: true, ..
+            } => Some(Way::Calls),
+            _ => None,
+        }
+    }
+
+    /// Why the parent is not asked, if it is waited with.
+    pub fn trouble(&self) -> Option<&Trouble> {
+        match &self.state {
+            State::Waiting { why, .. } => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Whether another live process of this node has the stream: all that the parent answers is no.
+    pub fn is_second(&self, now: Time) -> bool {
+        let polled = self.streams.polled(now);
+        matches!(polled, Some((Polled::AnotherProcess, _)))
+    }
+
+    /// Whether something that is due may be asked now. If so, tell [`ParentSession::handle_due`] when it is.
+    pub fn may_ask(&self) -> bool {
+        match &self.state {
+            State::Streaming { in_flight, .. } => in_flight.len() < IN_FLIGHT_MAX,
+            State::Polling { in_flight, .. } => in_flight.len() == 0,
+            _ => false,
+        }
+    }
+
+    // What is to be done.
+
+    /// What is to be done next. Take all, after each call of `handle_*`.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to call [`ParentSession::handle_timeout`] at the latest.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let late = |in_flight: &InFlight| in_flight.since().map(|since| since + ANSWER_TIMEOUT);
+        if planted::is(Bug::DeadlineForgotten) && !matches!(self.state, State::Waiting { .. }) {
+            return None;
+        }
+        match &self.state {
+            State::Standby => None,
+            State::Connecting { until, .. }
+            | State::Discovering { until, .. }
+            | State::Opening { until }
+            | State::Waiting { until, .. } => Some(*until),
+            State::Streaming { in_flight, .. } => late(in_flight),
+            // A call under way is waited for before a stream is tried again.
+            State::Polling {
+                until, in_flight, ..
+            } => Some(late(in_flight).unwrap_or(*until)),
+        }
+    }
+
+    // What happened.
+
+    /// This server is the master of its node, or is not. Only a master asks.
+    pub fn handle_mastership(&mut self, is_master: bool, chance: f64, now: Time) {
+        match (&self.state, is_master) {
+            (State::Standby, true) => self.begin(chance, now),
+            (State::Standby, false) | (_, true) => {}
+            (_, false) if planted::is(Bug::StandbyAsks) => {}
+            (_, false) => {
+                self.close();
+                self.state = State::Standby;
+            }
+        }
+    }
+
+    /// Where the servers of the parent are, and which of them is named as the master, with its epoch.
+    pub fn handle_addresses(
+        &mut self,
+        known: Arc<[Address]>,
+        named: Option<(Address, u64)>,
+        chance: f64,
+        now: Time,
+    ) {
+        let is_new = self.finder.handle_addresses(known, named);
+        match &self.state {
+            State::Standby => {}
+            State::Waiting { .. } if is_new => self.begin(chance, now),
+            State::Waiting { .. } => {}
+            _ if is_new => {
+                let target = self.finder.target().map(|target| target.address);
+                if target.is_some() && target != self.address {
+                    self.close();
+                    self.redirect(chance, now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The connection stands.
+    pub fn handle_connected(&mut self, on: Connection, now: Time) {
+        if on != self.connection {
+            return;
+        }
+        if let State::Connecting { way, .. } = self.state {
+            let until = now + ANSWER_TIMEOUT;
+            self.state = State::Discovering { way, until };
+            self.actions.push_back(Action::Discover);
+        }
+    }
+
+    /// The server says who is the master. `leases_last` is how long the last lease of the parent is still
+    /// valid, zero if none is.
+    pub fn handle_discovered(
+        &mut self,
+        on: Connection,
+        told: Mastership<'_>,
+        leases_last: Duration,
+        chance: f64,
+        now: Time,
+    ) {
+        let State::Discovering { way, .. } = self.state else {
+            return;
+        };
+        if on != self.connection {
+            return;
+        }
+        if !told.is_master {
+            return self.handle_not_master(told, leases_last, chance, now);
+        }
+        match self.finder.handle_master(told.epoch, leases_last) {
+            Ok(forgotten) => self.note_forgotten(forgotten, told.epoch),
+            Err(lost) => {
+                self.close();
+                return self.lose(&lost, chance, now);
+            }
+        }
+        match way {
+            Way::Stream => {
+                let until = now + ANSWER_TIMEOUT;
+                self.state = State::Opening { until };
+                self.actions.push_back(Action::Open);
+            }
+            Way::Calls => {
+                // The time may have come to try a stream, while this was connecting.
+                let polled = self.streams.polled(now);
+                let until = polled.map_or(now, |(_, until)| until);
+                self.state = State::Polling {
+                    until,
+                    has_answered: false,
+                    in_flight: InFlight::default(),
+                };
+                self.actions.push_back(Action::Pace(Way::Calls));
+                self.actions.push_back(Action::Call);
+            }
+        }
+    }
+
+    /// The stream is open.
+    pub fn handle_opened(&mut self, on: Connection, now: Time) {
+        if on == self.connection && matches!(self.state, State::Opening { .. }) {
+            self.state = State::Streaming {
+                since: now,
+                has_answered: false,
+                in_flight: InFlight::default(),
+                flood: Flood::new(now),
+            };
+            self.actions.push_back(Action::Pace(Way::Stream));
+            self.actions.push_back(Action::Send { greets: true });
+        }
+    }
+
+    /// Something is due at the node.
+    pub fn handle_due(&mut self) {
+        if self.may_ask() {
+            self.actions.push_back(match self.state {
+                State::Polling { .. } => Action::Call,
+                _ => Action::Send { greets: false },
+            });
+        }
+    }
+
+    /// A request was sent, with that number, about these resources by their numbers.
+    pub fn handle_sent(
+        &mut self,
+        sequence: u64,
+        resources: impl IntoIterator<Item = u64>,
+        now: Time,
+    ) {
+        if planted::is(Bug::InFlightForgotten) {
+            return;
+        }
+        if let State::Streaming { in_flight, .. } | State::Polling { in_flight, .. } =
+            &mut self.state
+        {
+            in_flight.note_sent(sequence, resources, now);
+        }
+    }
+
+    /// A part of a large request was answered, and the next is sent.
+    pub fn handle_progress(&mut self, on: Connection, now: Time) {
+        if on == self.connection
+            && let State::Polling { in_flight, .. } = &mut self.state
+        {
+            in_flight.note_progress(now);
+        }
+    }
+
+    /// Nothing is due, and there is nothing to call for: what is known of the parent is that it is there.
+    pub fn handle_nothing_due(&mut self) {
+        if let State::Polling { .. } = self.state {
+            self.note_answered(Way::Calls);
+        }
+    }
+
+    /// The parent answered, or told something unasked. Returns whether that is for the node.
+    pub fn handle_reply(
+        &mut self,
+        on: Connection,
+        reply: &Reply<'_>,
+        leases_last: Duration,
+        chance: f64,
+        now: Time,
+    ) -> Verdict {
+        if on != self.connection && !planted::is(Bug::OldConnectionHeeded) {
+            return Verdict::Drop;
+        }
+        let (way, is_flood) = match (&mut self.state, reply.call) {
+            (State::Streaming { flood, .. }, None) => (Way::Stream, flood.note_message(now)),
+            (State::Polling { in_flight, .. }, Some(call)) if in_flight.awaits(call) => {
+                (Way::Calls, false)
+            }
+            // Of a call that was given up, or sent twice.
+            _ => return Verdict::Drop,
+        };
+        if is_flood {
+            self.end(Trouble::Flood, chance, now);
+            return Verdict::Drop;
+        }
+        if let Some(told) = reply.not_master {
+            self.handle_not_master(told, leases_last, chance, now);
+            return Verdict::Drop;
+        }
+        match &mut self.state {
+            State::Streaming { in_flight, .. } => in_flight.note_answer(reply.answered, now),
+            State::Polling { in_flight, .. } => in_flight.clear(),
+            _ => {}
+        }
+        self.note_answered(way);
+        Verdict::Keep
+    }
+
+    /// The connection ended, or could not be made.
+    pub fn handle_closed(&mut self, on: Connection, closed: Closed, chance: f64, now: Time) {
+        let is_connected = !matches!(self.state, State::Standby | State::Waiting { .. });
+        if on == self.connection && is_connected {
+            self.end(Trouble::Closed(closed), chance, now);
+        }
+    }
+
+    /// The time that [`ParentSession::poll_timeout`] tells has come.
+    pub fn handle_timeout(&mut self, chance: f64, now: Time) {
+        if self.poll_timeout().is_none_or(|at| now < at) {
+            return;
+        }
+        match &self.state {
+            State::Standby => {}
+            State::Waiting { .. } => self.begin(chance, now),
+            State::Polling { in_flight, .. } if in_flight.len() == 0 => {
+                self.streams.try_again();
+                self.close();
+                self.begin(chance, now);
+            }
+            State::Connecting { .. } => {
+                self.streams.note_unreachable();
+                self.end(Trouble::Late(Late::Connection), chance, now);
+            }
+            State::Opening { .. } => self.end(Trouble::Late(Late::Stream), chance, now),
+            State::Streaming { .. } => self.end(Trouble::Late(Late::StreamAnswer), chance, now),
+            State::Discovering { .. } | State::Polling { .. } => {
+                self.end(Trouble::Late(Late::Answer), chance, now);
+            }
+        }
+    }
+
+    // Transitions.
+
+    /// Connects to whoever's turn it is.
+    fn begin(&mut self, chance: f64, now: Time) {
+        let Some(target) = self.finder.target() else {
+            return self.fail(Trouble::NoAddress, chance, now);
+        };
+        self.become_connecting(target.address, now);
+    }
+
+    fn become_connecting(&mut self, to: Address, now: Time) {
+        if self.address.as_ref() != Some(&to) {
+            // That streams did not work at one server says nothing of another.
+            self.streams.try_again();
+        }
+        let way = match self.streams.polled(now) {
+            Some(_) => Way::Calls,
+            None => Way::Stream,
+        };
+        self.address = Some(to.clone());
+        self.connection = Connection(self.connection.0 + 1);
+        self.state = State::Connecting {
+            way,
+            until: now + CONNECT_TIMEOUT,
+        };
+        let connection = self.connection;
+        self.actions.push_back(Action::Connect {
+            connection,
+            to,
+            way,
+        });
+    }
+
+    fn become_waiting(&mut self, why: Trouble, until: Time) {
+        self.state = State::Waiting { until, why };
+    }
+
+    /// What was there of a connection is gone.
+    fn close(&mut self) {
+        let is_connected = !matches!(self.state, State::Standby | State::Waiting { .. });
+        if is_connected {
+            // What it still does is for nobody.
+            self.connection = Connection(self.connection.0 + 1);
+            self.actions.push_back(Action::Close);
+        }
+    }
+
+    /// The connection ended: what to do instead.
+    fn end(&mut self, trouble: Trouble, chance: f64, now: Time) {
+        let stream = match self.state {
+            State::Opening { .. } => Some((now, false)),
+            State::Streaming {
+                since,
+                has_answered,
+                ..
+            } => Some((since, has_answered)),
+            _ => None,
+        };
+        if stream.is_some_and(|(since, _)| now.since(since) >= streams::WORKS_AFTER) {
+            self.polls_told = None;
+            self.replaced.succeed();
+        }
+        self.close();
+        let Trouble::Closed(closed) = trouble else {
+            // What is swallowed while the connection stands is no death of the server.
+            return self.distrust(stream, false, trouble, chance, now);
+        };
+        match (closed, stream) {
+            (Closed::NoStreams, Some(_)) => self.poll(Polled::NoStreams, trouble, now),
+            (Closed::Said(Closing::AnotherProcess), Some(_)) => {
+                self.poll(Polled::AnotherProcess, trouble, now);
+            }
+            (Closed::Said(closing), Some((since, _))) if closing.is_replacement() => {
+                self.streams.note_ended(since, now);
+                self.stand_back(trouble, chance, now);
+            }
+            (Closed::Overloaded(retry_in), _) => {
+                let until = now + backoff::come_back(retry_in, chance);
+                self.report_down(&trouble);
+                self.become_waiting(trouble, until);
+            }
+            (Closed::Unreachable, _) => {
+                self.streams.note_unreachable();
+                self.fail(trouble, chance, now);
+            }
+            // It says so itself: that is nothing that a proxy would do.
+            (
+                Closed::Said(
+                    Closing::Cycle
+                    | Closing::Stopping
+                    | Closing::NotMaster
+                    | Closing::TooMany
+                    | Closing::TooManyOfAddress,
+                ),
+                _,
+            ) => self.fail(trouble, chance, now),
+            (Closed::Failed, _) => {
+                let has_answered = stream.is_some_and(|(_, has_answered)| has_answered);
+                self.distrust(stream, has_answered, trouble, chance, now);
+            }
+            (Closed::Said(_) | Closed::NoStreams | Closed::TakesNoMore, _) => {
+                self.distrust(stream, false, trouble, chance, now);
+            }
+        }
+    }
+
+    /// A connection ended in a way that may mean that streams do not work there; `is_sound`: more likely it
+    /// does not.
+    fn distrust(
+        &mut self,
+        stream: Option<(Time, bool)>,
+        is_sound: bool,
+        trouble: Trouble,
+        chance: f64,
+        now: Time,
+    ) {
+        let is_polled =
+            stream.is_some_and(|(since, _)| self.streams.note_broken(since, is_sound, now));
+        if is_polled {
+            self.report_polls(Polled::StreamsBreak, trouble);
+            self.begin_again(now);
+        } else {
+            self.fail(trouble, chance, now);
+        }
+    }
+
+    /// Connects to the same server, as far as it is not known to be another one.
+    fn begin_again(&mut self, now: Time) {
+        let address = self.address.clone();
+        if let Some(address) = address {
+            self.become_connecting(address, now);
+        }
+    }
+
+    fn poll(&mut self, why: Polled, trouble: Trouble, now: Time) {
+        self.streams.poll(why, now);
+        self.report_polls(why, trouble);
+        self.begin_again(now);
+    }
+
+    /// The parent has a newer stream of this node, which this server is the master of: opens
+    /// another one after a while. Two servers that both take themselves for the node's only one
+    /// would do so in turns.
+    fn stand_back(&mut self, trouble: Trouble, chance: f64, now: Time) {
+        let is_news = self.replaced.failures() == 0;
+        self.actions
+            .push_back(Action::Report(Report::StandsBack { is_news }));
+        let wait = self.replaced.note_failure(BACKOFF, 0, chance);
+        self.become_waiting(trouble, now + wait);
+    }
+
+    fn handle_not_master(
+        &mut self,
+        told: Mastership<'_>,
+        leases_last: Duration,
+        chance: f64,
+        now: Time,
+    ) {
+        self.close();
+        match self
+            .finder
+            .handle_redirect(told.master, told.epoch, leases_last)
+        {
+            Ok(forgotten) => {
+                self.note_forgotten(forgotten, told.epoch);
+                self.redirect(chance, now);
+            }
+            Err(lost) => self.lose(&lost, chance, now),
+        }
+    }
+
+    /// Goes to whom the finder names now.
+    fn redirect(&mut self, chance: f64, now: Time) {
+        let from = self.address.clone();
+        let to = self.finder.target().map(|target| target.address);
+        if let Some((from, to)) = from.zip(to) {
+            self.actions
+                .push_back(Action::Report(Report::Redirected { from, to }));
+        }
+        self.begin(chance, now);
+    }
+
+    /// Whoever was asked leads nowhere: the finder has gone on to the next already.
+    fn lose(&mut self, lost: &Lost, chance: f64, now: Time) {
+        let trouble = Trouble::Lost(lost.why.clone());
+        self.wait_or_go_on(trouble, lost.is_election, chance, now);
+    }
+
+    /// Tells whoever looks, and waits before the next address is tried.
+    fn fail(&mut self, trouble: Trouble, chance: f64, now: Time) {
+        let lost = self.finder.handle_failure();
+        self.wait_or_go_on(trouble, lost.is_election, chance, now);
+    }
+
+    fn wait_or_go_on(&mut self, trouble: Trouble, is_election: bool, chance: f64, now: Time) {
+        self.report_down(&trouble);
+        let limits = if is_election {
+            BACKOFF_ELECTION
+        } else {
+            BACKOFF
+        };
+        let others = self.finder.others();
+        let wait = self.backoff.note_failure(limits, others, chance);
+        if self.backoff.failures() <= others && self.finder.target().is_some() {
+            // The other addresses are tried at once.
+            return self.begin(chance, now);
+        }
+        self.become_waiting(trouble, now + wait);
+    }
+
+    fn note_answered(&mut self, way: Way) {
+        if let State::Streaming { has_answered, .. } | State::Polling { has_answered, .. } =
+            &mut self.state
+            && !std::mem::replace(has_answered, true)
+        {
+            self.backoff.succeed();
+            self.finder.handle_answer();
+            let told = Told::Answers(way);
+            let is_news = std::mem::replace(&mut self.told, told) != told;
+            self.actions
+                .push_back(Action::Report(Report::Answers { way, is_news }));
+        }
+    }
+
+    fn note_forgotten(&mut self, forgotten: Option<u64>, epoch: Option<u64>) {
+        if let Some((forgotten, epoch)) = forgotten.zip(epoch) {
+            self.actions
+                .push_back(Action::Report(Report::Forgot { forgotten, epoch }));
+        }
+    }
+
+    fn report_polls(&mut self, why: Polled, trouble: Trouble) {
+        let is_news = self.polls_told.replace(why) != Some(why);
+        self.actions.push_back(Action::Report(Report::Polls {
+            why,
+            trouble,
+            is_news,
+        }));
+    }
+
+    /// That the parent cannot be reached and that it refuses us are different things to mend.
+    fn report_down(&mut self, trouble: &Trouble) {
+        let refuses = matches!(trouble, Trouble::Closed(Closed::Said(Closing::Cycle)));
+        let told = Told::Down { refuses };
+        let before = std::mem::replace(&mut self.told, told);
+        let is_news = !matches!(before, Told::Down { .. }) || (refuses && before != told);
+        self.actions.push_back(Action::Report(Report::Down {
+            trouble: trouble.clone(),
+            is_news,
+        }));
+    }
+}

@@ -1,0 +1,86 @@
+//! Bugs that can be switched on, to see that somebody notices: a checker that finds none of them is worth
+//! nothing.
+//!
+//! Only the feature `planted` makes them possible, which one package of tests switches on and which is built
+//! alone. Without it, [`is`] is false when the program is compiled, and no program that ships has a word of
+//! this: a test looks for [`MARK`] in them.
+
+/// A bug, named for what goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// A session with the parent takes what comes on an older connection.
+    OldConnectionHeeded,
+    /// What was asked of the parent is not kept in mind: nobody notices that it was swallowed.
+    InFlightForgotten,
+    /// An answer to an older request counts as one to a newer.
+    OlderAnswerCounts,
+    /// Who is not the master of its node goes on asking.
+    StandbyAsks,
+    /// A step of a session that takes too long is waited for without end.
+    DeadlineForgotten,
+    /// Backoff does not start over after a success.
+    BackoffGoesOn,
+    /// A master of an older epoch is listened to, whatever leases last.
+    OlderEpochHeeded,
+    /// Redirects are followed without end.
+    RedirectsWithoutEnd,
+    /// A stream that a newer one replaces stays open, and is told what changes.
+    ReplacedStaysOpen,
+    /// A stream of an older epoch replaces one of a newer.
+    OlderEpochReplaces,
+    /// Who does not read is kept.
+    FullReaderKept,
+    /// After the first push round there is no other.
+    RoundNeverBeginsAgain,
+    /// A call waits for the parent without end.
+    CallWaitsWithoutEnd,
+    /// A mastership holds to the end of its lease, without a margin.
+    MarginLeftOut,
+    /// A renewal counts from when it was answered, not from when it was sent.
+    RenewalFromAnswer,
+    /// A confirmation does not look whether the key is still its own.
+    ConfirmWithoutComparing,
+    /// A resignation does not look whether the key is still its own.
+    ResignWithoutComparing,
+    /// A successor begins at once, though its predecessor may believe in its mastership.
+    BeginsAtOnce,
+    /// A successor takes the node for vacant since before its predecessor was over.
+    VacantTooEarly,
+    /// An epoch goes back with etcd.
+    EpochGoesBack,
+    /// Nothing is told of how long leases last by former templates.
+    OlderLeasesForgotten,
+}
+
+#[cfg(feature = "planted")]
+mod switch {
+    use std::sync::Mutex;
+    use std::sync::PoisonError;
+
+    use super::Bug;
+
+    static PLANTED: Mutex<Option<Bug>> = Mutex::new(None);
+
+    /// Switches a bug on, for the whole program, and all others off.
+    pub fn plant(bug: Option<Bug>) {
+        *PLANTED.lock().unwrap_or_else(PoisonError::into_inner) = bug;
+    }
+
+    pub(crate) fn is(bug: Bug) -> bool {
+        *PLANTED.lock().unwrap_or_else(PoisonError::into_inner) == Some(bug)
+    }
+
+    /// Stands in every program that is built with the feature.
+    pub static MARK: &str = "doorward-session was built with the feature planted";
+}
+
+#[cfg(feature = "planted")]
+pub(crate) use switch::is;
+#[cfg(feature = "planted")]
+pub use switch::{MARK, plant};
+
+/// Whether a bug is switched on: never.
+#[cfg(not(feature = "planted"))]
+pub(crate) const fn is(_: Bug) -> bool {
+    false
+}

@@ -1,0 +1,279 @@
+//! The connection to a server of the parent: what is under way on it, one thing at a time.
+//!
+//! Everything is kept between two waits, so that waiting can be given up at any time.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use doorward_engine::request::server::GetServerCapacity;
+use doorward_etcd::error::innermost;
+use doorward_proto::doorman as wire;
+use doorward_proto::doorman::capacity_client::CapacityClient;
+use doorward_proto::doorward::v1::capacity_stream_client::CapacityStreamClient;
+use doorward_session::address::Address;
+use doorward_session::parent_session::Way;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Response, Status as RpcStatus, Streaming};
+
+use crate::clock;
+use crate::rpc::MESSAGE_BYTES_MAX;
+use crate::rpc::convert::tree;
+
+/// The largest word on who the master is, in bytes: an address and an epoch.
+const DISCOVERY_BYTES_MAX: usize = 4 * 1024;
+
+/// Messages on their way into a stream, at most. Of one request there are more than one only if it
+/// is very large.
+const OUTGOING_MAX: usize = 128;
+
+/// How often a connection for a stream is pinged, and how long the answer may take.
+const PING: Duration = Duration::from_secs(5);
+
+type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A connection.
+#[derive(Default)]
+pub(super) enum Link {
+    /// There is none, or nothing is under way on it.
+    #[default]
+    Idle,
+    /// It is made.
+    Connecting(Pending<Result<Channel, String>>),
+    /// It stands.
+    Connected(Channel),
+    /// The server is asked who is the master.
+    Discovering(
+        Channel,
+        Pending<Result<Response<wire::DiscoveryResponse>, RpcStatus>>,
+    ),
+    /// A stream is opened.
+    Opening(
+        mpsc::Sender<wire::GetServerCapacityRequest>,
+        Pending<Result<Response<Streaming<wire::GetServerCapacityResponse>>, RpcStatus>>,
+    ),
+    /// A stream is open.
+    Streaming(
+        mpsc::Sender<wire::GetServerCapacityRequest>,
+        Box<Streaming<wire::GetServerCapacityResponse>>,
+    ),
+    /// A call is under way.
+    Calling(Channel, Box<Call>),
+}
+
+/// A request that is asked by calls: more than one if it is very large.
+pub(super) struct Call {
+    pub(super) request: GetServerCapacity,
+    /// What is still to be asked.
+    rest: VecDeque<wire::GetServerCapacityRequest>,
+    under_way: Pending<Result<Response<wire::GetServerCapacityResponse>, RpcStatus>>,
+    whole: wire::GetServerCapacityResponse,
+    sent_at: Duration,
+}
+
+/// What came of a connection.
+pub(super) enum Heard {
+    /// It stands.
+    Connected,
+    /// None could be made; why.
+    Unreachable(String),
+    /// Who is the master.
+    Discovered(wire::DiscoveryResponse),
+    /// The stream is open.
+    Opened,
+    /// The parent told something on the stream.
+    Told(wire::GetServerCapacityResponse),
+    /// A part of a large request was answered; the next is asked.
+    Progress,
+    /// A call was answered.
+    Answered(Box<GetServerCapacity>, tree::Answer),
+    /// To a call, the server said that it is not the master.
+    NotMaster(u64, wire::Mastership),
+    /// The stream ended without a word.
+    Ended,
+    /// What was under way failed.
+    Failed(RpcStatus),
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Idle => "Idle",
+            Self::Connecting(_) => "Connecting",
+            Self::Connected(_) => "Connected",
+            Self::Discovering(..) => "Discovering",
+            Self::Opening(..) => "Opening",
+            Self::Streaming(..) => "Streaming",
+            Self::Calling(..) => "Calling",
+        })
+    }
+}
+
+impl Link {
+    /// Begins to connect. The session gives it up when it takes too long.
+    pub(super) fn connect(to: &Address, way: Way, timeout: Duration) -> Self {
+        let uri = format!("http://{to}");
+        Self::Connecting(Box::pin(async move {
+            let endpoint = Endpoint::from_shared(uri).map_err(|error| error.to_string())?;
+            let endpoint = endpoint.connect_timeout(timeout).tcp_nodelay(true);
+            let endpoint = match way {
+                Way::Stream => endpoint
+                    .http2_keep_alive_interval(PING)
+                    .keep_alive_timeout(PING)
+                    .keep_alive_while_idle(true),
+                // No pings: each call has its own timeout, and Doorman servers end connections that
+                // ping them often.
+                Way::Calls => endpoint,
+            };
+            endpoint.connect().await.map_err(|error| innermost(&error))
+        }))
+    }
+
+    fn take_channel(&mut self) -> Option<Channel> {
+        match std::mem::take(self) {
+            Self::Connected(channel) => Some(channel),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+
+    /// Asks the server who is the master.
+    pub(super) fn discover(&mut self) {
+        if let Some(channel) = self.take_channel() {
+            let mut client = CapacityClient::new(channel.clone())
+                .max_decoding_message_size(DISCOVERY_BYTES_MAX);
+            let question = async move { client.discovery(wire::DiscoveryRequest {}).await };
+            *self = Self::Discovering(channel, Box::pin(question));
+        }
+    }
+
+    /// Opens a stream.
+    pub(super) fn open(&mut self) {
+        if let Some(channel) = self.take_channel() {
+            let mut client = CapacityStreamClient::new(channel)
+                .max_decoding_message_size(MESSAGE_BYTES_MAX)
+                .max_encoding_message_size(MESSAGE_BYTES_MAX);
+            let (requests, outgoing) = mpsc::channel(OUTGOING_MAX);
+            let outgoing = ReceiverStream::new(outgoing);
+            let opening = async move { client.stream_server_capacity(outgoing).await };
+            *self = Self::Opening(requests, Box::pin(opening));
+        }
+    }
+
+    /// Sends a request on the stream. Returns whether it takes it.
+    pub(super) fn send(&self, request: &GetServerCapacity) -> bool {
+        let Self::Streaming(requests, _) = self else {
+            return false;
+        };
+        let messages = tree::get_server_capacity_requests(request, clock::wall());
+        let mut messages = messages.into_iter();
+        messages.all(|message| requests.try_send(message).is_ok())
+    }
+
+    /// Asks by calls.
+    pub(super) fn call(&mut self, request: GetServerCapacity) {
+        if let Some(channel) = self.take_channel() {
+            let sent_at = clock::wall();
+            let messages = tree::get_server_capacity_requests(&request, sent_at);
+            let mut rest = VecDeque::from(messages);
+            if let Some(first) = rest.pop_front() {
+                let under_way = calling(&channel, first);
+                let call = Call {
+                    request,
+                    rest,
+                    under_way,
+                    whole: wire::GetServerCapacityResponse::default(),
+                    sent_at,
+                };
+                *self = Self::Calling(channel, Box::new(call));
+            }
+        }
+    }
+
+    /// Waits for what comes next. Cancel safe.
+    pub(super) async fn next(&mut self) -> Heard {
+        match self {
+            Self::Idle | Self::Connected(_) => std::future::pending().await,
+            Self::Connecting(pending) => match pending.await {
+                Ok(channel) => {
+                    *self = Self::Connected(channel);
+                    Heard::Connected
+                }
+                Err(problem) => {
+                    *self = Self::Idle;
+                    Heard::Unreachable(problem)
+                }
+            },
+            Self::Discovering(channel, pending) => {
+                let answer = pending.await;
+                *self = Self::Connected(channel.clone());
+                match answer {
+                    Ok(answer) => Heard::Discovered(answer.into_inner()),
+                    Err(status) => Heard::Failed(status),
+                }
+            }
+            Self::Opening(requests, pending) => match pending.await {
+                Ok(answers) => {
+                    let answers = Box::new(answers.into_inner());
+                    *self = Self::Streaming(requests.clone(), answers);
+                    Heard::Opened
+                }
+                Err(status) => Heard::Failed(status),
+            },
+            Self::Streaming(_, answers) => match answers.message().await {
+                Ok(Some(response)) => Heard::Told(response),
+                Ok(None) => Heard::Ended,
+                Err(status) => Heard::Failed(status),
+            },
+            Self::Calling(channel, call) => {
+                let response = match (&mut call.under_way).await {
+                    Ok(response) => response.into_inner(),
+                    Err(status) => {
+                        *self = Self::Connected(channel.clone());
+                        return Heard::Failed(status);
+                    }
+                };
+                let heard = call.hear(channel, response);
+                if !matches!(heard, Heard::Progress) {
+                    *self = Self::Connected(channel.clone());
+                }
+                heard
+            }
+        }
+    }
+}
+
+fn calling(
+    channel: &Channel,
+    message: wire::GetServerCapacityRequest,
+) -> Pending<Result<Response<wire::GetServerCapacityResponse>, RpcStatus>> {
+    let mut client = CapacityClient::new(channel.clone())
+        .max_decoding_message_size(MESSAGE_BYTES_MAX)
+        .max_encoding_message_size(MESSAGE_BYTES_MAX);
+    Box::pin(async move { client.get_server_capacity(message).await })
+}
+
+impl Call {
+    /// A part was answered. Begins the next, or has all.
+    fn hear(&mut self, channel: &Channel, response: wire::GetServerCapacityResponse) -> Heard {
+        if let Some(mastership) = response.mastership {
+            return Heard::NotMaster(self.request.sequence.unwrap_or_default(), mastership);
+        }
+        self.whole.response.extend(response.response);
+        self.whole.refused.extend(response.refused);
+        self.whole.ancestor = response.ancestor;
+        if let Some(next) = self.rest.pop_front() {
+            self.under_way = calling(channel, next);
+            return Heard::Progress;
+        }
+        let mut answer = tree::parents_answer(std::mem::take(&mut self.whole), self.sent_at);
+        tree::refuse_unanswered(&self.request, &mut answer);
+        Heard::Answered(Box::new(self.request.clone()), answer)
+    }
+}
