@@ -4,6 +4,9 @@
 //! It is driven as the server's shell does: something happens to a candidate, then what it wants done is
 //! done, then its standing is told to its node. Who is the master follows from that alone.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -143,6 +146,7 @@ impl World<'_> {
         self.drain_candidate(id, local);
         self.obey(id, local);
         self.replace_if_over(id, local);
+        self.plan(id.place);
     }
 
     fn drain_candidate(&mut self, id: ServerId, local: Time) {
@@ -212,12 +216,12 @@ impl World<'_> {
         self.change_candidate(id, |candidate, now| {
             candidate.handle_resign(session_time(now));
         });
-        self.plan(id.place);
     }
 
     fn replace_if_over(&mut self, id: ServerId, local: Time) {
         let server = self.place(id.place).and_then(|place| place.server(id.term));
-        let Some((slot, contender)) = server.and_then(|it| it.contender.as_ref().map(|c| (it.slot, c)))
+        let Some((slot, contender)) =
+            server.and_then(|it| it.contender.as_ref().map(|c| (it.slot, c)))
         else {
             return;
         };
@@ -238,7 +242,9 @@ impl World<'_> {
         let contender = server.and_then(|server| server.contender.as_ref());
         let due = contender.and_then(|it| it.candidate.poll_timeout());
         if due.is_some_and(|due| due <= session_time(local)) {
-            self.change_candidate(id, |candidate, now| candidate.handle_timeout(session_time(now)));
+            self.change_candidate(id, |candidate, now| {
+                candidate.handle_timeout(session_time(now))
+            });
         }
     }
 

@@ -19,9 +19,9 @@ use crate::chance::Chance;
 use crate::scenario::fault::Span;
 use crate::world::World;
 use crate::world::etcd::store::{Reading, Store};
+pub(crate) use crate::world::etcd::watches::Follow;
 use crate::world::event::What;
 use crate::world::message::{Mail, ServerId};
-pub(crate) use crate::world::etcd::watches::Follow;
 
 /// How long a message to or from etcd takes: it is near.
 const TAKES: Span = (Duration::from_micros(200), Duration::from_millis(2));

@@ -332,7 +332,6 @@ impl World<'_> {
                 candidate.handle_able(able, session_time(now));
             });
         }
-        self.plan(number);
     }
 
     /// Nothing goes wrong with etcd any more, and nobody waits for those who are gone.

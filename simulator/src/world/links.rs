@@ -356,9 +356,7 @@ impl World<'_> {
         let answer = match what {
             Up::Connect => Down::Connected,
             Up::Discover => Down::Discovered(server.node.mastership(local).clone()),
-            Up::Open if way_up == WayUp::Poll => {
-                Down::Closed(Closed::NoStreams)
-            }
+            Up::Open if way_up == WayUp::Poll => Down::Closed(Closed::NoStreams),
             Up::Open => {
                 server.node.handle_subscription(&name, true);
                 Down::Opened
@@ -427,8 +425,7 @@ impl World<'_> {
                     not_master: None,
                     answered: &answered(&reply),
                 };
-                let verdict =
-                    session.handle_reply(connection, &meta, Duration::ZERO, chance, at);
+                let verdict = session.handle_reply(connection, &meta, Duration::ZERO, chance, at);
                 if verdict == Verdict::Keep {
                     server.node.handle_upstream_reply(&reply, local);
                     let told: f64 = reply.leases.iter().map(|it| it.capacity.get()).sum();

@@ -179,14 +179,10 @@ impl Server {
         let election = election.map(engine_time);
         let local = [timeout, ask, late, election].into_iter().flatten().min();
         let waiting = self.waiting.front().map(|(until, _, _)| *until);
-        [
-            local.map(|at| clock.when(at)),
-            self.push_at,
-            waiting,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        [local.map(|at| clock.when(at)), self.push_at, waiting]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 

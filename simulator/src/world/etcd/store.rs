@@ -56,7 +56,10 @@ impl Reading {
         let entries = self.keys.iter().map(|(key, stored)| {
             let known = known.and_then(|known| known.entries.get(key));
             let known = known.filter(|known| stored.is_as(known));
-            (key.clone(), stored.entry(known.map_or(now, |it| it.seen_at)))
+            (
+                key.clone(),
+                stored.entry(known.map_or(now, |it| it.seen_at)),
+            )
         });
         View {
             entries: entries.collect(),
@@ -412,12 +415,18 @@ mod tests {
     fn keys_go_with_their_lease_and_nobody_writes_under_one_that_is_gone() {
         let (mut store, lease) = with_master();
         assert_eq!(store.ends(lease), Some(at(10)));
-        assert_eq!(store.execute(0, &Op::Renew(lease), at(5)), OpAnswer::Renewed);
+        assert_eq!(
+            store.execute(0, &Op::Renew(lease), at(5)),
+            OpAnswer::Renewed
+        );
         assert_eq!(store.ends(lease), Some(at(15)));
         let other = grant(&mut store, 1);
         let theirs = put(Key::Master, master("b"), Some(other));
         check(&mut store, 1, &txn(vec![], vec![theirs]), true, 3);
-        assert_eq!(store.execute(0, &Op::Revoke(lease), at(6)), OpAnswer::Revoked);
+        assert_eq!(
+            store.execute(0, &Op::Revoke(lease), at(6)),
+            OpAnswer::Revoked
+        );
         assert_eq!(store.revision(), 4);
         assert!(store.keys(0).is_empty());
         assert_eq!(store.master_lease(1), Some(other), "of another lease");
@@ -444,7 +453,10 @@ mod tests {
         assert_eq!(store.ends(lease), Some(at(30)), "it begins anew");
         store.wipe(at(40));
         assert_eq!((store.revision(), store.keys(0).len()), (1, 0));
-        assert_eq!(store.execute(0, &Op::Renew(lease), at(41)), OpAnswer::LeaseGone);
+        assert_eq!(
+            store.execute(0, &Op::Renew(lease), at(41)),
+            OpAnswer::LeaseGone
+        );
         // A backup that was made after it was restored, and one from before there was anything.
         store.restore(at(21), at(50));
         assert_eq!(store.revision(), 2);

@@ -63,8 +63,14 @@ impl World<'_> {
         let succession = now + self.mishaps.duration(least, most);
         let name = self.name_of(number);
         let text = match (whose, way) {
-            (Servers::Master, ToEtcd::Both) => format!("{name}'s master is cut off from the election"),
-            (whose, way) => format!("{} of {name} are cut off from etcd{}", whose.text(), way.text()),
+            (Servers::Master, ToEtcd::Both) => {
+                format!("{name}'s master is cut off from the election")
+            }
+            (whose, way) => format!(
+                "{} of {name} are cut off from etcd{}",
+                whose.text(),
+                way.text()
+            ),
         };
         self.mark(Some(until), "isolate", text);
         let has_election = self.place(number).is_some_and(|it| it.slots.len() > 1);
@@ -73,7 +79,8 @@ impl World<'_> {
         }
         let leader = self.leader(number);
         let slot_of = |server: &crate::world::place::Server| server.slot;
-        let leading = leader.and_then(|id| self.place(number)?.server(id.term).map(|it| slot_of(it)));
+        let leading =
+            leader.and_then(|id| self.place(number)?.server(id.term).map(|it| slot_of(it)));
         let slots = self.place(number).map_or(0, |place| place.slots.len()) as u32;
         for slot in 0..slots {
             let is_meant = match whose {
