@@ -385,6 +385,12 @@ impl ClientState {
     pub fn is_asking(&self) -> bool {
         self.under_way.is_some()
     }
+
+    /// Whether the request of that number is under way.
+    pub fn is_asking_by(&self, sequence: u64) -> bool {
+        let under_way = self.under_way.as_ref();
+        under_way.is_some_and(|under_way| under_way.sequence == sequence)
+    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ use crate::rpc;
 use crate::rpc::health::{self, Health};
 use crate::rpc::meter::MeterLayer;
 use crate::rpc::overload::{self, Calls, OverloadLayer};
-use crate::rpc::stream::Pushes;
+use crate::rpc::streams_handle::StreamsHandle;
 use crate::status::Board;
 use crate::templates;
 use crate::upstream::{self, Upstream};
@@ -239,8 +239,8 @@ impl Server {
             .map(|parent| Upstream::new(parent, Arc::clone(&board)));
         let stop_grpc = CancellationToken::new();
         let stop_http = CancellationToken::new();
-        let pushes = Arc::new(Pushes::default());
-        let (routes, health) = rpc::routes(&board, &metrics, &pushes, &stop_grpc)?;
+        let streams = Arc::new(StreamsHandle::new(Arc::clone(&board), config.push_round));
+        let (routes, health) = rpc::routes(&board, &metrics, &streams)?;
 
         let mut masterships = node.masterships();
         let election = config.election.start(Candidate {
@@ -271,17 +271,17 @@ impl Server {
             }
         });
         background.spawn({
-            let (board, pushes) = (Arc::clone(&board), pushes.clone());
+            let (board, streams) = (Arc::clone(&board), Arc::clone(&streams));
             async move {
                 while masterships.changed().await.is_ok() {
                     let (begun, mastership) = masterships.borrow_and_update().clone();
                     announce(&board, &mastership);
-                    pushes.end_older(begun, &mastership, board.node());
+                    streams.end_older(begun);
                 }
             }
         });
         background.spawn(health::tell(Arc::clone(&board), health.clone()));
-        background.spawn(Arc::clone(&pushes).end_cycles(Arc::clone(&board)));
+        background.spawn(Arc::clone(&streams).end_cycles());
         if let Some(mut contact) = election.contact() {
             board.post_etcd(contact.borrow_and_update().clone());
             let board = Arc::clone(&board);
@@ -292,7 +292,7 @@ impl Server {
             });
         }
 
-        background.spawn(pushes.run(Arc::clone(&node), config.push_round));
+        background.spawn(streams.run(stop_grpc.clone()));
         if let Some(upstream) = upstream {
             background.spawn(upstream.run());
         }
@@ -416,7 +416,7 @@ impl Server {
             // Nothing is granted any more before anybody else can be master. It may be about to bring
             // a standing into force: that must be over.
             self.obeying.shutdown().await;
-            obey(&self.board, &Standing::UNKNOWN);
+            obey(&self.board, &Standing::Unknown);
             self.election.resign().await;
         }
         self.stop_grpc.cancel();
@@ -454,25 +454,32 @@ async fn listen(port: Port, address: SocketAddr) -> Result<(TcpListener, SocketA
 
 /// Brings a standing into force.
 fn obey(board: &Board, standing: &Standing) {
-    let Standing {
-        mastership,
-        held,
-        master_pages,
-    } = standing;
-    board.post_master_pages(master_pages.clone());
+    let pages = match standing {
+        Standing::Elsewhere { pages, .. } => pages.as_ref().map(ToString::to_string),
+        Standing::Alone | Standing::Master(_) | Standing::Unknown => None,
+    };
+    board.post_master_pages(pages);
     let node = board.node();
-    let clock = node.clock();
-    node.change(|node, now| match (mastership, held) {
-        (Mastership::Master { epoch: Some(epoch) }, Some(held)) => {
+    let time = |time| node.clock().time(clock::instant_of(time));
+    node.change(|node, now| match standing {
+        Standing::Alone => node.handle_mastership(Mastership::Master { epoch: None }, now),
+        Standing::Master(won) => {
             let term = Term {
-                epoch: *epoch,
-                vacant_since: clock.time(held.vacant_since),
-                longer_leases: held.longer_leases,
-                valid_until: clock.time(held.valid_until),
+                epoch: won.epoch,
+                vacant_since: time(won.vacant_since),
+                longer_leases: won.longer_leases,
+                valid_until: time(won.valid_until),
             };
             node.handle_term(term, now)
         }
-        _ => node.handle_mastership(mastership.clone(), now),
+        Standing::Elsewhere { address, epoch, .. } => {
+            let follower = Mastership::Follower {
+                master_address: address.to_string(),
+                epoch: Some(*epoch),
+            };
+            node.handle_mastership(follower, now)
+        }
+        Standing::Unknown => node.handle_mastership(Mastership::Unknown, now),
     });
 }
 

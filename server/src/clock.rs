@@ -11,6 +11,7 @@ use doorward_clock::Instant;
 use doorward_engine::id::Incarnation;
 use doorward_engine::time::Time;
 use doorward_engine::tolerance::Tolerance;
+use doorward_session::time as session;
 
 /// Counts from when it was made.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +45,41 @@ impl Clock {
         Time::ZERO + instant.saturating_duration_since(self.origin)
     }
 
+    /// The time now, as sessions know it: from the same origin.
+    pub fn session_now(&self) -> session::Time {
+        session::Time::after_origin(self.now().since(Time::ZERO))
+    }
+
+    /// As [`Clock::sleep_until`], for a session. None: for ever. Cancel safe.
+    pub async fn sleep_until_due(&self, due: Option<session::Time>) {
+        match due {
+            Some(due) => self.sleep_until(Time::ZERO + due.since_origin()).await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Sleeps until this clock has come to a time. Cancel safe.
     pub async fn sleep_until(&self, time: Time) {
         let deadline = self.origin + time.since(Time::ZERO);
         doorward_clock::sleep_until_by(self.source, deadline).await;
     }
+}
+
+/// A moment as sessions count it: since the beginning of the machine's clock.
+pub fn session_time(instant: Instant) -> session::Time {
+    let beginning = instant - Duration::MAX;
+    session::Time::after_origin(instant.saturating_duration_since(beginning))
+}
+
+/// The time now, as sessions count it.
+pub fn session_now() -> session::Time {
+    session_time(Instant::now())
+}
+
+/// The moment of a time of sessions.
+pub fn instant_of(time: session::Time) -> Instant {
+    let beginning = Instant::now() - Duration::MAX;
+    beginning + time.since_origin()
 }
 
 /// By how much this platform's clock may be wrong, if nobody says something else.
@@ -94,6 +125,15 @@ pub fn some_of(span: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sessions_count_moments_and_give_them_back() {
+        let now = Instant::now();
+        let later = now + Duration::from_secs(7);
+        assert_eq!(instant_of(session_time(now)), now);
+        let between = session_time(later).since(session_time(now));
+        assert_eq!(between, Duration::from_secs(7));
+    }
 
     #[tokio::test]
     async fn it_goes_by_its_source() {

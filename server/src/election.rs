@@ -2,26 +2,23 @@
 //!
 //! Servers of the same node elect one that decides; the others send callers to it. An election
 //! tells the present [`Standing`], and every change of it, through a watch channel. A node with a
-//! single server needs none ([`fixed`]); candidates meet in etcd ([`etcd`], by the rules of
-//! [`term`] and [`lengths`]; [`past`] is what they remember). New templates pass through a [`gate`].
+//! single server needs none ([`fixed`]); candidates meet in etcd ([`etcd`]; everything is decided in
+//! [`doorward_session::candidate`]). New templates pass through a [`gate`].
 
 pub mod etcd;
 pub mod fixed;
 pub mod gate;
-pub mod lengths;
-pub mod past;
-pub mod term;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_clock::Instant;
-use doorward_engine::node::mastership::Mastership;
 use doorward_engine::template::Templates;
 use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::directory::Role;
 use doorward_etcd::layout::TemplateKeys;
+pub use doorward_session::candidate::standing::Standing;
+pub use doorward_session::candidate::state::State;
 use gate::Gate;
 use tokio::sync::watch;
 
@@ -33,37 +30,6 @@ pub enum Election {
     Fixed,
     /// Candidates meet in etcd.
     Etcd(etcd::Config),
-}
-
-/// What an election tells a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// Who is the master.
-    pub mastership: Mastership,
-    /// If it is this server: from when to when. None: for ever.
-    pub held: Option<Held>,
-    /// If it is another one: where its pages are, as it says itself. None: it does not.
-    pub master_pages: Option<String>,
-}
-
-/// A mastership that was won, as far as time goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// No master before has decided anything since then.
-    pub vacant_since: Instant,
-    /// The longest lease that may have been out then, by templates other than those in force.
-    pub longer_leases: Duration,
-    /// Until when it holds, unless it is told again.
-    pub valid_until: Instant,
-}
-
-impl Standing {
-    /// No master is known.
-    pub const UNKNOWN: Self = Self {
-        mastership: Mastership::Unknown,
-        held: None,
-        master_pages: None,
-    };
 }
 
 /// A server that takes part.
@@ -155,6 +121,14 @@ impl Running {
         match self {
             Self::Fixed(_) => Gate::open(),
             Self::Etcd(running) => running.gate(),
+        }
+    }
+
+    /// What this server does in the election, and every change of it, if there is one.
+    pub fn states(&self) -> Option<watch::Receiver<State>> {
+        match self {
+            Self::Fixed(_) => None,
+            Self::Etcd(running) => Some(running.states()),
         }
     }
 

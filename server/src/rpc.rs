@@ -2,9 +2,9 @@
 //!
 //! A call is decoded by tonic, parsed by [`convert`], decided by the node, and answered. Nothing
 //! is awaited in between but, for a moment, the parent's first answer about a resource, so a call
-//! that was accepted is always finished. [`caller`] says whom it is attributed to; [`stream`] serves child servers, [`cycle`] is what an ancestor is
-//! told that asks as one; [`meter`] counts and
-//! times every call; [`overload`] refuses what is too much.
+//! that was accepted is always finished. [`caller`] says whom it is attributed to; [`stream`] and
+//! [`streams_handle`] serve child servers, [`closed`] and [`cycle`] tell them why a stream or a call ended;
+//! [`meter`] counts and times every call; [`overload`] refuses what is too much.
 
 pub mod answers;
 pub mod caller;
@@ -15,34 +15,30 @@ pub mod health;
 pub mod meter;
 pub mod overload;
 pub mod stream;
+pub mod streams_handle;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
-use doorward_engine::id::ResourceId;
 use doorward_engine::node::mastership::Outcome;
-use doorward_engine::request::{GetCapacity, GetCapacityReply, Refusal, RefusalReason};
+use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::admin_server::{Admin, AdminServer};
 use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStreamServer;
-use tokio_util::sync::CancellationToken;
+use doorward_session::waiting_calls::{Action, Decision, WaitingCall};
 use tonic::service::Routes;
 use tonic::{Request, Response, Status as RpcStatus};
 
 use crate::clock;
 use crate::metrics::Metrics;
 use crate::rpc::health::Health;
-use crate::rpc::stream::{CapacityStreamService, Pushes};
+use crate::rpc::stream::CapacityStreamService;
+use crate::rpc::streams_handle::StreamsHandle;
 use crate::status::Board;
 
 /// The largest message between servers. A thousand resources take a tenth of it.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// How long a client's call waits for the parent, should this server have no lease yet.
-pub const PARENT_WAIT: Duration = Duration::from_secs(1);
 
 /// Doorman's service.
 #[derive(Clone, Debug)]
@@ -56,38 +52,43 @@ impl CapacityService {
     /// asks first for a resource would else have to come back.
     async fn decide(&self, request: &GetCapacity) -> Outcome<GetCapacityReply> {
         let node = self.board.node();
+        let clock = node.clock();
+        // From before the node is asked: what the parent answers since counts.
         let mut answers = node.answers();
-        let came_at = node.clock().now();
-        let mut outcome = node.change(|node, now| node.handle_get_capacity(request, now));
-        let deadline = tokio::time::Instant::now() + PARENT_WAIT;
+        let came_at = clock.session_now();
+        let mut call = WaitingCall::new(came_at);
+        let outcome = node.change(|node, now| node.handle_get_capacity(request, now));
+        let Outcome::Served(mut reply) = outcome else {
+            return outcome;
+        };
+        call.handle_decision(self.decision(&reply), came_at);
         loop {
-            let Outcome::Served(reply) = &mut outcome else {
-                return outcome;
-            };
-            let is_waiting = |refused: &Refusal| refused.reason == RefusalReason::NotReady;
-            let parent = self.board.parent_news();
-            let is_down = parent.is_some_and(|news| news.problem.is_some());
-            if is_down || !reply.refused.iter().any(is_waiting) {
-                return outcome;
-            }
-            match tokio::time::timeout_at(deadline, answers.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) | Err(_) => return outcome,
-            }
-            let waiting: BTreeSet<ResourceId> = reply
-                .refused
-                .extract_if(.., |refused| is_waiting(refused))
-                .map(|refused| refused.resource)
-                .collect();
-            let mut again = request.after_waiting(node.clock().now().since(came_at));
-            again.asks.retain(|ask| waiting.contains(&ask.resource));
-            match node.change(|node, now| node.handle_get_capacity(&again, now)) {
-                Outcome::Served(more) => {
-                    reply.leases.extend(more.leases);
-                    reply.refused.extend(more.refused);
+            match call.poll_action() {
+                Some(Action::Answer) => return Outcome::Served(reply),
+                Some(Action::AskAgain { waited }) => {
+                    let again = request.again(&mut reply, waited);
+                    match node.change(|node, now| node.handle_get_capacity(&again, now)) {
+                        Outcome::Served(more) => reply.add(more),
+                        not_master @ Outcome::NotMaster(_) => return not_master,
+                    }
+                    call.handle_decision(self.decision(&reply), clock.session_now());
                 }
-                not_master @ Outcome::NotMaster(_) => return not_master,
+                None => tokio::select! {
+                    Ok(()) = answers.changed() => call.handle_parent_answered(clock.session_now()),
+                    () = clock.sleep_until_due(call.poll_timeout()) => {
+                        call.handle_timeout(clock.session_now());
+                    }
+                },
             }
+        }
+    }
+
+    fn decision(&self, reply: &GetCapacityReply) -> Decision {
+        if reply.is_ready() {
+            return Decision::Whole;
+        }
+        Decision::NotReady {
+            is_parent_down: self.board.is_parent_down(),
         }
     }
 }
@@ -185,8 +186,7 @@ impl Admin for AdminService {
 pub fn routes(
     board: &Arc<Board>,
     metrics: &Arc<Metrics>,
-    pushes: &Arc<Pushes>,
-    stopping: &CancellationToken,
+    streams: &Arc<StreamsHandle>,
 ) -> Result<(Routes, Health), tonic_reflection::server::Error> {
     let (reporter, health_server) = tonic_health::server::health_reporter();
     let reflection = || {
@@ -199,12 +199,8 @@ pub fn routes(
         metrics: Arc::clone(metrics),
     })
     .max_decoding_message_size(usize::MAX);
-    let streams = CapacityStreamService::new(
-        Arc::clone(board),
-        Arc::clone(metrics),
-        Arc::clone(pushes),
-        stopping.clone(),
-    );
+    let streams =
+        CapacityStreamService::new(Arc::clone(board), Arc::clone(metrics), Arc::clone(streams));
     let streams = CapacityStreamServer::new(streams).max_decoding_message_size(usize::MAX);
     let admin = AdminServer::new(AdminService {
         board: Arc::clone(board),

@@ -208,9 +208,9 @@ impl Upstream {
                     call: Some(request.sequence.unwrap_or_default()),
                     ..Reply::default()
                 };
-                let verdict =
-                    self.session
-                        .handle_reply(on, &reply, Duration::ZERO, chance, now);
+                let verdict = self
+                    .session
+                    .handle_reply(on, &reply, Duration::ZERO, chance, now);
                 if verdict == Verdict::Keep {
                     self.apply(answer);
                     self.note_answered();
@@ -305,7 +305,10 @@ impl Upstream {
                 .handle_closed(on, Closed::TakesNoMore, chance, now);
             return;
         }
-        if self.next_due().is_some_and(|at| at <= self.node.clock().now()) {
+        if self
+            .next_due()
+            .is_some_and(|at| at <= self.node.clock().now())
+        {
             self.session.handle_due();
         }
     }

@@ -7,11 +7,13 @@
 //! up, streams that keep their order, elections.
 
 pub(crate) mod candidates;
+mod child_streams;
 mod clients;
 pub(crate) mod clock;
 mod etcd;
 mod event;
 mod faults;
+mod finding;
 mod links;
 mod load;
 mod mastership;
@@ -22,16 +24,18 @@ mod publish;
 mod sampling;
 mod servers;
 mod shortages;
+mod waiting;
 
 use std::hash::Hasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::state::{ClientState, EpochFilter};
+use doorward_client::state::ClientState;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
+use doorward_session::master_finder::MasterFinder;
 use siphasher::sip::SipHasher13;
 
 use crate::chance::Chance;
@@ -72,10 +76,10 @@ struct Client {
     account: u32,
     /// None: it is not running.
     state: Option<ClientState>,
-    /// The server it is connected to, by its term.
+    /// Whom it asks.
+    finder: MasterFinder,
+    /// The server with which it has a connection, by its term: one that said that it is the master.
     connected: Option<u64>,
-    /// The newest mastership of its node that it has seen.
-    epochs: EpochFilter,
     player: Player,
     /// What it will want next, and when.
     next: Option<Change>,
@@ -335,9 +339,11 @@ impl<'a> World<'a> {
                     Some(watched) => watched.join(group.priority, *place as u32),
                     None => continue,
                 };
-                if let Some(place) = self.places.get_mut(*place) {
-                    place.clients += 1;
-                }
+                let Some(there) = self.places.get_mut(*place) else {
+                    continue;
+                };
+                there.clients += 1;
+                let known = Arc::clone(&there.addresses);
                 let chance = self.chance.fork(client.into());
                 self.clients.push(Client {
                     group: number as u32,
@@ -345,8 +351,8 @@ impl<'a> World<'a> {
                     resource: resource as u32,
                     account: account as u32,
                     state: None,
+                    finder: MasterFinder::new(known),
                     connected: None,
-                    epochs: EpochFilter::default(),
                     player: Player::new(index, chance),
                     next: None,
                     curve: 0.0,
@@ -464,6 +470,12 @@ impl<'a> World<'a> {
 
     fn arrive(&mut self, message: Message) {
         match message {
+            Message::Discover {
+                client,
+                place,
+                slot,
+                request,
+            } => self.discover(client, place, slot, request),
             Message::Ask {
                 client,
                 server,

@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_clock::Instant;
-use doorward_engine::node::mastership::Mastership;
 use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::Config;
 use doorward_etcd::directory::Role;
+use doorward_server::clock::instant_of;
 use doorward_server::election::{Candidate, Election, Running, Standing, TreePlace, etcd};
 use doorward_tests::etcd::Etcd;
 use doorward_tests::processes::PATIENCE;
@@ -52,8 +52,7 @@ fn able() -> watch::Receiver<bool> {
 
 async fn until_master(running: &Running) -> Standing {
     let mut standings = running.standings();
-    let is_master = |standing: &Standing| standing.mastership.is_master();
-    let won = tokio::time::timeout(PATIENCE, standings.wait_for(is_master));
+    let won = tokio::time::timeout(PATIENCE, standings.wait_for(Standing::is_master));
     won.await.expect("it is elected").unwrap().clone()
 }
 
@@ -83,18 +82,17 @@ impl Torn {
         let third = candidate(etcd.config(), "third:1", is_able);
         for running in [&waiting, &third] {
             let mut standings = running.standings();
-            let follows =
-                |standing: &Standing| matches!(standing.mastership, Mastership::Follower { .. });
+            let follows = |standing: &Standing| matches!(standing, Standing::Elsewhere { .. });
             standings.wait_for(follows).await.unwrap();
         }
         cut.drop_all();
-        let held = old.standings().borrow().held.expect("it is the master");
+        let term = *old.standings().borrow().term().expect("it is the master");
         etcd.delete("/p/n/master").await;
         let torn = Self {
             etcd,
             _cut: cut,
             old,
-            old_until: held.valid_until,
+            old_until: instant_of(term.valid_until),
             waiting: Some(waiting),
             third,
             third_able,
@@ -123,10 +121,10 @@ impl Torn {
     fn assert_old_is_over(&self, successor: &Running) {
         let old = self.old.standings().borrow().clone();
         assert!(self.old_until <= Instant::now(), "two masters: {old:?}");
-        let held = successor.standings().borrow().held.expect("the master");
+        let term = *successor.standings().borrow().term().expect("the master");
         assert!(
-            held.vacant_since >= self.old_until,
-            "it would not learn of what the old one granted: {held:?}, {:?}",
+            instant_of(term.vacant_since) >= self.old_until,
+            "it would not learn of what the old one granted: {term:?}, {:?}",
             self.old_until
         );
     }

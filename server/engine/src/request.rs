@@ -3,6 +3,7 @@
 
 pub mod server;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -46,6 +47,19 @@ impl GetCapacity {
             }
         }
         request
+    }
+
+    /// The same request, which has waited for so long, about what is not ready in `reply` only: that is
+    /// taken out of it.
+    pub fn again(&self, reply: &mut GetCapacityReply, waited: Duration) -> Self {
+        let waiting: BTreeSet<ResourceId> = reply
+            .refused
+            .extract_if(.., |refused| refused.reason == RefusalReason::NotReady)
+            .map(|refused| refused.resource)
+            .collect();
+        let mut again = self.after_waiting(waited);
+        again.asks.retain(|ask| waiting.contains(&ask.resource));
+        again
     }
 }
 
@@ -203,4 +217,19 @@ pub struct GetCapacityReply {
     pub leases: Vec<Lease>,
     /// In the order asked.
     pub refused: Vec<Refusal>,
+}
+
+impl GetCapacityReply {
+    /// Whether everything is decided, or refused for another reason than that the parent has to answer
+    /// first.
+    pub fn is_ready(&self) -> bool {
+        let mut refused = self.refused.iter();
+        !refused.any(|refused| refused.reason == RefusalReason::NotReady)
+    }
+
+    /// What was [asked again](GetCapacity::again) is a part of this.
+    pub fn add(&mut self, more: Self) {
+        self.leases.extend(more.leases);
+        self.refused.extend(more.refused);
+    }
 }

@@ -56,7 +56,7 @@ impl Connection {
     }
 
     /// How long a call may take.
-    pub(crate) fn call_timeout(&self) -> Duration {
+    pub fn call_timeout(&self) -> Duration {
         self.config.call_timeout
     }
 

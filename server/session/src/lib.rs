@@ -24,9 +24,11 @@
 pub mod address;
 pub mod backoff;
 pub mod candidate;
+pub mod child_streams;
 pub mod closing;
 pub mod epoch_filter;
 pub mod master_finder;
 pub mod parent_session;
 pub mod planted;
 pub mod time;
+pub mod waiting_calls;

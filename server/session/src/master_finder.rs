@@ -151,6 +151,11 @@ impl MasterFinder {
         })
     }
 
+    /// The addresses that are known, in the order in which they are tried.
+    pub fn known(&self) -> &Arc<[Address]> {
+        &self.known
+    }
+
     /// How many addresses are known beside the one whose turn it is.
     pub fn others(&self) -> u32 {
         self.count().saturating_sub(1)

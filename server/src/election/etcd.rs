@@ -1,20 +1,14 @@
-//! An election in etcd, by the rules of `term`.
+//! An election in etcd: a driver of a candidate ([`doorward_session::candidate`]), which decides.
 //!
-//! A candidate holds one etcd lease, under which it is registered as a server of its node. The key
-//! of the master is created in a transaction, by whoever finds that there is none, under the same
-//! lease; nobody queues for it, so nobody is handed it after its own lease is gone.
-//!
-//! `campaign` is what a candidate does, `claim` what it writes, `held` what it has, `contact` how etcd
-//! is doing; `registering` is where it says that it is there, `leases` what it tells and hears of leases
-//! that may be out, `history` how long they may be if nobody says so.
+//! `driver` hands in what happens and does what the candidate wants done, `asking` asks etcd, `values`
+//! translates between etcd's keys, values and transactions and the candidate's; `history` reads how long leases
+//! may last if no term says so, `contact` is how etcd is doing, for everyone who looks.
 
-mod campaign;
-mod claim;
+mod asking;
 mod contact;
-mod held;
+mod driver;
 mod history;
-mod leases;
-mod registering;
+pub mod values;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,17 +16,18 @@ use std::time::Duration;
 use doorward_etcd::Connection;
 use doorward_etcd::follow::{Follow, Range};
 use doorward_etcd::layout::NodeKeys;
+use doorward_session::candidate;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
-use tracing::warn;
 
 use crate::clock;
 use crate::election::gate::Gate;
-use crate::election::{Candidate, Standing};
-use campaign::{Campaign, Ways};
-use claim::Claim;
+use crate::election::{Candidate, Standing, State};
+use asking::Asker;
 pub use contact::Contact;
 use contact::Contacts;
+use driver::{Driver, Ways};
+use history::History;
 
 /// How candidates meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,20 +41,14 @@ pub struct Config {
     pub ttl: Duration,
 }
 
-/// A call of etcd must be over well before the next renewal is due.
-const CALL_TIMEOUT: (Duration, Duration) =
-    (Duration::from_millis(250), Duration::from_millis(1_500));
-
 /// How often the node's keys are read although nothing is told of them.
 const LOOK: Duration = Duration::from_secs(2);
-
-/// How long a resignation may take, all attempts together.
-const RESIGN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An election that is taken part in.
 #[derive(Debug)]
 pub struct Running {
     standings: watch::Receiver<Standing>,
+    states: watch::Receiver<State>,
     contact: watch::Receiver<Contact>,
     gate: Gate,
     stop: Option<oneshot::Sender<()>>,
@@ -70,6 +59,11 @@ impl Running {
     /// The standing, whenever it changes or is confirmed.
     pub fn standings(&self) -> watch::Receiver<Standing> {
         self.standings.clone()
+    }
+
+    /// What this server does in the election, whenever that changes.
+    pub fn states(&self) -> watch::Receiver<State> {
+        self.states.clone()
     }
 
     /// Where new templates pass through. Those of a candidate with a parent change nothing that others
@@ -86,10 +80,8 @@ impl Running {
     /// See [`super::Running::resign`].
     pub async fn resign(mut self) {
         drop(self.stop.take());
-        let resigned = tokio::time::timeout(RESIGN_TIMEOUT, &mut self.task).await;
-        if resigned.is_err() {
-            warn!("etcd does not answer: the mastership ends when its lease does");
-        }
+        // The candidate gives up in time.
+        let _ = (&mut self.task).await;
     }
 }
 
@@ -100,43 +92,65 @@ impl Drop for Running {
 }
 
 /// Takes part.
-pub fn start(mut config: Config, candidate: Candidate) -> Running {
-    config.etcd.call_timeout = (config.ttl / 6).clamp(CALL_TIMEOUT.0, CALL_TIMEOUT.1);
-    let etcd = Arc::new(config.etcd);
-    let claim = Claim {
-        keys: NodeKeys::new(&config.prefix, &candidate.node),
-        address: candidate.address.clone(),
-        server: format!("{:016x}", clock::seed()),
+pub fn start(config: Config, candidate: Candidate) -> Running {
+    let Config {
+        mut etcd,
+        prefix,
+        ttl,
+    } = config;
+    let templates = candidate.templates;
+    let history = templates.as_ref().and_then(|it| it.history.clone());
+    let has_history = history.is_some();
+    let taking_part = candidate::Config {
+        address: candidate.address.as_str().into(),
+        server: format!("{:016x}", clock::seed()).into(),
+        pages: candidate.http_address.map(Into::into),
+        rest: values::rest(&candidate.node),
+        ttl,
+        clock_error: values::clock_error(candidate.clock_tolerance),
+        endpoints: u32::try_from(etcd.endpoints.len()).unwrap_or(u32::MAX),
+        templates: templates
+            .as_ref()
+            .map(|it| values::in_force(&it.in_force, has_history)),
     };
-    let range = Range::Prefix(claim.keys.prefix().to_owned());
-    let follow = Follow::start(Arc::clone(&etcd), range, LOOK);
-    let (standings, standings_told) = watch::channel(Standing::UNKNOWN);
+    etcd.call_timeout = taking_part.call_timeout();
+    let etcd = Arc::new(etcd);
+    let keys = NodeKeys::new(&prefix, &candidate.node);
+    let (standings, standings_told) = watch::channel(Standing::Unknown);
+    let (states, states_told) = watch::channel(State::Outside);
     let contacts = Contacts::new();
     let contact = contacts.subscribe();
     let (stop, stopped) = oneshot::channel();
     let (gate, changes) = Gate::guarded();
-    let gate = if candidate.templates.is_some() {
+    let gate = if templates.is_some() {
         gate
     } else {
         Gate::open()
     };
-    let campaign = Campaign::new(
-        config.ttl,
-        claim,
-        Connection::new(etcd),
-        follow,
-        candidate,
-        Ways {
-            changes,
-            standings,
-            contacts,
-        },
-    );
+    let range = Range::Prefix(keys.prefix().to_owned());
+    let ways = Ways {
+        keys: keys.clone(),
+        follow: Follow::start(Arc::clone(&etcd), range, LOOK),
+        able: candidate.able,
+        place: candidate.place,
+        changes,
+        standings,
+        states,
+        contacts,
+    };
+    let asker = Asker {
+        keys,
+        connection: Connection::new(etcd),
+        history: History::new(history),
+    };
+    let in_force = templates.map(|it| it.in_force).unwrap_or_default();
+    let driver = Driver::new(taking_part, in_force, ways);
     Running {
         standings: standings_told,
+        states: states_told,
         contact,
         gate,
         stop: Some(stop),
-        task: tokio::spawn(campaign.run(stopped)),
+        task: tokio::spawn(driver.run(asker, stopped)),
     }
 }

@@ -3,19 +3,13 @@
 //! It has no epoch: there is nothing to compare, and a node that gets an election later begins with
 //! one that nobody has seen.
 
-use doorward_engine::node::mastership::Mastership;
 use tokio::sync::watch;
 
 use crate::election::Standing;
 
 /// Master at once, for ever.
 pub fn start() -> watch::Receiver<Standing> {
-    let mastership = Mastership::Master { epoch: None };
-    watch::channel(Standing {
-        mastership,
-        ..Standing::UNKNOWN
-    })
-    .1
+    watch::channel(Standing::Alone).1
 }
 
 #[cfg(test)]
@@ -25,7 +19,7 @@ mod tests {
     #[test]
     fn the_only_server_is_the_master_at_once() {
         let standing = start().borrow().clone();
-        assert!(standing.mastership.is_master());
-        assert_eq!(standing.held, None);
+        assert!(standing.is_master());
+        assert_eq!(standing.term(), None, "it has no epoch, and does not end");
     }
 }

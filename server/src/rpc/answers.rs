@@ -1,11 +1,12 @@
-//! What is on its way to a child server and not taken yet: so many messages, and so many bytes.
+//! What is on its way to a child server and not taken yet: so many messages, and so many bytes; and how
+//! its stream ends.
 //!
 //! A child that takes nothing costs its parent no more than that: its stream is closed then, and it opens a
-//! new one, or polls.
+//! new one, or polls. The end of a stream has a place of its own, so that a child is told why even then.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use doorward_proto::doorman as wire;
@@ -22,21 +23,33 @@ const BACKLOG_MAX: usize = 64;
 /// Bytes to a child that it has not taken yet: one message may always wait.
 const BACKLOG_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 
-/// A message, or the end of the stream and why.
-pub type Answer = Result<wire::GetServerCapacityResponse, RpcStatus>;
+/// A message to a child.
+pub type Answer = wire::GetServerCapacityResponse;
+
+/// How a stream ends: in order, or with a status that says why.
+pub type Ending = Result<(), RpcStatus>;
 
 /// Where answers to a child are put.
 #[derive(Clone, Debug)]
 pub struct Answers {
     queue: mpsc::Sender<(usize, Answer)>,
-    bytes: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
 }
 
 /// The answers, as the child takes them.
 #[derive(Debug)]
 pub struct Outgoing {
     queue: mpsc::Receiver<(usize, Answer)>,
-    bytes: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
+    /// Its child was told how it ends.
+    is_over: bool,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Those that are not taken.
+    bytes: AtomicUsize,
+    ending: OnceLock<Ending>,
 }
 
 /// A place for one answer.
@@ -58,14 +71,15 @@ pub enum NotSent {
 /// A way to a child.
 pub fn channel() -> (Answers, Outgoing) {
     let (sender, receiver) = mpsc::channel(BACKLOG_MAX);
-    let bytes = Arc::new(AtomicUsize::new(0));
+    let shared = Arc::new(Shared::default());
     let answers = Answers {
         queue: sender,
-        bytes: Arc::clone(&bytes),
+        shared: Arc::clone(&shared),
     };
     let outgoing = Outgoing {
         queue: receiver,
-        bytes,
+        shared,
+        is_over: false,
     };
     (answers, outgoing)
 }
@@ -84,7 +98,7 @@ impl Answers {
             mpsc::error::TrySendError::Full(()) => NotSent::Full,
             mpsc::error::TrySendError::Closed(()) => NotSent::Closed,
         })?;
-        let bytes = &self.bytes;
+        let bytes = &self.shared.bytes;
         Place { permit, bytes }.send(answer);
         Ok(())
     }
@@ -99,33 +113,49 @@ impl Answers {
         if self.is_full() {
             return Err(NotSent::Full);
         }
-        let bytes = &self.bytes;
+        let bytes = &self.shared.bytes;
         Ok(Place { permit, bytes })
     }
 
+    /// Says how the stream ends when nobody sends any more, after all that was put on its way. Returns
+    /// whether nobody had said it before: the first word counts. If nobody says it, it ends in order.
+    pub fn end(&self, ending: Ending) -> bool {
+        self.shared.ending.set(ending).is_ok()
+    }
+
+    /// How the stream ends, if somebody has said it.
+    pub fn ending(&self) -> Option<&Ending> {
+        self.shared.ending.get()
+    }
+
     fn is_full(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) >= BACKLOG_BYTES_MAX
+        self.shared.bytes.load(Ordering::Relaxed) >= BACKLOG_BYTES_MAX
     }
 }
 
 impl Place<'_> {
     /// Puts an answer there.
     pub fn send(self, answer: Answer) {
-        let size = answer.as_ref().map_or(0, Message::encoded_len);
+        let size = answer.encoded_len();
         self.bytes.fetch_add(size, Ordering::Relaxed);
         self.permit.send((size, answer));
     }
 }
 
 impl Stream for Outgoing {
-    type Item = Answer;
+    type Item = Result<Answer, RpcStatus>;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = std::task::ready!(self.queue.poll_recv(cx));
-        Poll::Ready(next.map(|(size, answer)| {
-            self.bytes.fetch_sub(size, Ordering::Relaxed);
-            answer
-        }))
+        if let Some((size, answer)) = next {
+            self.shared.bytes.fetch_sub(size, Ordering::Relaxed);
+            return Poll::Ready(Some(Ok(answer)));
+        }
+        if std::mem::replace(&mut self.is_over, true) {
+            return Poll::Ready(None);
+        }
+        let status = self.shared.ending.get().and_then(|it| it.clone().err());
+        Poll::Ready(status.map(Err))
     }
 }
 
@@ -136,10 +166,10 @@ mod tests {
     use super::*;
 
     fn answer(bytes: usize) -> Answer {
-        Ok(wire::GetServerCapacityResponse {
+        wire::GetServerCapacityResponse {
             ancestor: vec!["x".repeat(bytes)],
             ..wire::GetServerCapacityResponse::default()
-        })
+        }
     }
 
     #[tokio::test]
@@ -158,5 +188,31 @@ mod tests {
         assert!(answers.reserve().await.is_ok());
         drop(outgoing);
         assert_eq!(answers.try_send(answer(1)), Err(NotSent::Closed));
+    }
+
+    #[tokio::test]
+    async fn a_child_that_took_nothing_is_told_why_its_stream_ends_after_all_that_it_was_sent() {
+        let (answers, mut outgoing) = channel();
+        while answers.try_send(answer(10)).is_ok() {}
+        assert!(answers.end(Err(RpcStatus::aborted("replaced"))));
+        assert!(!answers.end(Ok(())), "the first word counts");
+        assert!(answers.ending().is_some_and(Result::is_err));
+        drop(answers);
+        for _ in 0..BACKLOG_MAX {
+            outgoing.next().await.expect("it was sent").expect("well");
+        }
+        let status = outgoing.next().await.expect("told").expect_err("the end");
+        assert_eq!(status.message(), "replaced");
+        assert!(outgoing.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_stream_of_whose_end_nobody_says_anything_ends_in_order() {
+        for ending in [None, Some(Ok(()))] {
+            let (answers, mut outgoing) = channel();
+            ending.map(|ending| answers.end(ending));
+            drop(answers);
+            assert!(outgoing.next().await.is_none());
+        }
     }
 }

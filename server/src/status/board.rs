@@ -181,6 +181,12 @@ impl Board {
         news.clone()
     }
 
+    /// Whether the parent is known to be out of reach, or to refuse this server.
+    pub fn is_parent_down(&self) -> bool {
+        let news = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
+        news.as_ref().is_some_and(|news| news.problem.is_some())
+    }
+
     /// How often the epoch of the parent's master was forgotten for a lower one.
     pub fn parent_masterships_forgotten(&self) -> u64 {
         self.parent_masterships_forgotten.load(Ordering::Relaxed)

@@ -146,8 +146,8 @@ impl Link {
     /// Asks the server who is the master.
     pub(super) fn discover(&mut self) {
         if let Some(channel) = self.take_channel() {
-            let mut client = CapacityClient::new(channel.clone())
-                .max_decoding_message_size(DISCOVERY_BYTES_MAX);
+            let mut client =
+                CapacityClient::new(channel.clone()).max_decoding_message_size(DISCOVERY_BYTES_MAX);
             let question = async move { client.discovery(wire::DiscoveryRequest {}).await };
             *self = Self::Discovering(channel, Box::pin(question));
         }

@@ -10,9 +10,7 @@ use doorward_engine::template::{AlgorithmKind, Templates};
 use crate::chance::Chance;
 use crate::fuzz::drawn::{Spec, templates};
 use crate::fuzz::small::{Parts, all_links, change, hungry, nodes, once, rest_of, servers, spec};
-use crate::scenario::fault::{
-    ClientChoice, ClockChoice, Event, Fault, NodeChoice, Servers, Span, ToEtcd,
-};
+use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice, Servers, Span, ToEtcd};
 use crate::scenario::{Latency, Link, Scenario};
 
 /// Makes the stream of a seed.
@@ -147,10 +145,10 @@ fn edited(chance: &mut Chance, spec: Spec) -> Templates {
     }])
 }
 
-/// Faults of this family, for tests that look at all kinds.
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::fault::Fault;
 
     #[test]
     fn every_way_to_etcd_is_drawn() {

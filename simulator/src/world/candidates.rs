@@ -61,11 +61,6 @@ impl Contender {
             may_lead_until: Time::ZERO,
         }
     }
-
-    /// The epoch of its own mastership, if it has one.
-    pub(crate) fn epoch(&self) -> Option<u64> {
-        self.told.term().map(|term| term.epoch)
-    }
 }
 
 /// Which lease lengths templates give.

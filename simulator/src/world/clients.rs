@@ -1,19 +1,20 @@
 //! What clients do: the shell around [`ClientState`].
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_client::capacity::Capacity;
 use doorward_client::state::{
-    ClientState, Config, EpochFilter, Granted, LimitedBy, RefusalKind, Refused, Request, Response,
-    Step,
+    ClientState, Config, Granted, LimitedBy, RefusalKind, Refused, Request, Response, Step,
 };
 use doorward_client::time::Time as ClientTime;
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Incarnation, MastershipId};
-use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::mastership::Outcome;
 use doorward_engine::request::{self, Ask, GetCapacity, GetCapacityReply, Has, RefusalReason};
 use doorward_engine::template::SafeCapacity;
 use doorward_engine::time::Time;
+use doorward_session::master_finder::MasterFinder;
 
 use crate::scenario::demand::Demand;
 use crate::trace::TraceFeed;
@@ -75,7 +76,8 @@ impl World<'_> {
         state.open(resource, group.priority, group.mode, client.wants(), local);
         client.state = Some(state);
         client.connected = None;
-        client.epochs = EpochFilter::default();
+        // The addresses are those that it was given; of masters it knows nothing.
+        client.finder = MasterFinder::new(Arc::clone(client.finder.known()));
         self.tell_wants(number);
         self.step_client(number);
     }
@@ -196,7 +198,7 @@ impl World<'_> {
         self.publish(number);
     }
 
-    /// A client asks the server it is connected to, or the one that is master.
+    /// A client asks the master, or who that is.
     fn ask(&mut self, number: u32, request: Request) {
         let scenario = self.scenario;
         let now = self.now;
@@ -208,52 +210,6 @@ impl World<'_> {
             return;
         };
         client.seen.note_request(sequence, now);
-        let place = client.place;
-        let way = scenario.network.to_clients(place);
-        let Some(there) = self.places.get(place as usize) else {
-            return;
-        };
-        let is_cut = there.cut_below_until > now;
-        let leads = there.master(now);
-        let mut master = leads.map(|master| master.term);
-        if let Some(twin) = there.twin()
-            && client.connected.is_none()
-            && (master.is_none() || self.chance.happens(0.5))
-        {
-            // Whichever of the two answers first.
-            master = Some(twin.term);
-        }
-        let epoch = leads.and_then(|master| master.epoch());
-        if client.connected.is_none() && !is_cut {
-            let local = client_time(client.clock.shows(now));
-            let leases_last = || {
-                let end = client.state.as_ref().and_then(|it| it.leases_end(local));
-                end.map_or(Duration::ZERO, |end| end.since(local))
-            };
-            let heeded = epoch.map_or(Ok(None), |it| client.epochs.heed(it, leases_last));
-            if heeded.is_err() {
-                // It is out of date, as far as is known here.
-                let after = self.takes(&way) + self.takes(&way);
-                self.answer_later(number, sequence, Answer::Failed, now + after);
-                return;
-            }
-            client.connected = master;
-        }
-        let Some(term) = client.connected.filter(|_| !is_cut) else {
-            if is_cut {
-                self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
-                return;
-            }
-            // With other candidates there is somebody to say that there is no master now.
-            let answer = if there.slots.len() > 1 {
-                Answer::Masterless
-            } else {
-                Answer::Failed
-            };
-            let after = self.takes(&way) + self.takes(&way);
-            self.answer_later(number, sequence, answer, now + after);
-            return;
-        };
         let asks = request.asks.into_iter().filter_map(|ask| {
             Some(Ask {
                 resource: group.resource.clone(),
@@ -275,10 +231,28 @@ impl World<'_> {
             sequence: Some(sequence),
             asks: asks.collect(),
         };
-        let server = ServerId { place, term };
+        match client.connected {
+            Some(term) => self.ask_master(number, term, request),
+            None => self.look_for_master(number, Box::new(request)),
+        }
+    }
+
+    /// A client asks the server with which it has a connection.
+    pub(super) fn ask_master(&mut self, number: u32, term: u64, request: GetCapacity) {
+        let now = self.now;
+        let sequence = request.sequence.unwrap_or_default();
+        let Some(place) = self.clients.get(number as usize).map(|it| it.place) else {
+            return;
+        };
+        let there = self.places.get(place as usize);
+        if there.is_none_or(|there| there.cut_below_until > now) {
+            self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
+            return;
+        }
+        let way = self.scenario.network.to_clients(place);
         let message = Message::Ask {
             client: number,
-            server,
+            server: ServerId { place, term },
             request,
         };
         if !self.send(&way, message) {
@@ -303,12 +277,6 @@ impl World<'_> {
     /// A client is answered.
     pub(super) fn hear(&mut self, number: u32, sequence: u64, answer: Answer) {
         let now = self.now;
-        let chance = match &answer {
-            Answer::Failed
-            | Answer::Masterless
-            | Answer::Said(Outcome::NotMaster(Mastership::Unknown)) => self.chance.uniform(),
-            Answer::Said(_) => 0.0,
-        };
         let Some(client) = self.client(number) else {
             return;
         };
@@ -316,8 +284,13 @@ impl World<'_> {
         let Some(state) = &mut client.state else {
             return;
         };
+        if !state.is_asking_by(sequence) {
+            // It is late, or comes twice.
+            return;
+        }
         match answer {
             Answer::Said(Outcome::Served(reply)) => {
+                client.finder.handle_answer();
                 let granted = reply.leases.first().map_or(0.0, |l| l.capacity.get());
                 if state.handle_response(sequence, &response(&reply), local) {
                     self.work.refreshes += 1;
@@ -326,21 +299,11 @@ impl World<'_> {
                 }
             }
             // Whose term is over does not know who is the master now.
-            Answer::Said(Outcome::NotMaster(Mastership::Unknown)) => {
-                client.connected = None;
-                state.handle_masterless(sequence, chance, local);
-            }
-            Answer::Said(Outcome::NotMaster(_)) => {
-                client.connected = None;
-                state.handle_redirect(sequence);
-            }
+            Answer::Said(Outcome::NotMaster(told)) => self.leave_for(number, sequence, &told),
+            Answer::Discovered(told) => self.hear_of_master(number, sequence, *told),
             Answer::Failed => {
-                state.handle_failure(sequence, chance, local);
-                client.connected = None;
-            }
-            Answer::Masterless => {
-                state.handle_masterless(sequence, chance, local);
-                client.connected = None;
+                let lost = client.finder.handle_failure();
+                self.lose_master(number, sequence, &lost);
             }
         }
         self.step_client(number);

@@ -4,14 +4,13 @@
 
 use std::time::Duration;
 
-use doorward_engine::id::HolderName;
 use doorward_engine::node::Node;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, Via};
 use doorward_engine::resource::upstream::Pace;
 use doorward_session::closing::Closed;
 use doorward_session::parent_session::{
-    self as session, Action, Answered, Connection, Reply, Verdict, Way,
+    self as session, Action, Answered, Connection, Reply, Report, Verdict, Way,
 };
 
 use crate::scenario::WayUp;
@@ -77,6 +76,7 @@ impl World<'_> {
         };
         let local = session_time(place.clock.shows(now));
         if let Some(server) = place.server(id.term) {
+            server.way_up.is_down = false;
             let session = &mut server.way_up.session;
             session.handle_mastership(false, 0.0, local);
             self.drain_link(id);
@@ -114,7 +114,7 @@ impl World<'_> {
                     }
                 },
                 Action::Close => self.close_link(id),
-                Action::Report(_) => {}
+                Action::Report(report) => self.note_report(id, &report),
             }
         }
     }
@@ -147,7 +147,7 @@ impl World<'_> {
         };
         server.node.handle_upstream_lost(local);
         if let Some(above) = server.way_up.to.take() {
-            self.unsubscribe(id.place, above);
+            self.leave(id, above);
         }
     }
 
@@ -194,18 +194,17 @@ impl World<'_> {
         Some(request)
     }
 
-    /// A stream to the parent's server of that term has ended. Another server of the place may have
-    /// one of its own.
-    pub(super) fn unsubscribe(&mut self, number: u32, above: u64) {
-        let Some(place) = self.place(number) else {
+    /// As the shell does: whether the parent can be asked is shown, and calls do not wait for one that
+    /// cannot.
+    fn note_report(&mut self, id: ServerId, report: &Report) {
+        let Some((server, local)) = self.server_at(id) else {
             return;
         };
-        let mut all = place.servers.iter();
-        let (name, parent) = (place.name.clone(), place.parent);
-        if let (Some(parent), false) = (parent, all.any(|it| it.way_up.to == Some(above)))
-            && let Some(above) = self.place(parent).and_then(|place| place.server(above))
-        {
-            above.node.handle_subscription(&name, false);
+        let link = &mut server.way_up;
+        match report {
+            Report::Down { .. } | Report::StandsBack { .. } => link.is_down = true,
+            Report::Answers { .. } => link.is_down = link.session.is_second(session_time(local)),
+            Report::Polls { .. } | Report::Redirected { .. } | Report::Forgot { .. } => {}
         }
     }
 
@@ -294,27 +293,6 @@ impl World<'_> {
         server.is_some_and(|server| server.way_up.is_stuck)
     }
 
-    /// Tells a child unasked.
-    pub(super) fn push(&mut self, id: ServerId, child: &HolderName, reply: GetServerCapacityReply) {
-        let children = self.places.get(id.place as usize).map(|p| &p.children);
-        let found = children.into_iter().flatten().find_map(|number| {
-            let place = self.places.get(*number as usize)?;
-            let mut connected = place.servers.iter().filter(|it| !it.is_twin);
-            let master = connected.find(|it| it.way_up.to == Some(id.term))?;
-            let is_it = place.name == *child;
-            is_it.then_some((
-                ServerId {
-                    place: *number,
-                    term: master.term,
-                },
-                master.way_up.session.connection(),
-            ))
-        });
-        if let Some((child, connection)) = found {
-            self.send_down(child, connection, Down::Told { call: None, reply });
-        }
-    }
-
     /// Something arrives at a server of the parent.
     pub(super) fn hear_child(
         &mut self,
@@ -328,11 +306,7 @@ impl World<'_> {
             self.stick(child, Some(connection));
             return;
         }
-        let name = self
-            .places
-            .get(child.place as usize)
-            .map(|it| it.name.clone());
-        let (Some(name), Some(place)) = (name, self.place(to.place)) else {
+        let Some(place) = self.place(to.place) else {
             return;
         };
         let local = place.clock.shows(now);
@@ -357,10 +331,7 @@ impl World<'_> {
             Up::Connect => Down::Connected,
             Up::Discover => Down::Discovered(server.node.mastership(local).clone()),
             Up::Open if way_up == WayUp::Poll => Down::Closed(Closed::NoStreams),
-            Up::Open => {
-                server.node.handle_subscription(&name, true);
-                Down::Opened
-            }
+            Up::Open => return self.open_stream(child, connection, to),
             Up::Ask(request) => {
                 return self.serve_child(child, connection, to, Via::Stream, request);
             }

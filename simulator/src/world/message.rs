@@ -16,6 +16,14 @@ pub(crate) struct ServerId {
 /// A message.
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
+    /// A client asks who the master is, to whom it wants to say this.
+    Discover {
+        client: u32,
+        place: u32,
+        /// At which address of the place.
+        slot: u32,
+        request: Box<GetCapacity>,
+    },
     /// A client asks a server.
     Ask {
         client: u32,
@@ -88,8 +96,17 @@ pub(crate) enum Answer {
     Said(Outcome<GetCapacityReply>),
     /// Nothing: nobody listens, the connection broke, or no answer came in time.
     Failed,
-    /// A server of the node answered that it is not the master and knows of none.
-    Masterless,
+    /// What it said to the question who the master is.
+    Discovered(Box<Discovered>),
+}
+
+/// What a server says of itself, and what the client wanted to say to the master.
+#[derive(Clone, Debug)]
+pub(crate) struct Discovered {
+    pub(crate) request: GetCapacity,
+    /// Which server of the place says it.
+    pub(crate) by: u64,
+    pub(crate) mastership: Mastership,
 }
 
 /// Messages on their way, in slots that are used again.

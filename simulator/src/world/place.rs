@@ -3,21 +3,22 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::GetCapacity;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
 use doorward_session::parent_session::ParentSession;
 
+use crate::scenario::Servers;
 use crate::world::candidates::Contender;
+use crate::world::child_streams::Below;
 use crate::world::clock::{LocalClock, engine_time};
 use crate::world::etcd::{Letter, WayToEtcd};
 use crate::world::load::Load;
 use crate::world::message::Message;
+use crate::world::waiting::{self, Waiting};
 
 /// A place in the tree.
 #[derive(Debug)]
@@ -86,10 +87,10 @@ pub(crate) struct Server {
     pub(crate) templates: Templates,
     /// What the operator wrote while it did nothing: it reads that when it goes on.
     pub(crate) unread: Option<Templates>,
-    /// When child servers are told what has changed.
-    pub(crate) push_at: Option<Time>,
-    /// Clients whose calls wait for the parent, and until when: who has waited longest is first.
-    pub(crate) waiting: VecDeque<(Time, u32, GetCapacity)>,
+    /// The streams of its child servers.
+    pub(crate) below: Below,
+    /// Clients' calls that wait for the parent: who has waited longest is first.
+    pub(crate) waiting: VecDeque<Waiting>,
 }
 
 /// The way to the parent.
@@ -98,6 +99,8 @@ pub(crate) struct Link {
     pub(crate) session: ParentSession,
     /// The parent's server it is connected to.
     pub(crate) to: Option<u64>,
+    /// It was found out of reach, or to refuse this server, and has not answered since.
+    pub(crate) is_down: bool,
     /// Something on this connection was lost in a partition. What comes later would have to wait for it:
     /// nothing more passes until there is another connection.
     pub(crate) is_stuck: bool,
@@ -112,6 +115,7 @@ impl Link {
         Self {
             session: ParentSession::new(parents),
             to: None,
+            is_down: false,
             is_stuck: false,
             last_up: Time::ZERO,
             last_down: Time::ZERO,
@@ -124,7 +128,7 @@ impl Server {
         place: &Place,
         slot: u32,
         seed: u64,
-        floor: Duration,
+        settings: Servers,
         templates: Templates,
     ) -> Self {
         let config = Config {
@@ -133,7 +137,7 @@ impl Server {
             // As it is drawn: of each server another one.
             incarnation: Incarnation::new(seed).unwrap_or(Incarnation::FIRST),
             seed,
-            refresh_floor: floor,
+            refresh_floor: settings.refresh_floor,
             ..Config::default()
         };
         Self {
@@ -150,14 +154,14 @@ impl Server {
             letters: Vec::new(),
             is_to_resign: false,
             unread: None,
-            push_at: None,
+            below: Below::new(settings.push_round),
             waiting: VecDeque::new(),
         }
     }
 
-    /// By what it is the master. None: it is not, or there is no election.
-    pub(crate) fn epoch(&self) -> Option<u64> {
-        self.contender.as_ref().and_then(|it| it.epoch())
+    /// Whether its parent is known to be out of reach.
+    pub(crate) fn is_parent_down(&self) -> bool {
+        self.way_up.is_down
     }
 
     pub(crate) fn is_frozen(&self, now: Time) -> bool {
@@ -174,15 +178,14 @@ impl Server {
         let ask = self.node.poll_upstream_timeout();
         let ask = ask.filter(|_| session.may_ask());
         let late = session.poll_timeout().map(engine_time);
+        let below = self.below.streams.poll_timeout().map(engine_time);
+        let waiting = waiting::due(&self.waiting);
         let contender = self.contender.as_ref();
         let election = contender.and_then(|it| it.candidate.poll_timeout());
         let election = election.map(engine_time);
-        let local = [timeout, ask, late, election].into_iter().flatten().min();
-        let waiting = self.waiting.front().map(|(until, _, _)| *until);
-        [local.map(|at| clock.when(at)), self.push_at, waiting]
-            .into_iter()
-            .flatten()
-            .min()
+        let local = [timeout, ask, late, below, waiting, election];
+        let local = local.into_iter().flatten().min();
+        local.map(|at| clock.when(at))
     }
 }
 
@@ -202,13 +205,14 @@ impl Place {
 
     /// Who runs at one of its addresses.
     pub(crate) fn at_address(&self, address: &Address) -> Option<&Server> {
-        let slot = self.addresses.iter().position(|known| known == address)?;
+        let slot = self.slot_of(address)?;
         let mut all = self.servers.iter().filter(|server| !server.is_twin);
-        all.find(|server| server.slot as usize == slot)
+        all.find(|server| server.slot == slot)
     }
 
-    /// The second process under its name, if one runs.
-    pub(crate) fn twin(&self) -> Option<&Server> {
-        self.servers.iter().find(|server| server.is_twin)
+    /// Which slot has that address. None: it is none of these.
+    pub(crate) fn slot_of(&self, address: &Address) -> Option<u32> {
+        let slot = self.addresses.iter().position(|known| known == address)?;
+        u32::try_from(slot).ok()
     }
 }

@@ -1,15 +1,12 @@
 //! What servers do: the shell around [`Node`](doorward_engine::node::Node).
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use doorward_engine::node::event::Event;
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::request::server::{GetServerCapacity, Via};
-use doorward_engine::request::{GetCapacity, GetCapacityReply, RefusalReason};
+use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_engine::template::Templates;
-use doorward_session::closing::{Closed, Closing};
-use doorward_session::parent_session::Connection;
+use doorward_session::closing::Closed;
 
 use crate::world::World;
 use crate::world::event::What;
@@ -18,9 +15,6 @@ use crate::world::place::{Place, Server, Slot};
 
 /// As the client library waits for an answer.
 pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long a server lets a call wait for its parent.
-const WAITS_FOR_PARENT: Duration = Duration::from_secs(1);
 
 impl World<'_> {
     pub(super) fn place(&mut self, place: u32) -> Option<&mut Place> {
@@ -45,8 +39,7 @@ impl World<'_> {
             None => templates,
             Some(_) => Templates::default(),
         };
-        let floor = scenario.servers.refresh_floor;
-        let mut server = Server::new(place, slot, seed, floor, templates);
+        let mut server = Server::new(place, slot, seed, scenario.servers, templates);
         let id = ServerId {
             place: number,
             term: server.term,
@@ -77,11 +70,11 @@ impl World<'_> {
             return;
         };
         if let Some(above) = gone.way_up.to {
-            self.unsubscribe(id.place, above);
+            self.leave(id, above);
         }
         // Clients whose calls waited here are told nothing, and notice.
-        for (_, client, request) in gone.waiting {
-            let sequence = request.sequence.unwrap_or_default();
+        for waiting in gone.waiting {
+            let (client, sequence) = (waiting.client, waiting.sequence());
             let way = self.scenario.network.to_clients(id.place);
             let at = self.now + self.takes(&way);
             self.fail_later(client, sequence, at);
@@ -131,6 +124,16 @@ impl World<'_> {
                 let at = self.now + self.takes(&way);
                 self.fail_later(client, request.sequence.unwrap_or_default(), at);
             }
+            Message::Discover {
+                client,
+                place,
+                request,
+                ..
+            } => {
+                let way = self.scenario.network.to_clients(place);
+                let at = self.now + self.takes(&way);
+                self.fail_later(client, request.sequence.unwrap_or_default(), at);
+            }
             Message::Up {
                 child, connection, ..
             } => {
@@ -177,31 +180,24 @@ impl World<'_> {
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
             return;
         }
-        let outcome = server.node.handle_get_capacity(&request, clock.shows(now));
-        if waits_for_parent(&outcome) {
-            // The call waits for the parent, for a while.
-            server
-                .waiting
-                .push_back((now + WAITS_FOR_PARENT, client, request));
-            // Whatever becomes of the server, the client waits no longer than this.
-            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
-            self.note_kept(client, sequence);
-        } else {
-            self.answer(client, to, sequence, outcome);
+        match server.node.handle_get_capacity(&request, clock.shows(now)) {
+            Outcome::Served(reply) => {
+                self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
+                self.attend(to, client, request, reply);
+            }
+            not_master @ Outcome::NotMaster(_) => self.answer(client, to, sequence, not_master),
         }
         self.after(to);
     }
 
-    fn answer(
+    /// A client's call is answered.
+    pub(super) fn answer(
         &mut self,
         client: u32,
         by: ServerId,
         sequence: u64,
         outcome: Outcome<GetCapacityReply>,
     ) {
-        if let Outcome::Served(reply) = &outcome {
-            self.note_decision(by, reply.leases.iter().map(|lease| &lease.resource));
-        }
         let way = self.scenario.network.to_clients(by.place);
         let now = self.now;
         if self
@@ -221,93 +217,15 @@ impl World<'_> {
         }
     }
 
-    /// Calls that waited for the parent are tried again, now that it has answered; those that have
-    /// waited long enough are answered in any case.
-    pub(super) fn serve_waiting(&mut self, id: ServerId, parent_answered: bool) {
-        let now = self.now;
-        let Some(place) = self.place(id.place) else {
-            return;
-        };
-        let clock = place.clock;
-        let Some(server) = place.server(id.term) else {
-            return;
-        };
-        let count = if parent_answered {
-            server.waiting.len()
-        } else {
-            server
-                .waiting
-                .partition_point(|(until, _, _)| *until <= now)
-        };
-        if count == 0 {
-            return;
-        }
-        let mut answers = Vec::new();
-        let mut still = VecDeque::new();
-        for (until, client, request) in server.waiting.drain(..count) {
-            let waited = WAITS_FOR_PARENT.saturating_sub(until.since(now));
-            let again = request.after_waiting(waited);
-            let outcome = server.node.handle_get_capacity(&again, clock.shows(now));
-            if waits_for_parent(&outcome) && until > now {
-                still.push_back((until, client, request));
-            } else {
-                answers.push((client, request.sequence.unwrap_or_default(), outcome));
-            }
-        }
-        // Either all were tried, or those that are left have waited less long.
-        still.append(&mut server.waiting);
-        server.waiting = still;
-        for (client, sequence, outcome) in answers {
-            self.answer(client, id, sequence, outcome);
-        }
-    }
-
-    /// A child server's request arrives.
-    pub(super) fn serve_child(
-        &mut self,
-        child: ServerId,
-        connection: Connection,
-        to: ServerId,
-        via: Via,
-        request: GetServerCapacity,
-    ) {
-        let (now, settled_after) = (self.now, self.scenario.settled_after);
-        let Some(place) = self.place(to.place) else {
-            return;
-        };
-        let local = place.clock.shows(now);
-        place.load.note(settled_after, now);
-        let Some(server) = place.server(to.term) else {
-            return;
-        };
-        let call = (via == Via::Poll).then(|| request.sequence.unwrap_or_default());
-        let answer = server.node.handle_get_server_capacity(&request, via, local);
-        let answer = match answer {
-            Ok(Outcome::Served(reply)) => {
-                self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
-                self.note(3, child.place.into(), reply.leases.len() as f64);
-                Down::Told { call, reply }
-            }
-            Ok(Outcome::NotMaster(mastership)) => Down::NotMaster { call, mastership },
-            Err(_) => Down::Closed(Closed::Said(Closing::Cycle)),
-        };
-        self.send_down(child, connection, answer);
-        self.after(to);
-    }
-
     /// After a node was changed: what it has to tell is told, in its round.
     pub(super) fn after(&mut self, id: ServerId) {
-        let round = self.scenario.servers.push_round;
-        let now = self.now;
         let mut is_over = false;
         if let Some(server) = self.place(id.place).and_then(|place| place.server(id.term)) {
             while let Some(event) = server.node.poll_event() {
                 is_over |= matches!(event, Event::TermEnded { .. });
             }
-            if server.node.has_pushes() && server.push_at.is_none() {
-                server.push_at = Some(now + round);
-            }
         }
+        self.tend_streams(id);
         if is_over {
             self.end_term(id);
         }
@@ -380,17 +298,6 @@ impl World<'_> {
             server.node.handle_timeout(local);
         }
         self.tend_link(id);
-        let Some(server) = self.place(id.place).and_then(|place| place.server(id.term)) else {
-            return;
-        };
-        if server.push_at.is_some_and(|at| at <= now) {
-            server.push_at = None;
-            let pushes = server.node.poll_pushes(local);
-            for (name, reply) in pushes {
-                self.note_decision(id, reply.leases.iter().map(|lease| &lease.resource));
-                self.push(id, &name, reply);
-            }
-        }
         self.serve_waiting(id, false);
         self.after(id);
     }
@@ -406,12 +313,4 @@ impl World<'_> {
             }
         }
     }
-}
-
-/// Whether a server knows nothing to grant yet: its parent has not answered.
-fn waits_for_parent(outcome: &Outcome<GetCapacityReply>) -> bool {
-    matches!(outcome, Outcome::Served(reply) if reply
-        .refused
-        .iter()
-        .any(|refused| refused.reason == RefusalReason::NotReady))
 }

@@ -76,9 +76,9 @@ const WIPED: &[(&str, Expected)] = &[
 /// A second process of a node runs, and confirms what the first one goes on handing out.
 const TWINS: &[(&str, Expected)] = &[
     ("fuzz-60036.yaml", Holds),
-    // Beside a second process of a client: nobody sees both. By luck, since clients say sooner what they
-    // want; with another seed the same world still fails.
-    ("fuzz-61377.yaml", Holds),
+    // Beside a second process of a client: nobody sees both. Whether it fails is luck: with a quarter of all
+    // seeds it does.
+    ("fuzz-61377.yaml", Fails(&["overshoot", "nesting"])),
     ("twins-of-both-13.yaml", Fails(&["overshoot", "nesting"])),
     // The second process hands on what one of its clients gave back.
     ("fuzz-63381.yaml", Holds),

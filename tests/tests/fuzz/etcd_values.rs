@@ -4,16 +4,20 @@
 use std::time::Duration;
 
 use doorward_clock::Instant;
-use doorward_engine::node::mastership::Mastership;
 use doorward_engine::template::Templates;
-use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::directory::Servers;
 use doorward_etcd::follow::{Entry, View};
 use doorward_etcd::layout::{NodeKeys, TemplateKeys};
 use doorward_etcd::templates::{Change, Kind, Recorded, Standing};
-use doorward_server::election::lengths::{Lengths, Said};
-use doorward_server::election::past::Past;
-use doorward_server::election::term;
+use doorward_server::clock;
+use doorward_server::election::etcd::values;
+use doorward_session::candidate::clock_error::ClockError;
+use doorward_session::candidate::lengths::{Lengths, Said};
+use doorward_session::candidate::past::Past;
+use doorward_session::candidate::standing::seen_by_follower;
+use doorward_session::candidate::store::{Key, Value, View as Seen};
+use doorward_session::candidate::term;
+use doorward_session::time::Time;
 use prost::Message;
 
 use crate::mutate::Format;
@@ -53,7 +57,8 @@ fn read(bytes: &[u8]) {
     let keys = NodeKeys::new("/doorward/nodes", "eu");
     let start = Instant::now();
     let (mut view, mut past, mut now) = (View::default(), Past::default(), start);
-    let mut lengths = Lengths::new(Templates::default(), Tolerance::default());
+    let in_force = values::in_force(&Templates::default(), false);
+    let mut lengths = Lengths::new(&in_force, ClockError::LEAST);
     for write in etcd.writes.into_iter().take(16) {
         version(&write);
         let entry = Entry {
@@ -65,14 +70,15 @@ fn read(bytes: &[u8]) {
         };
         let key = format!("{}{}", keys.prefix(), write.key);
         view.entries.insert(key, entry);
-        let servers = Servers::of_view(&keys, &view);
-        look(&servers, &mut past, &mut lengths, now);
+        addresses(&Servers::of_view(&keys, &view));
+        let seen = values::view(&keys, &view);
+        look(&seen, &mut past, &mut lengths, clock::session_time(now));
         now = now + Duration::from_secs(1);
     }
 }
 
-/// What a candidate makes of it.
-fn look(servers: &Servers, past: &mut Past, lengths: &mut Lengths, now: Instant) {
+/// Whom others ask.
+fn addresses(servers: &Servers) {
     let addresses = servers.addresses_and(["given:1"]);
     assert!(addresses.contains(&"given:1".to_owned()));
     let mut distinct = addresses.clone();
@@ -82,14 +88,19 @@ fn look(servers: &Servers, past: &mut Past, lengths: &mut Lengths, now: Instant)
     for address in &addresses {
         let _ = servers.pages_of(address);
     }
-    if let Some((_, epoch)) = servers.named() {
+    let _ = servers.named();
+}
+
+/// What a candidate makes of it.
+fn look(view: &Seen, past: &mut Past, lengths: &mut Lengths, now: Time) {
+    if let Some((_, epoch)) = view.master() {
         past.note_epoch(epoch);
     }
-    if let Some(last) = &servers.term {
+    if let Some(Value::Term(last)) = view.entries.get(&Key::Term).map(|entry| &entry.value) {
         past.note_term(last, now);
     }
-    let seen = term::seen_by_follower(servers, "here:1", past.highest_epoch());
-    assert_ne!(seen, Mastership::Master { epoch: None });
+    let seen = seen_by_follower(view, "here:1", past.highest_epoch());
+    assert!(!seen.is_master());
     let (begins, vacant_since) = past.begin("own", now);
     assert!(begins >= now && vacant_since <= begins);
     let length = term::length(begins, TTL, now);
@@ -104,7 +115,7 @@ fn look(servers: &Servers, past: &mut Past, lengths: &mut Lengths, now: Instant)
     lengths.inherit(vacant_since, longer);
     assert!(lengths.older_after(vacant_since) >= longer);
     let told = lengths.told(None, now);
-    let _ = serde_json::to_vec(&told).unwrap();
+    assert!(told.older >= longer || vacant_since < now);
     assert!(term::epoch_offset(past.highest_epoch(), 1) < u64::MAX);
 }
 

@@ -76,15 +76,13 @@ impl Claim {
     /// Confirms the mastership, if the key still is what it was, and else reads the key. With `mend`, what
     /// stands there is written again.
     pub(super) fn confirm(&self, created: Created, told: Told, lease: LeaseId, mend: bool) -> Txn {
-        let mut when = vec![is_the_key(created)];
         let mut then = vec![self.put_term(created, told, false)];
-        if mend {
+        let when = if mend {
             then.push(self.put_master(created.epoch_offset, lease));
+            vec![is_the_key(created)]
         } else {
-            // In an etcd that was restored from a backup, somebody else's key may have come to be at the same
-            // revision.
-            when.push(Compare::Lease(Key::Master, Some(lease)));
-        }
+            is_ours(created, lease)
+        };
         Txn {
             when,
             then,
@@ -94,9 +92,15 @@ impl Claim {
 
     /// Ends the mastership, so that another one may begin at once; or, if it had not begun, when its
     /// predecessor's is over.
-    pub(super) fn resign(&self, created: Created, told: Told, had_begun: bool) -> Txn {
+    pub(super) fn resign(
+        &self,
+        created: Created,
+        told: Told,
+        lease: LeaseId,
+        had_begun: bool,
+    ) -> Txn {
         Txn {
-            when: vec![is_the_key(created)],
+            when: is_ours(created, lease),
             then: vec![
                 self.put_term(created, told, had_begun),
                 Step::Delete(Key::Master),
@@ -186,9 +190,9 @@ impl Claim {
 }
 
 /// Gives back the key alone. The term stays, and whoever it is of is given time.
-pub(super) fn give_back(created: Created) -> Txn {
+pub(super) fn give_back(created: Created, lease: LeaseId) -> Txn {
     Txn {
-        when: vec![is_the_key(created)],
+        when: is_ours(created, lease),
         then: vec![Step::Delete(Key::Master)],
         or_else: Vec::new(),
     }
@@ -203,7 +207,15 @@ pub(super) fn sweep(entry: &Entry) -> Txn {
     }
 }
 
-/// What every transaction of a master is bound to: the key is the one that made it the master.
+/// What every transaction of a master is bound to: the key is the one that made it the master, under its lease.
+/// In an etcd that was restored from a backup, somebody else's key may have come to be at the same revision.
+fn is_ours(created: Created, lease: LeaseId) -> Vec<Compare> {
+    vec![
+        is_the_key(created),
+        Compare::Lease(Key::Master, Some(lease)),
+    ]
+}
+
 fn is_the_key(created: Created) -> Compare {
     Compare::Created(Key::Master, created.revision)
 }
@@ -332,7 +344,7 @@ mod tests {
     fn others_tell_of_epochs_that_they_have_seen() {
         let (claim, other) = (claim("ours"), claim("theirs"));
         let mut view = View::default();
-        let mut register = |view: &mut View, server: &str, epoch| {
+        let register = |view: &mut View, server: &str, epoch| {
             let value = Value::Server(registered(server, epoch));
             let entry = entry(value, Some(OURS));
             view.entries.insert(Key::Server(server.into()), entry);

@@ -29,7 +29,7 @@ impl Candidate {
             let told = self.told(held, lease, now);
             // One that has not begun has nothing to give up but the key: its predecessor's time is not over.
             let had_begun = held.begins <= now;
-            let txn = self.claim.resign(held.created, told, had_begun);
+            let txn = self.claim.resign(held.created, told, lease.id, had_begun);
             // One endpoint may be dead; there is time for another one.
             let attempts = self.config.endpoints.saturating_add(1);
             (txn, held.created.epoch(), attempts)

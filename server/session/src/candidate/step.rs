@@ -285,7 +285,8 @@ impl Candidate {
     }
 
     pub(super) fn give_back(&mut self, created: Created, now: Time) -> Option<Stage> {
-        let txn = claim::give_back(created);
+        let lease = self.phase.seat()?.lease.id;
+        let txn = claim::give_back(created, lease);
         self.transact("give a mastership back", txn, Awaited::Cleared, now)
     }
 

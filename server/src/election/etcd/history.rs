@@ -36,8 +36,7 @@ impl History {
     }
 
     /// How long the longest lease is that outlasts those by the templates in force. None: it takes longer
-    /// than until then; ask again. If nothing is known of former ones, the longest by those in force:
-    /// what takes a short one now may have taken any.
+    /// than until then; ask again. Nothing is known of former ones if there are no keys.
     pub(super) async fn longer_leases(
         &mut self,
         in_force: &Templates,
@@ -45,7 +44,7 @@ impl History {
         until: Instant,
     ) -> Result<Option<Duration>, Error> {
         let Some(keys) = self.keys.clone() else {
-            return Ok(Some(in_force.longest_lease()));
+            return Ok(Some(Duration::ZERO));
         };
         loop {
             if Instant::now() >= until {

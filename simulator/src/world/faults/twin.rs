@@ -1,7 +1,6 @@
 //! Second processes under the name of another one, while that lives: of a node without an election, or
 //! of a client. Somebody started it by mistake, or a script that replaces processes did not wait.
 
-use doorward_client::state::EpochFilter;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
@@ -37,7 +36,7 @@ impl World<'_> {
         let text = format!("a second process of {} runs", self.name_of(number));
         self.mark(Some(until), "twin", text);
         let seed = self.chance.bits();
-        let floor = self.scenario.servers.refresh_floor;
+        let settings = self.scenario.servers;
         // No master of the place ever has such a one.
         let term = TWINS + self.endings.len() as u64;
         let alone = |place: &&mut crate::world::Place| place.slots.len() == 1;
@@ -48,7 +47,7 @@ impl World<'_> {
             return;
         }
         let local = place.clock.shows(now);
-        let mut server = Server::new(place, 0, seed, floor, Templates::default());
+        let mut server = Server::new(place, 0, seed, settings, Templates::default());
         server.is_twin = true;
         server.leads = true;
         server.term = term;
@@ -110,8 +109,8 @@ impl World<'_> {
             resource: first.resource,
             account: watched.join(priority, first.place) as u32,
             state: None,
+            finder: first.finder.clone(),
             connected: None,
-            epochs: EpochFilter::default(),
             player: Player::new(0, chance),
             next: None,
             curve: 0.0,
@@ -157,8 +156,8 @@ impl World<'_> {
         let Some(gone) = gone.map(|gone| place.servers.remove(gone)) else {
             return;
         };
-        for (_, client, request) in gone.waiting {
-            let sequence = request.sequence.unwrap_or_default();
+        for waiting in gone.waiting {
+            let (client, sequence) = (waiting.client, waiting.sequence());
             let way = self.scenario.network.to_clients(id.place);
             let at = self.now + self.takes(&way);
             self.fail_later(client, sequence, at);

@@ -1,0 +1,52 @@
+//! Rounds: what changes within one is told together.
+
+use std::time::Duration;
+
+use crate::planted::{self, Bug};
+use crate::time::Time;
+
+/// Longer than anything runs.
+const NEVER: Duration = Duration::from_secs(1 << 30);
+
+/// Whether changes are gathered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Round {
+    /// Nothing has changed since the last round.
+    #[default]
+    Quiet,
+    /// Until then.
+    Gathering { until: Time },
+}
+
+impl Round {
+    /// Something changed: unless a round is under way, one of that length begins.
+    pub(super) fn begin(&mut self, length: Duration, now: Time) {
+        if !self.is_gathering() {
+            let until = now + length;
+            *self = Self::Gathering { until };
+        }
+    }
+
+    /// Ends the round if its time is over. Returns whether it was.
+    pub(super) fn end(&mut self, now: Time) -> bool {
+        let is_over = self.until().is_some_and(|until| until <= now);
+        if is_over {
+            *self = Self::Quiet;
+            if planted::is(Bug::RoundNeverBeginsAgain) {
+                self.begin(NEVER, now);
+            }
+        }
+        is_over
+    }
+
+    pub(super) const fn is_gathering(self) -> bool {
+        matches!(self, Self::Gathering { .. })
+    }
+
+    pub(super) const fn until(self) -> Option<Time> {
+        match self {
+            Self::Quiet => None,
+            Self::Gathering { until } => Some(until),
+        }
+    }
+}

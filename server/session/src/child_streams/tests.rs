@@ -1,0 +1,390 @@
+use super::*;
+
+const ROUND: Duration = Duration::from_millis(50);
+
+fn at(millis: u64) -> Time {
+    Time::after_origin(Duration::from_millis(millis))
+}
+
+/// Streams without bounds.
+fn streams() -> ChildStreams {
+    ChildStreams::new(ROUND)
+}
+
+/// The first message of a child's only process, without an election, in the first mastership.
+fn hello(child: &str) -> Hello {
+    Hello {
+        child: SmolStr::new(child),
+        epoch: None,
+        incarnation: None,
+        caller: None,
+        is_refused: false,
+        mastership: 1,
+        room: Room::default(),
+    }
+}
+
+fn close(number: u64, closing: Closing) -> Action {
+    Action::Close { number, closing }
+}
+
+fn subscribe(child: &str) -> Action {
+    Action::Subscribe(SmolStr::new(child))
+}
+
+fn unsubscribe(child: &str) -> Action {
+    Action::Unsubscribe(SmolStr::new(child))
+}
+
+/// Drains.
+#[track_caller]
+fn does(streams: &mut ChildStreams, expected: &[Action]) {
+    let done: Vec<Action> = std::iter::from_fn(|| streams.poll_action()).collect();
+    assert_eq!(done, expected);
+}
+
+/// A stream that begins with that message, and what is done about it.
+#[track_caller]
+fn opens(streams: &mut ChildStreams, hello: Hello) -> u64 {
+    let child = hello.child.clone();
+    let number = streams.handle_connected(Time::ZERO);
+    streams.handle_hello(number, hello);
+    assert_eq!(streams.of(&child), Some(number));
+    number
+}
+
+#[test]
+fn the_first_message_tells_whose_a_stream_is() {
+    let mut streams = streams();
+    let number = streams.handle_connected(at(0));
+    assert_eq!(streams.state(number), Some(State::Opening));
+    streams.handle_hello(number, hello("eu"));
+    assert_eq!(streams.state(number), Some(State::Open));
+    does(&mut streams, &[subscribe("eu")]);
+    assert_eq!(streams.poll_timeout(), None);
+    for _ in 0..2 {
+        assert!(streams.handle_message(number, "eu"));
+    }
+    does(&mut streams, &[]);
+    streams.handle_gone(number);
+    assert_eq!(streams.state(number), None);
+    does(&mut streams, &[unsubscribe("eu")]);
+    // Only once.
+    streams.handle_gone(number);
+    does(&mut streams, &[]);
+}
+
+#[test]
+fn who_is_replaced_and_who_is_refused_beside_a_stream_of_the_same_child() {
+    use Closing::{AnotherProcess, OlderMaster};
+    let of = |epoch, incarnation| Hello {
+        epoch,
+        incarnation,
+        ..hello("eu")
+    };
+    let refused = |hello: Hello| Hello {
+        is_refused: true,
+        ..hello
+    };
+    // The stream that is open, the newer one, and why that is refused, if it is.
+    let table = [
+        (of(None, None), of(None, None), None),
+        (of(Some(7), None), of(Some(7), None), None),
+        (of(Some(7), None), of(Some(8), None), None),
+        (of(Some(7), None), of(Some(6), None), Some(OlderMaster)),
+        // Who says no epoch is compared with nobody.
+        (of(Some(7), None), of(None, None), None),
+        (of(None, None), of(Some(0), None), None),
+        // Another process: a restarted one, unless the node refuses it.
+        (of(None, Some(1)), of(None, Some(2)), None),
+        (
+            of(None, Some(1)),
+            refused(of(None, Some(2))),
+            Some(AnotherProcess),
+        ),
+        (
+            of(None, Some(1)),
+            refused(of(None, None)),
+            Some(AnotherProcess),
+        ),
+        (
+            of(None, None),
+            refused(of(None, Some(2))),
+            Some(AnotherProcess),
+        ),
+        // One that the node refuses, and that has the stream already, keeps it.
+        (of(None, Some(1)), refused(of(None, Some(1))), None),
+        // Of several reasons the process counts first.
+        (
+            of(Some(7), Some(1)),
+            refused(of(Some(6), Some(2))),
+            Some(AnotherProcess),
+        ),
+        (
+            of(Some(7), Some(1)),
+            of(Some(6), Some(2)),
+            Some(OlderMaster),
+        ),
+        (of(Some(7), Some(1)), of(Some(8), Some(2)), None),
+    ];
+    for (first, newer, refusal) in table {
+        let mut streams = streams();
+        let before = opens(&mut streams, first.clone());
+        does(&mut streams, &[subscribe("eu")]);
+        let after = streams.handle_connected(at(1));
+        streams.handle_hello(after, newer.clone());
+        let (first, newer) = (format!("{first:?}"), format!("{newer:?}"));
+        let done: Vec<Action> = std::iter::from_fn(|| streams.poll_action()).collect();
+        if let Some(closing) = refusal {
+            assert_eq!(done, [close(after, closing)], "{first} {newer}");
+            assert_eq!(streams.of("eu"), Some(before), "{first} {newer}");
+            assert!(streams.handle_message(before, "eu"));
+        } else {
+            let expected = [close(before, Closing::Replaced), subscribe("eu")];
+            assert_eq!(done, expected, "{first} {newer}");
+            assert_eq!(streams.of("eu"), Some(after), "{first} {newer}");
+            // The replaced one is over, whatever still comes of it.
+            assert!(!streams.handle_message(before, "eu"), "{first} {newer}");
+            streams.handle_gone(before);
+            does(&mut streams, &[]);
+            assert!(streams.handle_message(after, "eu"));
+        }
+    }
+}
+
+#[test]
+fn a_process_that_the_node_refuses_has_a_stream_if_nobody_else_has() {
+    let mut streams = streams();
+    let refused = Hello {
+        is_refused: true,
+        ..hello("eu")
+    };
+    opens(&mut streams, refused);
+    does(&mut streams, &[subscribe("eu")]);
+}
+
+#[test]
+fn an_older_epoch_is_compared_with_the_stream_that_is_open_and_no_other() {
+    let of = |epoch| Hello {
+        epoch: Some(epoch),
+        ..hello("eu")
+    };
+    let mut streams = streams();
+    let newer = opens(&mut streams, of(8));
+    assert_eq!(streams.epoch_of("eu"), Some(8));
+    streams.handle_gone(newer);
+    opens(&mut streams, of(7));
+    assert_eq!(streams.epoch_of("eu"), Some(7));
+}
+
+#[test]
+fn so_many_children_have_streams_and_so_many_of_one_address() {
+    let mut streams = streams();
+    let room = Room {
+        children_max: Some(4),
+        children_of_caller_max: Some(2),
+    };
+    let from = |child, caller| Hello {
+        caller,
+        room,
+        ..hello(child)
+    };
+    let refused = |streams: &mut ChildStreams, hello, closing| {
+        while streams.poll_action().is_some() {}
+        let number = streams.handle_connected(at(0));
+        streams.handle_hello(number, hello);
+        does(streams, &[close(number, closing)]);
+    };
+    opens(&mut streams, from("a", Some(1)));
+    let b = opens(&mut streams, from("b", Some(1)));
+    refused(&mut streams, from("c", Some(1)), Closing::TooManyOfAddress);
+    opens(&mut streams, from("c", Some(2)));
+    opens(&mut streams, from("d", None));
+    refused(&mut streams, from("e", None), Closing::TooMany);
+    refused(&mut streams, from("e", Some(1)), Closing::TooMany);
+    // Who has a stream may have another one instead; and who is gone leaves room.
+    let b_again = opens(&mut streams, from("b", Some(1)));
+    assert_ne!(b, b_again);
+    streams.handle_gone(b_again);
+    opens(&mut streams, from("e", Some(1)));
+}
+
+#[test]
+fn a_stream_that_says_nothing_for_ten_seconds_ends() {
+    let mut streams = streams();
+    let first = streams.handle_connected(at(0));
+    let second = streams.handle_connected(at(3_000));
+    let third = streams.handle_connected(at(3_000));
+    assert_eq!(streams.poll_timeout(), Some(at(10_000)));
+    streams.handle_timeout(at(9_999));
+    does(&mut streams, &[]);
+    streams.handle_timeout(at(10_000));
+    does(&mut streams, &[close(first, Closing::Late)]);
+    // What it says then comes too late.
+    streams.handle_hello(first, hello("eu"));
+    assert!(!streams.handle_message(first, "eu"));
+    does(&mut streams, &[]);
+    assert_eq!(streams.poll_timeout(), Some(at(13_000)));
+    streams.handle_hello(second, hello("us"));
+    does(&mut streams, &[subscribe("us")]);
+    // Gone before it said anything.
+    streams.handle_gone(third);
+    assert_eq!(streams.poll_timeout(), None);
+    streams.handle_timeout(at(60_000));
+    does(&mut streams, &[]);
+}
+
+#[test]
+fn a_stream_is_of_one_child() {
+    let mut streams = streams();
+    let eu = opens(&mut streams, hello("eu"));
+    let us = opens(&mut streams, hello("us"));
+    does(&mut streams, &[subscribe("eu"), subscribe("us")]);
+    assert!(!streams.handle_message(eu, "us"));
+    let closed = close(eu, Closing::OtherChild);
+    does(&mut streams, &[unsubscribe("eu"), closed]);
+    assert!(
+        streams.handle_message(us, "us"),
+        "and that one is untouched"
+    );
+}
+
+#[test]
+fn a_change_is_told_after_one_round_together_with_what_changes_meanwhile() {
+    let mut streams = streams();
+    for began in [1_000, 7_000, 7_050] {
+        assert!(!streams.is_gathering());
+        streams.handle_change(at(began));
+        streams.handle_change(at(began + 30));
+        assert!(streams.is_gathering());
+        assert_eq!(streams.poll_timeout(), Some(at(began + 50)));
+        streams.handle_timeout(at(began + 49));
+        does(&mut streams, &[]);
+        streams.handle_timeout(at(began + 50));
+        does(&mut streams, &[Action::Push]);
+        // And no more, until something changes again: then another round begins.
+        assert_eq!(streams.poll_timeout(), None);
+        streams.handle_timeout(at(began + 50));
+        does(&mut streams, &[]);
+    }
+}
+
+#[test]
+fn the_earlier_of_a_round_and_a_first_message_is_due() {
+    let mut streams = streams();
+    let number = streams.handle_connected(at(0));
+    streams.handle_change(at(9_940));
+    assert_eq!(streams.poll_timeout(), Some(at(9_990)));
+    streams.handle_timeout(at(10_000));
+    does(&mut streams, &[close(number, Closing::Late), Action::Push]);
+}
+
+#[test]
+fn a_child_that_does_not_take_what_it_is_sent_is_cut_off() {
+    let mut streams = streams();
+    let number = opens(&mut streams, hello("eu"));
+    streams.handle_full(number);
+    let cut_off = [unsubscribe("eu"), close(number, Closing::Full)];
+    does(&mut streams, &[&[subscribe("eu")], &cut_off[..]].concat());
+    assert_eq!(streams.of("eu"), None);
+    streams.handle_full(number);
+    does(&mut streams, &[]);
+    opens(&mut streams, hello("eu"));
+}
+
+#[test]
+fn what_is_refused_as_a_whole_ends_the_stream_that_it_came_on() {
+    for closing in [Closing::Malformed, Closing::Cycle, Closing::NotMaster] {
+        let mut streams = streams();
+        let opening = streams.handle_connected(at(0));
+        streams.handle_refused(opening, closing);
+        does(&mut streams, &[close(opening, closing)]);
+        let open = opens(&mut streams, hello("eu"));
+        streams.handle_refused(open, closing);
+        let ended = [subscribe("eu"), unsubscribe("eu"), close(open, closing)];
+        does(&mut streams, &ended);
+        streams.handle_refused(open, closing);
+        does(&mut streams, &[]);
+    }
+}
+
+#[test]
+fn streams_of_masterships_before_the_present_one_end() {
+    let mut streams = streams();
+    let of = |child, mastership| Hello {
+        mastership,
+        ..hello(child)
+    };
+    let eu = opens(&mut streams, of("eu", 1));
+    let us = opens(&mut streams, of("us", 2));
+    let asia = opens(&mut streams, of("asia", 3));
+    let opening = streams.handle_connected(at(0));
+    while streams.poll_action().is_some() {}
+    streams.handle_mastership(3);
+    let ended = [
+        unsubscribe("eu"),
+        close(eu, Closing::NotMaster),
+        unsubscribe("us"),
+        close(us, Closing::NotMaster),
+    ];
+    does(&mut streams, &ended);
+    // One that came after it began, or has not said whose it is, goes on.
+    assert_eq!(streams.state(asia), Some(State::Open));
+    assert_eq!(streams.state(opening), Some(State::Opening));
+    streams.handle_mastership(3);
+    does(&mut streams, &[]);
+}
+
+#[test]
+fn a_child_that_turns_out_to_be_an_ancestor_loses_its_stream() {
+    let mut streams = streams();
+    let eu = opens(&mut streams, hello("eu"));
+    opens(&mut streams, hello("us"));
+    while streams.poll_action().is_some() {}
+    streams.handle_ancestors(["root", "eu", "eu"]);
+    let ended = [unsubscribe("eu"), close(eu, Closing::Cycle)];
+    does(&mut streams, &ended);
+    assert!(streams.of("us").is_some());
+}
+
+#[test]
+fn a_server_that_ends_has_no_streams_and_takes_none() {
+    let mut streams = streams();
+    let eu = opens(&mut streams, hello("eu"));
+    let opening = streams.handle_connected(at(0));
+    while streams.poll_action().is_some() {}
+    streams.handle_stopping();
+    let late = streams.handle_connected(at(1));
+    let ended = [
+        unsubscribe("eu"),
+        close(eu, Closing::Stopping),
+        close(opening, Closing::Stopping),
+        close(late, Closing::Stopping),
+    ];
+    does(&mut streams, &ended);
+    streams.handle_hello(late, hello("us"));
+    does(&mut streams, &[]);
+    assert_eq!(streams.poll_timeout(), None);
+}
+
+#[test]
+fn it_shows_how_many_streams_there_are_and_why_others_were_closed() {
+    let mut streams = streams();
+    opens(&mut streams, hello("eu"));
+    opens(&mut streams, hello("eu"));
+    let eu = opens(&mut streams, hello("eu"));
+    opens(&mut streams, hello("us"));
+    streams.handle_full(eu);
+    streams.handle_connected(at(0));
+    let seen = streams.snapshot();
+    assert_eq!(seen.streams, [(State::Opening, 1), (State::Open, 1)]);
+    for (position, (closing, count)) in seen.closed.into_iter().enumerate() {
+        assert_eq!(closing, Closing::ALL[position]);
+        let expected = match closing {
+            Closing::Replaced => 2,
+            Closing::Full => 1,
+            _ => 0,
+        };
+        assert_eq!(count, expected, "{closing}");
+    }
+}

@@ -1,0 +1,509 @@
+//! Candidates and an etcd at virtual times: what is on its way, what goes wrong, what is watched.
+//!
+//! Each candidate has a clock that may be as wrong as it allows for. A question may be lost, done without an
+//! answer, done late, or answered late; keys are seen late, or not at all by one that is cut off. After every
+//! event all are looked at: two must never be the master, epochs must grow, nobody may take or delete a key of
+//! somebody else, and who begins must know since when nobody else has decided.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_session::candidate::clock_error::ClockError;
+use doorward_session::candidate::standing::Standing;
+use doorward_session::candidate::state::State;
+use doorward_session::candidate::store::{Key, Op, OpAnswer, OpId, Step, TxnAnswer, Value, View};
+use doorward_session::candidate::{Action, Candidate, Config};
+use doorward_session::time::Time;
+
+use crate::chance::Chance;
+use crate::store::{Store, seen};
+
+pub(crate) const TTL: Duration = Duration::from_secs(4);
+
+/// How long after being cut off a candidate notices that it cannot follow the keys.
+const NOTICED: Duration = Duration::from_millis(700);
+
+/// A candidate that never rests has far more than that.
+const EVENTS_MAX: u64 = 200_000;
+
+/// What may go wrong.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mishaps {
+    /// How many questions are lost, late, or not answered.
+    pub(crate) lossy: f64,
+    /// By how much clocks are wrong: each is as fast or as slow as that.
+    pub(crate) clocks: f64,
+    /// Candidates are cut off, frozen, killed, or told to resign.
+    pub(crate) candidates: bool,
+    /// etcd is restored from a backup, or wiped.
+    pub(crate) goes_back: bool,
+}
+
+enum Event {
+    Timeout(u64),
+    Arrives(OpId, Op),
+    Answered(OpId, OpAnswer),
+    GivenUp(OpId),
+    Sees(View),
+    /// It notices that it cannot follow the keys.
+    Away,
+    /// It is cut off no more.
+    Back,
+    Thaws,
+    Starts,
+}
+
+struct Member {
+    /// None: it does not run.
+    candidate: Option<Candidate>,
+    /// Which process of this place it is.
+    process: u32,
+    speed: f64,
+    view: Option<Arc<View>>,
+    heard_at: Time,
+    frozen_until: Time,
+    cut_until: Time,
+    /// The only timeout that counts.
+    timeout: u64,
+    /// The mastership that it believed in when it was last looked at, and until when by the true clock.
+    believed: Option<(u64, Time)>,
+}
+
+pub(crate) struct World {
+    now: Time,
+    chance: Chance,
+    mishaps: Mishaps,
+    store: Store,
+    backup: Store,
+    members: Vec<Member>,
+    queue: BTreeMap<(Time, u64), (usize, u32, Event)>,
+    events: u64,
+    /// The highest epoch that anybody was the master by.
+    epoch: u64,
+    /// Until when which mastership was believed in, and whose.
+    decided: BTreeMap<u64, Time>,
+    /// How many masterships there were.
+    pub(crate) masterships: usize,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, count: usize, mishaps: Mishaps) -> Self {
+        let mut world = Self {
+            now: Time::ZERO,
+            chance: Chance::new(seed),
+            mishaps,
+            store: Store::default(),
+            backup: Store::default(),
+            members: Vec::new(),
+            queue: BTreeMap::new(),
+            events: 0,
+            epoch: 0,
+            decided: BTreeMap::new(),
+            masterships: 0,
+        };
+        for number in 0..count {
+            let wrong = if number % 2 == 0 { -1.0 } else { 1.0 };
+            world.members.push(Member {
+                candidate: None,
+                process: 0,
+                speed: 1.0 + wrong * mishaps.clocks,
+                view: None,
+                heard_at: Time::ZERO,
+                frozen_until: Time::ZERO,
+                cut_until: Time::ZERO,
+                timeout: 0,
+                believed: None,
+            });
+            world.start(number);
+        }
+        world
+    }
+
+    /// Plays for so long, with something going wrong every now and then; then heals, and demands that all
+    /// agree on a master.
+    pub(crate) fn play(&mut self, length: Duration) {
+        let mut next_fault = self.now;
+        let until = self.now + length;
+        while self.now < until {
+            next_fault = next_fault + self.chance.span(TTL * 2);
+            self.play_until(next_fault.min(until));
+            self.go_wrong();
+        }
+        self.mishaps.lossy = 0.0;
+        self.play_until(until + TTL * 12);
+        self.assert_agreed();
+    }
+
+    fn assert_agreed(&self) {
+        let standings = self.members.iter().map(|member| {
+            let candidate = member.candidate.as_ref().unwrap();
+            candidate.standing(member.shows(self.now))
+        });
+        let standings: Vec<_> = standings.collect();
+        let masters = standings.iter().filter(|it| it.is_master()).count();
+        let epoch = self.store.keys.get(&Key::Master).map(|it| it.created);
+        assert_eq!(masters, 1, "{standings:?}, {epoch:?}");
+        for standing in &standings {
+            assert_ne!(*standing, Standing::Unknown, "{standings:?}");
+        }
+    }
+
+    fn play_until(&mut self, until: Time) {
+        while let Some(entry) = self.queue.first_entry() {
+            let at = entry.key().0;
+            if at > until {
+                break;
+            }
+            let (number, process, event) = entry.remove();
+            self.now = self.now.max(at);
+            self.end_leases();
+            self.happen(number, process, event);
+            self.check();
+            assert!(self.events < EVENTS_MAX, "nobody rests: {:?}", self.now);
+        }
+        self.now = until;
+    }
+
+    fn end_leases(&mut self) {
+        let before = self.store.revision;
+        self.store.end_leases(self.now);
+        if self.store.revision != before {
+            self.show();
+        }
+    }
+
+    fn schedule(&mut self, after: Duration, number: usize, event: Event) {
+        self.events += 1;
+        let process = self.members[number].process;
+        let at = self.now + after;
+        self.queue
+            .insert((at, self.events), (number, process, event));
+    }
+
+    fn happen(&mut self, number: usize, process: u32, event: Event) {
+        // Whatever is on its way arrives, whoever has sent it.
+        if let Event::Arrives(id, op) = event {
+            return self.arrive(number, process, id, &op);
+        }
+        let member = &mut self.members[number];
+        if let Event::Starts = event {
+            return self.start(number);
+        }
+        if member.process != process {
+            return;
+        }
+        if member.frozen_until > self.now {
+            let left = member.frozen_until.since(self.now);
+            return self.schedule(left, number, event);
+        }
+        let (now, is_cut) = (member.shows(self.now), member.cut_until > self.now);
+        let chance = self.chance.part();
+        let Some(candidate) = &mut member.candidate else {
+            return;
+        };
+        match event {
+            // Another one took its place.
+            Event::Timeout(timeout) if timeout != member.timeout => return,
+            Event::Timeout(_) => candidate.handle_timeout(now),
+            Event::Answered(id, answer) => {
+                candidate.handle_answer(id, seen_at(answer, now), chance, now);
+            }
+            Event::GivenUp(id) => candidate.handle_answer(id, OpAnswer::Failed, chance, now),
+            Event::Sees(_) if is_cut => {}
+            Event::Sees(view) => self.see(number, view),
+            Event::Away if is_cut => candidate.handle_contact(member.heard_at, true, now),
+            Event::Back if is_cut => {}
+            Event::Back => {
+                let view = self.store.view();
+                self.see(number, view);
+            }
+            // It only goes on with what waits for it.
+            _ => return,
+        }
+        self.drain(number);
+    }
+
+    fn see(&mut self, number: usize, view: View) {
+        let member = &mut self.members[number];
+        let now = member.shows(self.now);
+        let view = Arc::new(seen(view, member.view.as_deref(), now));
+        member.view = Some(Arc::clone(&view));
+        member.heard_at = now;
+        if let Some(candidate) = &mut member.candidate {
+            candidate.handle_view(view, now);
+            self.drain(number);
+        }
+        let member = &mut self.members[number];
+        if let Some(candidate) = &mut member.candidate {
+            candidate.handle_contact(now, false, now);
+        }
+        self.drain(number);
+    }
+
+    fn drain(&mut self, number: usize) {
+        let member = &mut self.members[number];
+        let now = member.shows(self.now);
+        let Some(candidate) = &mut member.candidate else {
+            return;
+        };
+        let mut asked = Vec::new();
+        while let Some(action) = candidate.poll_action() {
+            match action {
+                Action::Ask(asking) => asked.push(asking),
+                Action::ApplyTemplates => candidate.handle_applied(now),
+                Action::Report(_) => {}
+            }
+        }
+        if candidate.state(now) == State::Over {
+            let after = self.chance.span(TTL);
+            self.stop(number, after);
+            return;
+        }
+        let (timeout, speed) = (candidate.poll_timeout(), member.speed);
+        member.timeout += 1;
+        let serial = member.timeout;
+        if let Some(timeout) = timeout {
+            // A nanosecond more: by the candidate's clock it is never too early.
+            let after = timeout.since(now).div_f64(speed) + Duration::from_nanos(2);
+            self.schedule(after, number, Event::Timeout(serial));
+        }
+        for asking in asked {
+            let within = asking.within.div_f64(speed);
+            self.schedule(within, number, Event::GivenUp(asking.id));
+            let is_cut = self.members[number].cut_until > self.now;
+            let goes_wrong = self.chance.happens(self.mishaps.lossy);
+            if is_cut || goes_wrong && self.chance.happens(0.2) {
+                continue;
+            }
+            let late = if goes_wrong { TTL } else { TTL / 200 };
+            let after = self.chance.span(late);
+            self.schedule(after, number, Event::Arrives(asking.id, asking.op));
+        }
+    }
+
+    /// A question comes to etcd.
+    fn arrive(&mut self, number: usize, process: u32, id: OpId, op: &Op) {
+        self.check_is_its_own(number, process, op);
+        let before = self.store.revision;
+        let answer = self.store.apply(op, self.now);
+        if self.store.revision != before {
+            self.show();
+        }
+        let is_cut = self.members[number].cut_until > self.now;
+        let goes_wrong = self.chance.happens(self.mishaps.lossy);
+        if self.members[number].process != process
+            || is_cut
+            || goes_wrong && self.chance.happens(0.3)
+        {
+            return;
+        }
+        // Late, and often just in time.
+        let late = if goes_wrong { TTL / 4 } else { TTL / 200 };
+        let after = self.chance.span(late);
+        self.schedule(after, number, Event::Answered(id, answer));
+    }
+
+    /// Everybody hears of what stands in etcd now.
+    fn show(&mut self) {
+        let view = self.store.view();
+        for number in 0..self.members.len() {
+            let after = self.chance.span(TTL / 100);
+            self.schedule(after, number, Event::Sees(view.clone()));
+        }
+    }
+
+    fn start(&mut self, number: usize) {
+        let member = &mut self.members[number];
+        member.process += 1;
+        let config = Config {
+            address: format!("c{number}:1").into(),
+            server: format!("{number}.{}", member.process).into(),
+            pages: None,
+            rest: "".into(),
+            ttl: TTL,
+            clock_error: ClockError::of_part(self.mishaps.clocks),
+            endpoints: 1,
+            templates: None,
+        };
+        let now = member.shows(self.now);
+        let mut candidate = Candidate::new(config, now);
+        candidate.handle_able(true, now);
+        member.candidate = Some(candidate);
+        member.view = None;
+        self.drain(number);
+        self.schedule(TTL / 50, number, Event::Back);
+    }
+
+    /// A process ends, and another one starts in its place after that.
+    fn stop(&mut self, number: usize, after: Duration) {
+        self.look(number);
+        let member = &mut self.members[number];
+        member.candidate = None;
+        member.process += 1;
+        self.schedule(after, number, Event::Starts);
+    }
+
+    /// Something goes wrong, by chance.
+    fn go_wrong(&mut self) {
+        let number = self.chance.below(self.members.len());
+        let length = self.chance.span(TTL * 3);
+        match self.chance.below(10) {
+            0 => self.store.delete(&Key::Master),
+            1 => {
+                let lease = self.store.keys.get(&Key::Master).and_then(|it| it.lease);
+                lease.into_iter().for_each(|lease| self.store.revoke(lease));
+            }
+            2 => self.store.put(Key::Master, Value::Unreadable),
+            3 | 4 if self.mishaps.candidates => self.cut_off(number, length),
+            5 if self.mishaps.candidates => self.freeze(number, length),
+            6 if self.mishaps.candidates => self.stop(number, length),
+            7 if self.mishaps.candidates => {
+                let member = &mut self.members[number];
+                let now = member.shows(self.now);
+                if let Some(candidate) = &mut member.candidate {
+                    candidate.handle_resign(now);
+                    self.drain(number);
+                }
+            }
+            3 | 4 if self.mishaps.goes_back => self.backup = self.store.clone(),
+            5 | 6 if self.mishaps.goes_back => self.lose_etcd(self.backup.clone()),
+            7 if self.mishaps.goes_back => self.lose_etcd(Store::default()),
+            _ => {}
+        }
+        self.show();
+        self.check();
+    }
+
+    /// Everybody has seen what stood there before: who was master is in the memory of all.
+    fn lose_etcd(&mut self, backup: Store) {
+        let view = self.store.view();
+        for number in 0..self.members.len() {
+            self.see(number, view.clone());
+        }
+        self.queue
+            .retain(|_, (_, _, event)| !matches!(event, Event::Sees(_)));
+        self.store.restore(&backup, self.now);
+    }
+
+    fn cut_off(&mut self, number: usize, length: Duration) {
+        let member = &mut self.members[number];
+        member.cut_until = member.cut_until.max(self.now + length);
+        let left = member.cut_until.since(self.now);
+        self.schedule(NOTICED, number, Event::Away);
+        self.schedule(left, number, Event::Back);
+    }
+
+    fn freeze(&mut self, number: usize, length: Duration) {
+        let member = &mut self.members[number];
+        member.frozen_until = member.frozen_until.max(self.now + length);
+        let left = member.frozen_until.since(self.now);
+        self.schedule(left, number, Event::Thaws);
+    }
+
+    /// Whether what arrives touches a key of the master that is somebody else's.
+    fn check_is_its_own(&self, number: usize, process: u32, op: &Op) {
+        let Op::Transact(what, txn) = op else {
+            return;
+        };
+        let mut would = self.store.clone();
+        let done = matches!(
+            would.apply(op, self.now),
+            OpAnswer::Transacted(TxnAnswer {
+                succeeded: true,
+                ..
+            })
+        );
+        let touches = txn.then.iter().any(|step| {
+            matches!(
+                step,
+                Step::Delete(Key::Master)
+                    | Step::Put {
+                        key: Key::Master,
+                        ..
+                    }
+            )
+        });
+        let ours = format!("{number}.{process}");
+        match self.store.keys.get(&Key::Master).map(|it| &it.value) {
+            Some(Value::Master(master)) if done && touches => {
+                assert_eq!(*master.server, ours, "{what}: {txn:?}");
+            }
+            _ => {}
+        }
+    }
+
+    /// What may never be.
+    fn check(&mut self) {
+        for number in 0..self.members.len() {
+            self.look(number);
+        }
+        let masters = self.members.iter().filter(|it| it.believed.is_some());
+        let masters: Vec<_> = masters.map(|it| it.believed).collect();
+        assert!(
+            masters.len() <= 1,
+            "two masters at {:?}: {masters:?}",
+            self.now
+        );
+    }
+
+    /// Notes in which mastership a candidate believes.
+    fn look(&mut self, number: usize) {
+        let member = &mut self.members[number];
+        let local = member.shows(self.now);
+        let standing = member.candidate.as_ref().map(|it| it.standing(local));
+        if let Some((epoch, until)) = member.believed.take() {
+            let until = until.min(self.now);
+            let decided = self.decided.entry(epoch).or_insert(until);
+            *decided = (*decided).max(until);
+        }
+        let Some(Standing::Master(term)) = standing else {
+            return;
+        };
+        let valid_until = member.truly(term.valid_until);
+        member.believed = Some((term.epoch, valid_until));
+        if self.decided.contains_key(&term.epoch) {
+            return;
+        }
+        assert!(
+            term.epoch > self.epoch,
+            "{} after {}",
+            term.epoch,
+            self.epoch
+        );
+        let vacant_since = member.truly(term.vacant_since);
+        let last = self.decided.values().max().copied().unwrap_or_default();
+        assert!(
+            last <= vacant_since + Duration::from_micros(1),
+            "somebody decided until {last:?}, and it would not learn of it: {vacant_since:?}"
+        );
+        self.epoch = term.epoch;
+        self.masterships += 1;
+        self.decided.insert(term.epoch, self.now);
+    }
+}
+
+impl Member {
+    /// What its clock shows at a true time.
+    fn shows(&self, now: Time) -> Time {
+        Time::after_origin(now.since_origin().mul_f64(self.speed))
+    }
+
+    /// When its clock shows that.
+    fn truly(&self, shown: Time) -> Time {
+        Time::after_origin(shown.since_origin().div_f64(self.speed))
+    }
+}
+
+/// What a transaction has found was seen when the answer came.
+fn seen_at(answer: OpAnswer, now: Time) -> OpAnswer {
+    match answer {
+        OpAnswer::Transacted(mut answer) => {
+            if let Some(found) = &mut answer.found {
+                found.seen_at = now;
+            }
+            OpAnswer::Transacted(answer)
+        }
+        other => other,
+    }
+}

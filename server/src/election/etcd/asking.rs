@@ -1,0 +1,135 @@
+//! Asking etcd what a candidate wants to know or done, and saying what came of it.
+
+use std::sync::Arc;
+
+use doorward_engine::template::Templates;
+use doorward_etcd::layout::NodeKeys;
+use doorward_etcd::{Connection, Error};
+use doorward_session::candidate::store::{Asking, LeaseId, Op, OpAnswer};
+use etcd_client::{Client, LeaseGrantResponse};
+use tracing::debug;
+
+use super::history::History;
+use super::values;
+use crate::clock;
+
+/// Asks etcd, one thing at a time.
+#[derive(Debug)]
+pub(super) struct Asker {
+    pub(super) keys: NodeKeys,
+    pub(super) connection: Connection,
+    pub(super) history: History,
+}
+
+/// What came of a question, and what the matter is if nothing did.
+pub(super) struct Answer {
+    pub(super) answer: OpAnswer,
+    pub(super) problem: Option<String>,
+}
+
+impl Asker {
+    /// Asks. Without a question, for ever. Cancel safe: what was asked may be done or not.
+    pub(super) async fn answer(
+        &mut self,
+        asking: Option<Asking>,
+        in_force: Arc<Templates>,
+    ) -> Answer {
+        let Some(asking) = asking else {
+            return std::future::pending().await;
+        };
+        let within = asking.within;
+        let answered = if within < self.connection.call_timeout() {
+            let asked = tokio::time::timeout(within, self.ask(asking.op, &in_force)).await;
+            match asked {
+                Ok(answered) => answered,
+                Err(_) => {
+                    self.connection.leave();
+                    return Answer {
+                        answer: OpAnswer::Failed,
+                        problem: Some(format!("etcd does not answer within {within:?}")),
+                    };
+                }
+            }
+        } else {
+            self.ask(asking.op, &in_force).await
+        };
+        match answered {
+            Ok(answer) => Answer {
+                answer,
+                problem: None,
+            },
+            Err(Error::LeaseGone) => Answer {
+                answer: OpAnswer::LeaseGone,
+                problem: None,
+            },
+            Err(error) => {
+                debug!(%error, "the election is not asked");
+                Answer {
+                    answer: OpAnswer::Failed,
+                    problem: Some(error.to_string()),
+                }
+            }
+        }
+    }
+
+    async fn ask(&mut self, op: Op, in_force: &Templates) -> Result<OpAnswer, Error> {
+        match op {
+            Op::Hear => {
+                let key = self.keys.master();
+                self.connection
+                    .call("get", async move |client: &mut Client| {
+                        client.get(key, None).await
+                    })
+                    .await?;
+                Ok(OpAnswer::Heard)
+            }
+            Op::Grant(ttl) => {
+                let ttl = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
+                let granted: LeaseGrantResponse = self
+                    .connection
+                    .call("grant a lease", async move |client: &mut Client| {
+                        client.lease_grant(ttl, None).await
+                    })
+                    .await?;
+                let ttl = std::time::Duration::from_secs(granted.ttl().unsigned_abs());
+                Ok(OpAnswer::Granted(LeaseId(granted.id()), ttl))
+            }
+            Op::Renew(lease) => {
+                // A stream of its own for each renewal: one that is kept may be dead without telling.
+                self.connection
+                    .call("renew a lease", async move |client: &mut Client| {
+                        client.lease_keep_alive(lease.0).await
+                    })
+                    .await?;
+                Ok(OpAnswer::Renewed)
+            }
+            Op::Revoke(lease) => {
+                self.connection
+                    .call("revoke a lease", async move |client: &mut Client| {
+                        client.lease_revoke(lease.0).await
+                    })
+                    .await?;
+                Ok(OpAnswer::Revoked)
+            }
+            Op::Transact(what, txn) => {
+                let txn = values::txn(&self.keys, &txn);
+                let answer = self
+                    .connection
+                    .call(what, async move |client: &mut Client| client.txn(txn).await)
+                    .await?;
+                let now = clock::session_now();
+                Ok(OpAnswer::Transacted(values::txn_answer(
+                    &self.keys, &answer, now,
+                )))
+            }
+            Op::ReadHistory(until) => {
+                let until = clock::instant_of(until);
+                let longest = self
+                    .history
+                    .longer_leases(in_force, &mut self.connection, until)
+                    .await?;
+                Ok(OpAnswer::History(longest))
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Drives a candidate ([`doorward_session::candidate`]), which decides everything: hands it what happens, and
+//! does what it wants done.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use doorward_engine::template::Templates;
+use doorward_etcd::follow::{Follow, Followed, View};
+use doorward_etcd::layout::NodeKeys;
+use doorward_session::candidate::report::Report;
+use doorward_session::candidate::standing::Standing;
+use doorward_session::candidate::state::State;
+use doorward_session::candidate::store::{Asking, OpId};
+use doorward_session::candidate::{self, Action};
+use doorward_session::time::Time;
+use tokio::sync::{mpsc, oneshot, watch};
+use tracing::{debug, info, warn};
+
+use super::asking::{Answer, Asker};
+use super::contact::Contacts;
+use super::values;
+use crate::clock;
+use crate::election::TreePlace;
+use crate::election::gate::Change;
+
+/// What a candidate hears from its server, and where it tells what becomes of it.
+pub(super) struct Ways {
+    pub(super) keys: NodeKeys,
+    pub(super) follow: Follow,
+    pub(super) able: watch::Receiver<bool>,
+    pub(super) place: Arc<dyn Fn() -> TreePlace + Send + Sync>,
+    pub(super) changes: mpsc::Receiver<Change>,
+    pub(super) standings: watch::Sender<Standing>,
+    pub(super) states: watch::Sender<State>,
+    pub(super) contacts: Contacts,
+}
+
+pub(super) struct Driver {
+    candidate: candidate::Candidate,
+    ways: Ways,
+    /// The keys of the node.
+    nodes: watch::Receiver<Followed>,
+    /// The last state of them that was handed in.
+    view: Option<Arc<View>>,
+    /// The templates in force.
+    in_force: Arc<Templates>,
+    /// Templates that the candidate has yet to let through.
+    next: Option<Change>,
+    /// What is to be asked of etcd next.
+    asking: Option<Asking>,
+    /// The number of the question under way.
+    asked: Option<OpId>,
+    /// What the matter was with the last question that was not answered.
+    problem: String,
+}
+
+enum Event {
+    Stopped,
+    Followed,
+    Answered(Answer),
+    Able,
+    Change(Change),
+    Timeout,
+}
+
+impl Driver {
+    pub(super) fn new(config: candidate::Config, in_force: Templates, ways: Ways) -> Self {
+        let mut driver = Self {
+            candidate: candidate::Candidate::new(config, clock::session_now()),
+            nodes: ways.follow.receiver(),
+            ways,
+            view: None,
+            in_force: Arc::new(in_force),
+            next: None,
+            asking: None,
+            asked: None,
+            problem: String::new(),
+        };
+        driver.look();
+        driver
+    }
+
+    /// Until it is stopped, and has given everything back.
+    pub(super) async fn run(mut self, mut asker: Asker, mut stopped: oneshot::Receiver<()>) {
+        let mut is_stopped = false;
+        while self.candidate.state(clock::session_now()) != State::Over {
+            let asking = self.asking.take();
+            self.asked = asking.as_ref().map(|asking| asking.id);
+            let mut answering = pin!(asker.answer(asking, Arc::clone(&self.in_force)));
+            // Until it is answered, or given up for something else.
+            loop {
+                let timeout = self.candidate.poll_timeout().map(clock::instant_of);
+                let takes_changes = self.next.is_none();
+                let event = tokio::select! {
+                    biased;
+                    _ = &mut stopped, if !is_stopped => Event::Stopped,
+                    Ok(()) = self.nodes.changed() => Event::Followed,
+                    answer = &mut answering => Event::Answered(answer),
+                    Ok(()) = self.ways.able.changed() => Event::Able,
+                    Some(change) = self.ways.changes.recv(), if takes_changes => {
+                        Event::Change(change)
+                    }
+                    () = sleep_until(timeout) => Event::Timeout,
+                };
+                is_stopped |= matches!(event, Event::Stopped);
+                let is_answered = matches!(event, Event::Answered(_));
+                self.handle(event);
+                self.publish();
+                if is_answered || self.asking.is_some() || is_stopped && self.is_over() {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.candidate.state(clock::session_now()) == State::Over
+    }
+
+    /// Hands in what happened, after what is known of the keys: a key of its own that is gone counts first.
+    fn handle(&mut self, event: Event) {
+        self.look();
+        let now = clock::session_now();
+        match event {
+            Event::Followed => {}
+            Event::Stopped => self.candidate.handle_resign(now),
+            Event::Able => self.hand_in_able(now),
+            Event::Timeout => self.candidate.handle_timeout(now),
+            Event::Answered(Answer { answer, problem }) => {
+                if let Some(problem) = problem {
+                    self.problem = problem;
+                }
+                if let Some(id) = self.asked.take() {
+                    self.candidate
+                        .handle_answer(id, answer, clock::chance(), now);
+                }
+            }
+            Event::Change(change) => {
+                let next = values::next(&self.in_force, &change.templates);
+                self.next = Some(change);
+                self.candidate.handle_templates(next, now);
+            }
+        }
+        self.drain();
+    }
+
+    /// Hands in what can be seen without waiting.
+    fn look(&mut self) {
+        let followed = self.nodes.borrow_and_update().clone();
+        if let Some(view) = followed.view
+            && !self.view.as_ref().is_some_and(|it| Arc::ptr_eq(it, &view))
+        {
+            let translated = values::view(&self.ways.keys, &view);
+            self.view = Some(view);
+            self.candidate
+                .handle_view(Arc::new(translated), clock::session_now());
+            self.drain();
+        }
+        let heard_at = clock::session_time(followed.heard_at);
+        self.candidate
+            .handle_contact(heard_at, followed.problem.is_some(), clock::session_now());
+        self.drain();
+        self.hand_in_able(clock::session_now());
+        self.drain();
+        let place = values::place((self.ways.place)());
+        self.candidate.handle_place(place, clock::session_now());
+        self.drain();
+    }
+
+    fn hand_in_able(&mut self, now: Time) {
+        let able = *self.ways.able.borrow_and_update();
+        self.candidate.handle_able(able, now);
+    }
+
+    /// Does what the candidate wants done.
+    fn drain(&mut self) {
+        while let Some(action) = self.candidate.poll_action() {
+            match action {
+                Action::Ask(asking) => self.asking = Some(asking),
+                Action::ApplyTemplates => self.apply(),
+                Action::Report(report) => self.tell(report),
+            }
+        }
+    }
+
+    fn apply(&mut self) {
+        if let Some(next) = self.next.take() {
+            self.in_force = Arc::new(next.templates.clone());
+            next.apply();
+        }
+        self.candidate.handle_applied(clock::session_now());
+    }
+
+    /// Tells the server how it stands.
+    fn publish(&self) {
+        let now = clock::session_now();
+        set(&self.ways.standings, self.candidate.standing(now));
+        set(&self.ways.states, self.candidate.state(now));
+    }
+
+    /// Tells people.
+    fn tell(&mut self, report: Report) {
+        match report {
+            Report::Answers => self.ways.contacts.note(None),
+            Report::Away => self.ways.contacts.note(Some(self.problem.clone())),
+            Report::Elected { epoch, wait } if wait.is_zero() => debug!(epoch, "elected"),
+            Report::Elected { epoch, wait } => info!(
+                epoch,
+                ?wait,
+                "elected; the master before may still believe in its mastership, and is given time"
+            ),
+            Report::Lost { epoch, why } => warn!(epoch, why = why.as_str(), "mastership lost"),
+            Report::TooLow { epoch, highest } => warn!(
+                epoch,
+                highest, "etcd has gone back: another server has seen a higher epoch"
+            ),
+            Report::WentBack => {
+                debug!("etcd has gone back since its keys were read; standing again when they are");
+            }
+            Report::NobodysKey => {
+                warn!("the key of the master was written by hand and is nobody's; deleting it");
+            }
+            Report::Mended => {
+                warn!("the key of the master was written by hand; writing it again");
+            }
+            Report::Resigned { epoch, was_ours } => info!(epoch, was_ours, "mastership resigned"),
+            Report::NotResigned => {
+                warn!(
+                    problem = self.problem,
+                    "the mastership could not be resigned"
+                );
+            }
+            Report::NotRevoked => debug!(problem = self.problem, "the lease runs out by itself"),
+            Report::ResignationLate => {
+                warn!("etcd does not answer: the mastership ends when its lease does");
+            }
+        }
+    }
+}
+
+/// Tells those who look, if it is news.
+fn set<T: PartialEq>(told: &watch::Sender<T>, value: T) {
+    told.send_if_modified(|told| {
+        let is_news = *told != value;
+        *told = value;
+        is_news
+    });
+}
+
+async fn sleep_until(timeout: Option<doorward_clock::Instant>) {
+    match timeout {
+        Some(timeout) => doorward_clock::sleep_until(timeout).await,
+        None => std::future::pending().await,
+    }
+}

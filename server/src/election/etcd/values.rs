@@ -1,0 +1,393 @@
+//! Between etcd's keys, values and transactions, and those of candidates: the only file that knows both.
+//!
+//! Values are JSON ([`doorward_etcd::directory`]), which servers of other versions read and write as well. What
+//! cannot be read as what belongs under its key is [`Value::Unreadable`].
+
+use std::time::Duration;
+
+use doorward_engine::template::Templates;
+use doorward_engine::tolerance::Tolerance;
+use doorward_etcd::directory::{self, MasterKey, Role};
+use doorward_etcd::follow;
+use doorward_etcd::layout::NodeKeys;
+use doorward_session::candidate::clock_error::ClockError;
+use doorward_session::candidate::store::{
+    Compare, Entry, Key, LeaseId, LeaseLengths, Master, Registration, Step, Term, Txn, TxnAnswer,
+    Value, View,
+};
+use doorward_session::candidate::{InForce, NextTemplates};
+use doorward_session::time::Time;
+use etcd_client::{CompareOp, KeyValue, PutOptions, ResponseHeader, TxnOp, TxnOpResponse};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use crate::clock;
+use crate::election::TreePlace;
+
+/// What a registration says that no election depends on.
+#[derive(Serialize, Deserialize)]
+struct Rest {
+    node: String,
+    version: String,
+}
+
+/// A place in the tree, as text.
+#[derive(Serialize, Deserialize)]
+struct Place {
+    role: Role,
+    level: Option<u32>,
+}
+
+/// All keys of a node. Others that begin so are passed over: they are not ours.
+pub fn view(keys: &NodeKeys, view: &follow::View) -> View {
+    let entries = view.entries.iter().filter_map(|(text, entry)| {
+        let key = key(keys, text)?;
+        let entry = Entry {
+            value: value(&key, &entry.value),
+            created: unsigned(entry.create_revision),
+            modified: unsigned(entry.mod_revision),
+            lease: lease(entry.lease),
+            seen_at: clock::session_time(entry.seen_at),
+        };
+        Some((key, entry))
+    });
+    View {
+        entries: entries.collect(),
+        revision: unsigned(view.revision),
+    }
+}
+
+/// A transaction, in etcd's terms.
+pub(super) fn txn(keys: &NodeKeys, txn: &Txn) -> etcd_client::Txn {
+    let compares = txn.when.iter().map(|compare| match compare {
+        Compare::Created(key, revision) => etcd_client::Compare::create_revision(
+            key_text(keys, key),
+            CompareOp::Equal,
+            signed(*revision),
+        ),
+        Compare::Modified(key, revision) => etcd_client::Compare::mod_revision(
+            key_text(keys, key),
+            CompareOp::Equal,
+            signed(*revision),
+        ),
+        Compare::Lease(key, lease) => etcd_client::Compare::lease(
+            key_text(keys, key),
+            CompareOp::Equal,
+            lease.map_or(0, |lease| lease.0),
+        ),
+    });
+    let ops = |steps: &[Step]| {
+        let ops = steps.iter().map(|step| match step {
+            Step::Put { key, value, lease } => {
+                let options = lease.map(|lease| PutOptions::new().with_lease(lease.0));
+                TxnOp::put(key_text(keys, key), bytes(value), options)
+            }
+            Step::Delete(key) => TxnOp::delete(key_text(keys, key), None),
+            Step::Get(key) => TxnOp::get(key_text(keys, key), None),
+        });
+        ops.collect::<Vec<_>>()
+    };
+    etcd_client::Txn::new()
+        .when(compares.collect::<Vec<_>>())
+        .and_then(ops(&txn.then))
+        .or_else(ops(&txn.or_else))
+}
+
+/// What came of a transaction, now.
+pub(super) fn txn_answer(
+    keys: &NodeKeys,
+    answer: &etcd_client::TxnResponse,
+    now: Time,
+) -> TxnAnswer {
+    let found = answer.op_responses().into_iter().find_map(|op| match op {
+        TxnOpResponse::Get(found) => found.kvs().first().cloned(),
+        _ => None,
+    });
+    TxnAnswer {
+        succeeded: answer.succeeded(),
+        revision: unsigned(answer.header().map_or(0, ResponseHeader::revision)),
+        found: found.and_then(|found| entry_found(keys, &found, now)),
+    }
+}
+
+fn entry_found(keys: &NodeKeys, found: &KeyValue, now: Time) -> Option<Entry> {
+    let key = key(keys, &String::from_utf8_lossy(found.key()))?;
+    Some(Entry {
+        value: value(&key, found.value()),
+        created: unsigned(found.create_revision()),
+        modified: unsigned(found.mod_revision()),
+        lease: lease(found.lease()),
+        seen_at: now,
+    })
+}
+
+fn key(keys: &NodeKeys, text: &str) -> Option<Key> {
+    if text == keys.master() {
+        Some(Key::Master)
+    } else if text == keys.term() {
+        Some(Key::Term)
+    } else {
+        let address = text.strip_prefix(&keys.servers())?;
+        Some(Key::Server(address.into()))
+    }
+}
+
+fn key_text(keys: &NodeKeys, key: &Key) -> String {
+    match key {
+        Key::Master => keys.master(),
+        Key::Term => keys.term(),
+        Key::Server(address) => keys.server(address),
+    }
+}
+
+fn value(key: &Key, bytes: &[u8]) -> Value {
+    fn read<T: DeserializeOwned>(bytes: &[u8], value: impl FnOnce(T) -> Value) -> Value {
+        serde_json::from_slice(bytes).map_or(Value::Unreadable, value)
+    }
+    match key {
+        Key::Master => read(bytes, |key: MasterKey| {
+            Value::Master(Master {
+                address: key.master.address.into(),
+                server: key.master.server.into(),
+                epoch_offset: key.epoch_offset,
+            })
+        }),
+        Key::Term => read(bytes, |term: directory::Term| Value::Term(term_read(term))),
+        Key::Server(_) => read(bytes, |registration: directory::Registration| {
+            Value::Server(registration_read(registration))
+        }),
+    }
+}
+
+fn term_read(term: directory::Term) -> Term {
+    Term {
+        epoch: term.epoch,
+        address: term.address.into(),
+        server: term.server.into(),
+        length: Duration::from_millis(term.length_ms),
+        resigned: term.resigned,
+        leases: term.leases.map(|leases| LeaseLengths {
+            templates: leases.templates.into(),
+            longest: Duration::from_millis(leases.longest_ms),
+            older: Duration::from_millis(leases.older_ms),
+        }),
+    }
+}
+
+fn registration_read(registration: directory::Registration) -> Registration {
+    Registration {
+        address: registration.address.into(),
+        server: registration.server.into(),
+        highest_epoch: registration.highest_epoch,
+        pages: registration.http_address.map(SmolStr::from),
+        place: json_text(&Place {
+            role: registration.role,
+            level: registration.level,
+        }),
+        rest: json_text(&Rest {
+            node: registration.node,
+            version: registration.version,
+        }),
+    }
+}
+
+/// What is written under a key.
+fn bytes(value: &Value) -> Vec<u8> {
+    match value {
+        Value::Master(master) => json(&MasterKey {
+            master: directory::Master {
+                address: master.address.to_string(),
+                server: master.server.to_string(),
+            },
+            epoch_offset: master.epoch_offset,
+        }),
+        Value::Term(term) => json(&directory::Term {
+            epoch: term.epoch,
+            address: term.address.to_string(),
+            server: term.server.to_string(),
+            length_ms: millis(term.length),
+            resigned: term.resigned,
+            leases: term.leases.as_ref().map(|leases| directory::LeaseLengths {
+                templates: leases.templates.to_string(),
+                longest_ms: millis(leases.longest),
+                older_ms: millis(leases.older),
+            }),
+        }),
+        Value::Server(registration) => json(&registration_written(registration)),
+        // Nobody writes it.
+        Value::Unreadable => Vec::new(),
+    }
+}
+
+fn registration_written(registration: &Registration) -> directory::Registration {
+    // Both texts were written here.
+    let place = serde_json::from_str(&registration.place).unwrap_or(Place {
+        role: Role::Root,
+        level: None,
+    });
+    let rest = serde_json::from_str(&registration.rest).unwrap_or(Rest {
+        node: String::new(),
+        version: String::new(),
+    });
+    directory::Registration {
+        node: rest.node,
+        address: registration.address.to_string(),
+        http_address: registration.pages.as_ref().map(SmolStr::to_string),
+        server: registration.server.to_string(),
+        role: place.role,
+        level: place.level,
+        highest_epoch: registration.highest_epoch,
+        version: rest.version,
+    }
+}
+
+/// A place in the tree, as a candidate hands it on.
+pub(super) fn place(place: TreePlace) -> SmolStr {
+    json_text(&Place {
+        role: place.role,
+        level: place.level,
+    })
+}
+
+/// What a server of this version and that node says beside what elections depend on.
+pub(super) fn rest(node: &str) -> SmolStr {
+    json_text(&Rest {
+        node: node.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    })
+}
+
+/// Templates in force, as far as an election goes by them.
+pub fn in_force(templates: &Templates, has_history: bool) -> InForce {
+    InForce {
+        digest: digest(templates),
+        longest: templates.longest_lease(),
+        has_history,
+    }
+}
+
+/// Templates that are to come after those in force.
+pub(super) fn next(in_force: &Templates, next: &Templates) -> NextTemplates {
+    NextTemplates {
+        digest: digest(next),
+        longest: next.longest_lease(),
+        outlasts: in_force.outlasts(next),
+        learning_outlasts: in_force.learning_outlasts(next),
+    }
+}
+
+/// Which lease lengths templates give.
+fn digest(templates: &Templates) -> SmolStr {
+    format!("{:016x}", templates.lengths_digest()).into()
+}
+
+/// By how much a candidate's clock may be wrong.
+pub(super) fn clock_error(tolerance: Tolerance) -> ClockError {
+    ClockError::of_part(tolerance.part())
+}
+
+/// Spans are in whole milliseconds already.
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn lease(id: i64) -> Option<LeaseId> {
+    (id != 0).then_some(LeaseId(id))
+}
+
+/// Revisions of etcd begin at 1.
+fn unsigned(revision: i64) -> u64 {
+    u64::try_from(revision).unwrap_or(0)
+}
+
+fn signed(revision: u64) -> i64 {
+    i64::try_from(revision).unwrap_or(i64::MAX)
+}
+
+/// Plain data with names for keys: it can always be written.
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+fn json_text(value: &impl Serialize) -> SmolStr {
+    serde_json::to_string(value).unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use doorward_engine::tolerance::Tolerance;
+
+    use super::*;
+
+    fn keys() -> NodeKeys {
+        NodeKeys::new("/p", "n")
+    }
+
+    /// What servers of every version read and write: a candidate reads it, and writes the same.
+    #[test]
+    fn what_is_read_is_written_as_it_was() {
+        let (master, term) = (Key::Master, Key::Term);
+        let server = Key::Server("a:1".into());
+        for (key, json) in [
+            (
+                &master,
+                r#"{"address":"a:1","server":"s","epoch_offset":3}"#,
+            ),
+            (
+                &term,
+                r#"{"epoch":7,"address":"a:1","server":"s","length_ms":2000,"resigned":false}"#,
+            ),
+            (
+                &term,
+                r#"{"epoch":7,"address":"a:1","server":"s","length_ms":2000,"resigned":true,"leases":{"templates":"d","longest_ms":5000,"older_ms":40001}}"#,
+            ),
+            (
+                &server,
+                r#"{"node":"n","address":"a:1","server":"s","role":"leaf","version":"1"}"#,
+            ),
+            (
+                &server,
+                r#"{"node":"n","address":"a:1","http_address":"a:2","server":"s","role":"root","level":0,"highest_epoch":9,"version":"1"}"#,
+            ),
+        ] {
+            let read = value(key, json.as_bytes());
+            assert_ne!(read, Value::Unreadable, "{json}");
+            let written = String::from_utf8(bytes(&read)).unwrap();
+            assert_eq!(written, json);
+        }
+    }
+
+    #[test]
+    fn a_master_of_a_version_without_offsets_has_none() {
+        let read = value(&Key::Master, br#"{"address":"a:1","server":"s"}"#);
+        let Value::Master(master) = read else {
+            panic!("{read:?}");
+        };
+        assert_eq!(master.epoch_offset, 0);
+    }
+
+    #[test]
+    fn keys_are_read_back_and_others_are_passed_over() {
+        for known in [Key::Master, Key::Term, Key::Server("a:1".into())] {
+            assert_eq!(key(&keys(), &key_text(&keys(), &known)), Some(known));
+        }
+        for other in ["/p/n/else", "/p/m/master", "/p/n/servers", ""] {
+            assert_eq!(key(&keys(), other), None, "{other}");
+        }
+    }
+
+    /// Sessions know nothing of the engine, and count alike.
+    #[test]
+    fn the_clock_of_a_candidate_errs_as_the_engine_has_it() {
+        for part in [0.001, 0.0011, 0.01, 0.1, 0.123_456, 0.25] {
+            let tolerance = Tolerance::of_part(part).unwrap();
+            let error = clock_error(tolerance);
+            assert!((error.part() - tolerance.part()).abs() < 1e-12, "{part}");
+            for nanos in [0, 1, 999, 1_000_000_001, 86_400_000_000_000] {
+                let span = Duration::from_nanos(nanos);
+                assert_eq!(error.report(span), tolerance.report(span), "{part} {nanos}");
+            }
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The streams of child servers as a process holds them: behind a lock, on the real clock.
+//!
+//! Who has a stream, when changes are told, and when and why a stream ends, is decided in
+//! [`doorward_session::child_streams`]. Here the node and the streams are told of it.
+//!
+//! One lock over all streams is held while the node decides and what it decided is put on a stream: so a
+//! child hears everything in the order in which it was decided. Nothing is awaited under it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use doorward_engine::id::{Caller, HolderName, Incarnation};
+use doorward_engine::node::Node;
+use doorward_engine::node::children::Cycle;
+use doorward_proto::doorman as wire;
+use doorward_session::child_streams::{Action, ChildStreams, Hello, Room, Snapshot, State};
+use doorward_session::closing::Closing;
+use doorward_session::time::Time;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tonic::Status as RpcStatus;
+use tracing::{info, warn};
+
+use crate::clock;
+use crate::limits::Limit;
+use crate::rpc::answers::{Answers, Ending, NotSent, Place};
+use crate::rpc::{closed, convert, cycle};
+use crate::status::Board;
+
+mod told;
+
+/// The streams of child servers.
+#[derive(Debug)]
+pub struct StreamsHandle {
+    board: Arc<Board>,
+    /// Locked before the node, where both are.
+    held: Mutex<Held>,
+    /// There is a stream whose first message has not come: something may be due earlier.
+    connected: Notify,
+}
+
+#[derive(Debug)]
+struct Held {
+    streams: ChildStreams,
+    lines: BTreeMap<u64, Line>,
+}
+
+/// What there is of a stream.
+#[derive(Debug)]
+struct Line {
+    answers: Answers,
+    /// Cancelled when it ends from this side.
+    over: CancellationToken,
+    /// Whose it is, and of which mastership of that node, by its first message.
+    of: Option<(HolderName, Option<u64>)>,
+}
+
+impl StreamsHandle {
+    /// No streams yet. What changes is told in rounds of that length.
+    pub fn new(board: Arc<Board>, round: Duration) -> Self {
+        let streams = ChildStreams::new(round);
+        let lines = BTreeMap::new();
+        Self {
+            held: Mutex::new(Held { streams, lines }),
+            connected: Notify::new(),
+            board,
+        }
+    }
+
+    /// Does what is due, until the server stops: spawn it. All streams end with it, for nobody would tell
+    /// their children what changes.
+    pub async fn run(self: Arc<Self>, stopping: CancellationToken) {
+        let _ends_all = EndsAll(Arc::clone(&self));
+        let node = Arc::clone(self.board.node());
+        let clock = node.clock();
+        loop {
+            let (due, is_gathering) = {
+                let held = self.lock();
+                (held.streams.poll_timeout(), held.streams.is_gathering())
+            };
+            tokio::select! {
+                () = stopping.cancelled() => return,
+                () = clock.sleep_until_due(due) => {
+                    self.change(ChildStreams::handle_timeout);
+                }
+                // What changes within a round wakes nobody.
+                () = node.unsettled(), if !is_gathering => self.change(ChildStreams::handle_change),
+                () = self.connected.notified() => {}
+            }
+        }
+    }
+
+    /// Ends the streams of child servers that turn out to be ancestors, and says so: one that has
+    /// nothing to ask would not hear of it. Runs for ever: spawn it.
+    pub async fn end_cycles(self: Arc<Self>) {
+        let node = self.board.node();
+        let mut answers = node.answers();
+        let mut known = Vec::new();
+        while answers.changed().await.is_ok() {
+            let ancestors = node.read(|node, _| node.ancestors().to_vec());
+            if ancestors != known {
+                self.change(|streams, _| {
+                    streams.handle_ancestors(ancestors.iter().map(String::as_str));
+                });
+                known = ancestors;
+            }
+        }
+    }
+
+    /// Another mastership has begun, the how manieth is said: streams of those before it are ended,
+    /// with where the master is, if that is known.
+    pub fn end_older(&self, begun: u64) {
+        self.change(|streams, _| streams.handle_mastership(begun));
+    }
+
+    /// What is to be shown.
+    pub fn snapshot(&self) -> Snapshot {
+        self.lock().streams.snapshot()
+    }
+
+    /// Somebody has opened a stream, on which `answers` go.
+    pub(super) fn connect(self: &Arc<Self>, answers: Answers) -> Connected {
+        let over = CancellationToken::new();
+        let line = Line {
+            answers: answers.clone(),
+            over: over.clone(),
+            of: None,
+        };
+        let mut held = self.lock();
+        let number = held.streams.handle_connected(self.now());
+        held.lines.insert(number, line);
+        self.drain(&mut held);
+        self.connected.notify_one();
+        Connected {
+            streams: Arc::clone(self),
+            number,
+            answers,
+            over,
+            known: None,
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut ChildStreams, Time)) {
+        let mut held = self.lock();
+        change(&mut held.streams, self.now());
+        self.drain(&mut held);
+    }
+
+    fn drain(&self, held: &mut Held) {
+        while let Some(action) = held.streams.poll_action() {
+            match action {
+                Action::Subscribe(child) => self.subscribe(&child, true),
+                Action::Unsubscribe(child) => self.subscribe(&child, false),
+                Action::Push => self.push(held),
+                Action::Close { number, closing } => self.close(held, number, closing),
+            }
+        }
+    }
+
+    fn subscribe(&self, child: &str, open: bool) {
+        // It was one, when its first message was read.
+        let Ok(child) = HolderName::new(child) else {
+            return;
+        };
+        let node = self.board.node();
+        node.change(|node, _| node.handle_subscription(&child, open));
+    }
+
+    /// Tells child servers what changed for them.
+    fn push(&self, held: &mut Held) {
+        let replies = self.board.node().change(Node::poll_pushes);
+        for (child, reply) in replies {
+            let number = held.streams.of(child.as_str());
+            let line = number.and_then(|number| Some((number, held.lines.get(&number)?)));
+            let Some((number, line)) = line else {
+                continue;
+            };
+            let response =
+                convert::tree::get_server_capacity_response(reply, Vec::new(), clock::wall());
+            // One that is gone is about to notice it by itself.
+            if line.answers.try_send(response) == Err(NotSent::Full) {
+                warn!(%child, "the child takes nothing from its stream, which is closed");
+                held.streams.handle_full(number);
+            }
+        }
+    }
+
+    /// Ends a stream from this side, and tells its child why.
+    fn close(&self, held: &mut Held, number: u64, closing: Closing) {
+        let Some(line) = held.lines.remove(&number) else {
+            return;
+        };
+        let of = line
+            .of
+            .as_ref()
+            .map(|(child, epoch)| (child.as_str(), *epoch));
+        let status = told::status(&self.board, &held.streams, of, closing);
+        let is_first = line.answers.end(Err(closed::told(closing, status)));
+        if closing == Closing::NotMaster && is_first {
+            // Unasked. One that has asked knows it from the answer.
+            let node = self.board.node();
+            let mastership = node.read(|node, now| node.mastership(now).clone());
+            let _full_or_gone = line.answers.try_send(wire::GetServerCapacityResponse {
+                mastership: Some(convert::redirection(&mastership)),
+                ..wire::GetServerCapacityResponse::default()
+            });
+        }
+        line.over.cancel();
+    }
+
+    fn now(&self) -> Time {
+        self.board.node().clock().session_now()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends all streams when dropped, and takes no more.
+struct EndsAll(Arc<StreamsHandle>);
+
+impl Drop for EndsAll {
+    fn drop(&mut self) {
+        self.0.change(|streams, _| streams.handle_stopping());
+    }
+}
+
+/// A stream as the task that serves it knows it. Gone when dropped.
+pub(super) struct Connected {
+    streams: Arc<StreamsHandle>,
+    number: u64,
+    answers: Answers,
+    over: CancellationToken,
+    /// Whose stream it became.
+    known: Option<HolderName>,
+}
+
+impl Connected {
+    /// Waits until it ends from this side. Cancel safe.
+    pub(super) async fn over(&self) {
+        self.over.cancelled().await;
+    }
+
+    /// Its first message has come: it is that of a child from now on, or ends.
+    pub(super) fn greet(
+        &mut self,
+        child: &HolderName,
+        first: &wire::GetServerCapacityRequest,
+        caller: Option<Caller>,
+    ) {
+        let (node, limits) = (self.streams.board.node(), self.streams.board.limits());
+        let incarnation = first.incarnation.and_then(Incarnation::new);
+        let mut held = self.streams.lock();
+        if let Some(line) = held.lines.get_mut(&self.number) {
+            line.of = Some((child.clone(), first.epoch));
+        }
+        let hello = Hello {
+            child: child.as_str().into(),
+            epoch: first.epoch,
+            incarnation: incarnation.map(Incarnation::get),
+            caller: caller.map(Caller::get),
+            is_refused: node.read(|node, now| node.is_refused(child, incarnation, now)),
+            mastership: node.masterships_count(),
+            room: Room {
+                children_max: limits.max(Limit::ChildServers),
+                children_of_caller_max: limits.max(Limit::ChildServersPerAddress),
+            },
+        };
+        held.streams.handle_hello(self.number, hello);
+        let is_open = held.streams.state(self.number) == Some(State::Open);
+        self.streams.drain(&mut held);
+        if is_open {
+            info!(%child, "a child server opened its stream");
+            self.known = Some(child.clone());
+        }
+    }
+
+    /// Waits for a place for an answer. None: the child has left. Cancel safe.
+    pub(super) async fn place(&self) -> Option<Place<'_>> {
+        match self.answers.reserve().await {
+            Ok(place) => Some(place),
+            Err(NotSent::Closed) => None,
+            Err(NotSent::Full) => {
+                let number = self.number;
+                self.streams
+                    .change(|streams, _| streams.handle_full(number));
+                None
+            }
+        }
+    }
+
+    /// Decides on what a child asks and answers it, unless the stream is not that child's any more.
+    pub(super) fn answer(
+        &self,
+        child: &str,
+        place: Place<'_>,
+        decide: impl FnOnce() -> Result<wire::GetServerCapacityResponse, Cycle>,
+    ) {
+        let mut held = self.streams.lock();
+        if held.streams.handle_message(self.number, child) {
+            match decide() {
+                Ok(answer) => {
+                    let ends = answer.mastership.is_some();
+                    place.send(answer);
+                    if ends {
+                        self.answers.end(Ok(()));
+                        held.streams.handle_refused(self.number, Closing::NotMaster);
+                    }
+                }
+                Err(cycle) => {
+                    self.answers.end(Err(cycle::refusal(&cycle)));
+                    held.streams.handle_refused(self.number, Closing::Cycle);
+                }
+            }
+        }
+        self.streams.drain(&mut held);
+    }
+
+    /// A message is wrong as a whole: the stream ends with that.
+    pub(super) fn refuse(&self, status: RpcStatus) {
+        self.answers
+            .end(Err(closed::told(Closing::Malformed, status)));
+        let number = self.number;
+        self.streams
+            .change(|streams, _| streams.handle_refused(number, Closing::Malformed));
+    }
+
+    /// The stream broke: whoever is still there is told how.
+    pub(super) fn note_broken(&self, status: RpcStatus) {
+        self.answers.end(Err(status));
+    }
+
+    /// Why it ended, for people. None: the child ended it.
+    fn why(&self) -> Option<String> {
+        let ending: Option<&Ending> = self.answers.ending();
+        let status = ending?.as_ref().err()?;
+        Some(format!("{:?}: {}", status.code(), status.message()))
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        let mut held = self.streams.lock();
+        held.lines.remove(&self.number);
+        held.streams.handle_gone(self.number);
+        self.streams.drain(&mut held);
+        drop(held);
+        if let Some(child) = &self.known {
+            info!(%child, why = self.why(), "the stream of a child server ended");
+        }
+    }
+}

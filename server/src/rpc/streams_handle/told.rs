@@ -1,0 +1,69 @@
+//! What people are told of a stream that ends, beside the name that the child goes by.
+
+use doorward_engine::node::children::Cycle;
+use doorward_engine::time::Time;
+use doorward_session::child_streams::{ChildStreams, FIRST_MESSAGE_WITHIN};
+use doorward_session::closing::Closing;
+use tonic::Status as RpcStatus;
+
+use crate::limits::Limit;
+use crate::rpc::closed::REPLACED;
+use crate::rpc::{cycle, overload};
+use crate::status::Board;
+
+/// The status with which the stream of a child ends; the child and its epoch are as its first message said.
+pub(super) fn status(
+    board: &Board,
+    streams: &ChildStreams,
+    of: Option<(&str, Option<u64>)>,
+    closing: Closing,
+) -> RpcStatus {
+    let (child, epoch) = of.unwrap_or_default();
+    match closing {
+        Closing::Replaced => RpcStatus::aborted(format!(
+            "{REPLACED} stream of {child} took the place of this one; if that happens again and \
+                 again, two servers have the same --node"
+        )),
+        Closing::OlderMaster => RpcStatus::aborted(format!(
+            "{REPLACED} master of {child} is connected, of epoch {}; this one is of {}",
+            streams.epoch_of(child).unwrap_or_default(),
+            epoch.unwrap_or_default(),
+        )),
+        Closing::AnotherProcess => RpcStatus::already_exists(format!(
+            "another live process asks as {child}, and is connected: two servers have the same --node"
+        )),
+        Closing::Full => RpcStatus::resource_exhausted("the child takes nothing"),
+        Closing::NotMaster => RpcStatus::aborted("the mastership that it was opened in is over"),
+        Closing::Cycle => cycle::refusal(&cycle_of(board, child)),
+        Closing::Stopping => RpcStatus::unavailable("the server is shutting down"),
+        Closing::TooMany => exhausted(board, Limit::ChildServers),
+        Closing::TooManyOfAddress => exhausted(board, Limit::ChildServersPerAddress),
+        Closing::Late => {
+            RpcStatus::deadline_exceeded(format!("no message within {FIRST_MESSAGE_WITHIN:?}"))
+        }
+        Closing::OtherChild => RpcStatus::invalid_argument(format!(
+            "this stream is {child}'s; open another one for each other node"
+        )),
+        Closing::Malformed => RpcStatus::invalid_argument("the message is wrong as a whole"),
+    }
+}
+
+fn exhausted(board: &Board, limit: Limit) -> RpcStatus {
+    let now = board.node().clock().now().since(Time::ZERO);
+    overload::exhausted(limit, board.limits().refuse(limit, now))
+}
+
+/// The way from this node up to a child that is its ancestor.
+fn cycle_of(board: &Board, child: &str) -> Cycle {
+    let node = board.node_name().to_owned();
+    let ancestors = board.node().read(|node, _| node.ancestors().to_vec());
+    let above = ancestors.iter().position(|ancestor| ancestor == child);
+    let above = above.map_or(0, |position| position + 1);
+    Cycle {
+        child: child.to_owned(),
+        path: std::iter::once(node.clone())
+            .chain(ancestors.into_iter().take(above))
+            .collect(),
+        node,
+    }
+}

@@ -1,0 +1,267 @@
+//! A parent's side of the streams of its child servers, driven by the machine that ships
+//! ([`doorward_session::child_streams`]): what it wants done is done to the node, or sent down.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use doorward_engine::id::{Caller, HolderName, Incarnation};
+use doorward_engine::node::mastership::Outcome;
+use doorward_engine::request::server::{GetServerCapacity, Via};
+use doorward_engine::time::Time;
+use doorward_session::child_streams::{Action, ChildStreams, Hello, Room, State};
+use doorward_session::closing::{Closed, Closing};
+use doorward_session::parent_session::Connection;
+
+use crate::world::World;
+use crate::world::clock::session_time;
+use crate::world::message::{Down, ServerId};
+use crate::world::place::Server;
+
+/// Messages that may wait at a child that takes none, as in a server.
+const BACKLOG_MAX: usize = 64;
+
+/// The streams of a server's children.
+#[derive(Debug)]
+pub(crate) struct Below {
+    pub(crate) streams: ChildStreams,
+    /// Which connection of whom each of them is.
+    lines: BTreeMap<u64, (ServerId, Connection)>,
+    /// What the machine knows of the node.
+    masterships: u64,
+    ancestors: Vec<String>,
+}
+
+impl Below {
+    pub(crate) fn new(round: Duration) -> Self {
+        Self {
+            streams: ChildStreams::new(round),
+            lines: BTreeMap::new(),
+            masterships: 0,
+            ancestors: Vec::new(),
+        }
+    }
+
+    fn number(&self, child: ServerId, connection: Connection) -> Option<u64> {
+        let mut lines = self.lines.iter();
+        let found = lines.find(|(_, line)| **line == (child, connection));
+        found.map(|(number, _)| *number)
+    }
+}
+
+impl World<'_> {
+    /// A child server opens a stream.
+    pub(super) fn open_stream(&mut self, child: ServerId, connection: Connection, to: ServerId) {
+        let Some((server, local)) = self.server_at(to) else {
+            return;
+        };
+        let below = &mut server.below;
+        let number = below.streams.handle_connected(session_time(local));
+        below.lines.insert(number, (child, connection));
+        self.send_down(child, connection, Down::Opened);
+        self.drain_streams(to);
+    }
+
+    /// A child server has left its connection to a server of its parent, or is gone.
+    pub(super) fn leave(&mut self, child: ServerId, above: u64) {
+        let parent = self.places.get(child.place as usize);
+        let Some(parent) = parent.and_then(|place| place.parent) else {
+            return;
+        };
+        let above = ServerId {
+            place: parent,
+            term: above,
+        };
+        // In a partition nobody above notices.
+        if self.is_cut(child.place) {
+            return;
+        }
+        let Some((server, _)) = self.server_at(above) else {
+            return;
+        };
+        let below = &mut server.below;
+        let lines = below.lines.extract_if(.., |_, line| line.0 == child);
+        for (number, _) in lines.collect::<Vec<_>>() {
+            below.streams.handle_gone(number);
+        }
+        self.drain_streams(above);
+    }
+
+    /// A child server's request arrives.
+    pub(super) fn serve_child(
+        &mut self,
+        child: ServerId,
+        connection: Connection,
+        to: ServerId,
+        via: Via,
+        request: GetServerCapacity,
+    ) {
+        let (now, settled_after) = (self.now, self.scenario.settled_after);
+        let Some(place) = self.place(to.place) else {
+            return;
+        };
+        place.load.note(settled_after, now);
+        let Some((server, local)) = self.server_at(to) else {
+            return;
+        };
+        let number = match via {
+            Via::Poll => None,
+            // One that is over is answered nothing.
+            Via::Stream => match server.hear_stream(child, connection, &request, local) {
+                Some(number) => Some(number),
+                None => return self.after(to),
+            },
+        };
+        let call = (via == Via::Poll).then(|| request.sequence.unwrap_or_default());
+        let answer = server.node.handle_get_server_capacity(&request, via, local);
+        let refused = match &answer {
+            Ok(Outcome::Served(_)) => None,
+            Ok(Outcome::NotMaster(_)) => Some(Closing::NotMaster),
+            Err(_) => Some(Closing::Cycle),
+        };
+        if let (Some(number), Some(closing)) = (number, refused) {
+            // The answer tells it.
+            server.below.lines.remove(&number);
+            server.below.streams.handle_refused(number, closing);
+        }
+        let answer = match answer {
+            Ok(Outcome::Served(reply)) => {
+                self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
+                self.note(3, child.place.into(), reply.leases.len() as f64);
+                Down::Told { call, reply }
+            }
+            Ok(Outcome::NotMaster(mastership)) => Down::NotMaster { call, mastership },
+            Err(_) => Down::Closed(Closed::Said(Closing::Cycle)),
+        };
+        self.send_down(child, connection, answer);
+        self.after(to);
+    }
+
+    /// The node of a server was changed, or time has passed: so its streams hear of it.
+    pub(super) fn tend_streams(&mut self, id: ServerId) {
+        let Some((server, local)) = self.server_at(id) else {
+            return;
+        };
+        let (node, below) = (&server.node, &mut server.below);
+        let streams = &mut below.streams;
+        if below.masterships != node.masterships() {
+            below.masterships = node.masterships();
+            streams.handle_mastership(below.masterships);
+        }
+        if below.ancestors != node.ancestors() {
+            below.ancestors = node.ancestors().to_vec();
+            streams.handle_ancestors(below.ancestors.iter().map(String::as_str));
+        }
+        streams.handle_timeout(session_time(local));
+        self.drain_streams(id);
+        // What is told in a round may leave more to tell.
+        if let Some((server, local)) = self.server_at(id)
+            && server.node.has_pushes()
+        {
+            server.below.streams.handle_change(session_time(local));
+        }
+    }
+
+    /// Does what the machine wants done.
+    fn drain_streams(&mut self, id: ServerId) {
+        while let Some((server, local)) = self.server_at(id)
+            && let Some(action) = server.below.streams.poll_action()
+        {
+            match action {
+                Action::Subscribe(child) => server.subscribe(&child, true),
+                Action::Unsubscribe(child) => server.subscribe(&child, false),
+                Action::Push => {
+                    let told = server.node.poll_pushes(local);
+                    for (name, reply) in told {
+                        self.push(id, &name, Down::Told { call: None, reply });
+                    }
+                }
+                Action::Close { number, closing } => {
+                    let Some((child, connection)) = server.below.lines.remove(&number) else {
+                        continue;
+                    };
+                    if closing == Closing::NotMaster {
+                        let mastership = server.node.mastership(local).clone();
+                        let call = None;
+                        self.send_down(child, connection, Down::NotMaster { call, mastership });
+                    }
+                    let closed = Closed::Said(closing);
+                    self.send_down(child, connection, Down::Closed(closed));
+                }
+            }
+        }
+    }
+
+    /// Tells a child unasked.
+    fn push(&mut self, id: ServerId, child: &HolderName, told: Down) {
+        let Some((server, _)) = self.server_at(id) else {
+            return;
+        };
+        let number = server.below.streams.of(child.as_str());
+        let Some(number) = number else { return };
+        let Some((child, connection)) = server.below.lines.get(&number).copied() else {
+            return;
+        };
+        if self.is_full(child) {
+            if let Some((server, _)) = self.server_at(id) {
+                server.below.streams.handle_full(number);
+            }
+            return;
+        }
+        if let Down::Told { reply, .. } = &told {
+            self.note_decision(id, reply.leases.iter().map(|lease| &lease.resource));
+        }
+        self.send_down(child, connection, told);
+    }
+
+    /// Whether a child takes nothing: it is frozen, and as much waits as may.
+    fn is_full(&mut self, child: ServerId) -> bool {
+        let now = self.now;
+        let server = self.server_at(child);
+        server.is_some_and(|(it, _)| it.is_frozen(now) && it.inbox.len() >= BACKLOG_MAX)
+    }
+
+    /// A server that is there, and what its clock shows.
+    pub(super) fn server_at(&mut self, id: ServerId) -> Option<(&mut Server, Time)> {
+        let now = self.now;
+        let place = self.place(id.place)?;
+        let local = place.clock.shows(now);
+        Some((place.server(id.term)?, local))
+    }
+}
+
+impl Server {
+    /// A message comes on a stream. Returns its number, if it is to be answered.
+    fn hear_stream(
+        &mut self,
+        child: ServerId,
+        connection: Connection,
+        request: &GetServerCapacity,
+        local: Time,
+    ) -> Option<u64> {
+        let number = self.below.number(child, connection)?;
+        let name = request.server.as_str();
+        if self.below.streams.state(number) == Some(State::Opening) {
+            let hello = Hello {
+                child: name.into(),
+                epoch: request.epoch,
+                incarnation: request.incarnation.map(Incarnation::get),
+                caller: request.caller.map(Caller::get),
+                is_refused: self
+                    .node
+                    .is_refused(&request.server, request.incarnation, local),
+                mastership: self.node.masterships(),
+                room: Room::default(),
+            };
+            self.below.streams.handle_hello(number, hello);
+        }
+        let is_answered = self.below.streams.handle_message(number, name);
+        is_answered.then_some(number)
+    }
+
+    fn subscribe(&mut self, child: &str, open: bool) {
+        // It was a name, when its first message came.
+        if let Ok(child) = HolderName::new(child) {
+            self.node.handle_subscription(&child, open);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! How clients find the master of their node: whom to ask, the session says ([`MasterFinder`]); this carries the
+//! question who the master is, and what comes of it.
+//!
+//! [`MasterFinder`]: doorward_session::master_finder::MasterFinder
+
+use std::time::Duration;
+
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::request::GetCapacity;
+use doorward_session::master_finder::Lost;
+
+use crate::world::World;
+use crate::world::clients::client_time;
+use crate::world::event::What;
+use crate::world::message::{Answer, Discovered, Message};
+use crate::world::servers::CLIENT_TIMEOUT;
+
+impl World<'_> {
+    /// A client without a connection asks whoever it is to ask who the master is.
+    pub(super) fn look_for_master(&mut self, number: u32, request: Box<GetCapacity>) {
+        let (now, scenario) = (self.now, self.scenario);
+        let sequence = request.sequence.unwrap_or_default();
+        let Some(client) = self.clients.get(number as usize) else {
+            return;
+        };
+        let place = client.place;
+        let target = client.finder.target();
+        let Some(there) = self.places.get(place as usize) else {
+            return;
+        };
+        if there.cut_below_until > now {
+            self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
+            return;
+        }
+        let way = scenario.network.to_clients(place);
+        let Some(slot) = target.and_then(|target| there.slot_of(&target.address)) else {
+            // Nobody has that address.
+            let after = self.takes(&way) + self.takes(&way);
+            self.fail_later(number, sequence, now + after);
+            return;
+        };
+        let message = Message::Discover {
+            client: number,
+            place,
+            slot,
+            request,
+        };
+        if !self.send_once(&way, message) {
+            self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
+        }
+    }
+
+    /// A server is asked who the master is.
+    pub(super) fn discover(
+        &mut self,
+        client: u32,
+        number: u32,
+        slot: u32,
+        request: Box<GetCapacity>,
+    ) {
+        let now = self.now;
+        let sequence = request.sequence.unwrap_or_default();
+        let way = self.scenario.network.to_clients(number);
+        let behind = self.behind(number, slot);
+        let Some(place) = self.places.get_mut(number as usize) else {
+            return;
+        };
+        if place.cut_below_until > now {
+            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
+            return;
+        }
+        let local = place.clock.shows(now);
+        let Some(server) = behind.and_then(|term| place.server(term)) else {
+            let at = now + self.takes(&way);
+            self.fail_later(client, sequence, at);
+            return;
+        };
+        if server.is_frozen(now) {
+            server.inbox.push(Message::Discover {
+                client,
+                place: number,
+                slot,
+                request,
+            });
+            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
+            return;
+        }
+        let by = server.term;
+        let mastership = server.node.mastership(local).clone();
+        let answer = Answer::Discovered(Box::new(Discovered {
+            request: *request,
+            by,
+            mastership,
+        }));
+        let message = Message::Answer {
+            client,
+            sequence,
+            answer,
+        };
+        if !self.send_once(&way, message) {
+            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
+        }
+    }
+
+    /// A client hears who the master is.
+    pub(super) fn hear_of_master(&mut self, number: u32, sequence: u64, told: Discovered) {
+        let Discovered {
+            request,
+            by,
+            mastership,
+        } = told;
+        let Some(leases_last) = self.leases_last(number) else {
+            return;
+        };
+        let Some(client) = self.clients.get_mut(number as usize) else {
+            return;
+        };
+        if mastership.is_master() {
+            let epoch = mastership.epoch();
+            match client.finder.handle_master(epoch, leases_last) {
+                Ok(_) => {
+                    client.connected = Some(by);
+                    self.ask_master(number, by, request);
+                }
+                Err(lost) => self.lose_master(number, sequence, &lost),
+            }
+            return;
+        }
+        match self.go_elsewhere(number, &mastership) {
+            Ok(()) => self.look_for_master(number, Box::new(request)),
+            Err(lost) => self.lose_master(number, sequence, &lost),
+        }
+    }
+
+    /// Who was asked is not the master: asks again at once where it says, or later.
+    pub(super) fn leave_for(&mut self, number: u32, sequence: u64, told: &Mastership) {
+        match self.go_elsewhere(number, told) {
+            Ok(()) => {
+                let client = self.clients.get_mut(number as usize);
+                if let Some(state) = client.and_then(|client| client.state.as_mut()) {
+                    state.handle_redirect(sequence);
+                }
+            }
+            Err(lost) => self.lose_master(number, sequence, &lost),
+        }
+    }
+
+    fn go_elsewhere(&mut self, number: u32, told: &Mastership) -> Result<(), Lost> {
+        let leases_last = self.leases_last(number).unwrap_or_default();
+        let Some(client) = self.clients.get_mut(number as usize) else {
+            return Ok(());
+        };
+        client.connected = None;
+        let master = match told {
+            Mastership::Follower { master_address, .. } => Some(master_address.as_str()),
+            Mastership::Master { .. } | Mastership::Unknown => None,
+        };
+        let finder = &mut client.finder;
+        finder
+            .handle_redirect(master, told.epoch(), leases_last)
+            .map(|_| ())
+    }
+
+    /// Which process answers at an address of a place. If two have it, either does.
+    fn behind(&mut self, place: u32, slot: u32) -> Option<u64> {
+        let known = self.places.get(place as usize)?;
+        let here = |is_twin| {
+            let mut all = known.servers.iter();
+            let found = all.find(|it| it.slot == slot && it.is_twin == is_twin);
+            found.map(|it| it.term)
+        };
+        match (here(false), here(true)) {
+            (Some(_), Some(twin)) if self.chance.happens(0.5) => Some(twin),
+            (first, twin) => first.or(twin),
+        }
+    }
+
+    /// Who was asked is of no use to a client: it asks the next one later.
+    pub(super) fn lose_master(&mut self, number: u32, sequence: u64, lost: &Lost) {
+        let now = self.now;
+        let chance = self.chance.uniform();
+        let Some(client) = self.clients.get_mut(number as usize) else {
+            return;
+        };
+        client.connected = None;
+        let local = client_time(client.clock.shows(now));
+        if let Some(state) = &mut client.state {
+            if lost.is_election {
+                state.handle_masterless(sequence, chance, local);
+            } else {
+                state.handle_failure(sequence, chance, local);
+            }
+        }
+    }
+
+    /// For how long the last lease of a client lasts. None: it does not run.
+    fn leases_last(&self, number: u32) -> Option<Duration> {
+        let client = self.clients.get(number as usize)?;
+        let local = client_time(client.clock.shows(self.now));
+        let end = client.state.as_ref()?.leases_end(local);
+        Some(end.map_or(Duration::ZERO, |end| end.since(local)))
+    }
+
+    /// A message is on its way on a connection that is being made: it arrives after a time, once; or never,
+    /// which is returned.
+    fn send_once(&mut self, way: &crate::scenario::Link, message: Message) -> bool {
+        self.work.messages += 1;
+        if !self.is_healed && self.chance.happens(way.loss) {
+            self.work.lost += 1;
+            return false;
+        }
+        let at = self.now + self.takes(way);
+        let slot = self.mail.keep(message);
+        self.events.put(at, What::Arrival(slot));
+        true
+    }
+}
