@@ -18,6 +18,7 @@ use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::template::Templates;
 use doorward_etcd::directory::Role;
 use doorward_etcd::layout::TemplateKeys;
+use doorward_session::candidate::state::State;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -37,6 +38,7 @@ use crate::rpc::meter::MeterLayer;
 use crate::rpc::overload::{self, Calls, OverloadLayer};
 use crate::rpc::streams_handle::StreamsHandle;
 use crate::status::Board;
+use crate::status::sessions::Machine;
 use crate::templates;
 use crate::upstream::{self, Upstream};
 use crate::web;
@@ -240,6 +242,15 @@ impl Server {
         let stop_grpc = CancellationToken::new();
         let stop_http = CancellationToken::new();
         let streams = Arc::new(StreamsHandle::new(Arc::clone(&board), config.push_round));
+        board.sessions().ask_for_streams({
+            let streams = Arc::downgrade(&streams);
+            move || {
+                streams
+                    .upgrade()
+                    .map(|it| it.snapshot())
+                    .unwrap_or_default()
+            }
+        });
         let (routes, health) = rpc::routes(&board, &metrics, &streams)?;
 
         let mut masterships = node.masterships();
@@ -282,6 +293,15 @@ impl Server {
         });
         background.spawn(health::tell(Arc::clone(&board), health.clone()));
         background.spawn(Arc::clone(&streams).end_cycles());
+        if let Some(mut states) = election.states() {
+            show(&board, *states.borrow_and_update());
+            let board = Arc::clone(&board);
+            background.spawn(async move {
+                while states.changed().await.is_ok() {
+                    show(&board, *states.borrow_and_update());
+                }
+            });
+        }
         if let Some(mut contact) = election.contact() {
             board.post_etcd(contact.borrow_and_update().clone());
             let board = Arc::clone(&board);
@@ -481,6 +501,12 @@ fn obey(board: &Board, standing: &Standing) {
         }
         Standing::Unknown => node.handle_mastership(Mastership::Unknown, now),
     });
+}
+
+/// Shows how this server takes part in its election.
+fn show(board: &Board, state: State) {
+    let machine = Machine::new(state, &State::ALL, State::as_str);
+    board.sessions().post_election(machine);
 }
 
 /// Tells everyone who looks that there is another master.

@@ -7,6 +7,7 @@
 
 pub mod election;
 pub mod limits;
+pub mod sessions;
 pub mod tree;
 
 use std::fmt;
@@ -235,6 +236,7 @@ impl Collector for NodeCollector {
         }
         election::encode(&self.0, &mut encoder)?;
         limits::encode(&self.0, &mut encoder)?;
+        sessions::encode(&self.0, &mut encoder)?;
         for (name, help, value) in counters(snapshot.counters) {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;

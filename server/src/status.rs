@@ -11,6 +11,7 @@ pub mod election;
 pub mod learning;
 pub mod limits;
 pub mod readiness;
+pub mod sessions;
 pub mod tree;
 
 use std::time::Duration;
@@ -27,6 +28,7 @@ use crate::status::conflicts::ConflictStatus;
 use crate::status::election::EtcdStatus;
 use crate::status::limits::LimitStatus;
 use crate::status::readiness::Readiness;
+use crate::status::sessions::StatesStatus;
 use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
 
 /// Leases listed in one status at most, over all resources; those of child servers count once as
@@ -56,27 +58,37 @@ impl Board {
     fn listing(&self, listed: Listed<'_>, leases_max: usize) -> Status {
         let news = self.templates_news();
         let parent = self.parent_news().map(ParentStatus::of);
-        let (mastership, master_for, templates, resources, uptime, ancestors, conflicts, learning) =
-            self.node().read(|node, now| {
-                let resources = match listed {
-                    Listed::All => node.snapshot(now).resources,
-                    Listed::Only(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
-                    Listed::Nothing => Vec::new(),
-                };
-                let uptime = now.since(Time::ZERO);
-                (
-                    node.mastership(now).clone(),
-                    node.valid_until().map(|until| millis(until.since(now))),
-                    node.templates().len(),
-                    resources,
-                    uptime,
-                    node.ancestors().to_vec(),
-                    node.conflicts(now)
-                        .map(|conflict| ConflictStatus::of(conflict, now))
-                        .collect(),
-                    node.learning_remaining(now),
-                )
-            });
+        let (
+            mastership,
+            master_for,
+            templates,
+            resources,
+            uptime,
+            ancestors,
+            conflicts,
+            learning,
+            states,
+        ) = self.node().read(|node, now| {
+            let resources = match listed {
+                Listed::All => node.snapshot(now).resources,
+                Listed::Only(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
+                Listed::Nothing => Vec::new(),
+            };
+            let uptime = now.since(Time::ZERO);
+            (
+                node.mastership(now).clone(),
+                node.valid_until().map(|until| millis(until.since(now))),
+                node.templates().len(),
+                resources,
+                uptime,
+                node.ancestors().to_vec(),
+                node.conflicts(now)
+                    .map(|conflict| ConflictStatus::of(conflict, now))
+                    .collect(),
+                node.learning_remaining(now),
+                StatesStatus::of(self.sessions(), node.learning(now)),
+            )
+        });
         let mut listable = LEASES_LISTED_MAX;
         let resources = resources
             .into_iter()
@@ -109,6 +121,7 @@ impl Board {
             templates,
             templates_problem: news.problem,
             learning_remaining_ms: learning.map(millis),
+            states,
             etcd: self
                 .etcd_contact()
                 .map(|contact| EtcdStatus::of(contact, master_for)),
@@ -239,6 +252,8 @@ pub struct Status {
     /// How long learning mode lasts, at most, of resources that nobody holds yet, in milliseconds. Absent:
     /// it is over, or only the parent can tell, or this is not the master.
     pub learning_remaining_ms: Option<u64>,
+    /// In which state each machine of the server is.
+    pub states: StatesStatus,
     /// Absent: there is no election.
     pub etcd: Option<EtcdStatus>,
     /// Absent: this is the root.

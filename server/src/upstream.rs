@@ -19,8 +19,8 @@ use doorward_engine::time::Time as EngineTime;
 use doorward_proto::doorman as wire;
 use doorward_session::closing::Closed;
 use doorward_session::parent_session::{
-    Action, CONNECT_TIMEOUT, Mastership, ParentSession, Polled, Reply, Report, Trouble, Verdict,
-    Way,
+    Action, CONNECT_TIMEOUT, Mastership, ParentSession, Polled, Reply, Report, STATES, Trouble,
+    Verdict, Way,
 };
 use doorward_session::time::Time;
 use tonic::{Code, Status as RpcStatus};
@@ -30,6 +30,7 @@ use crate::clock;
 use crate::node_handle::NodeHandle;
 use crate::rpc::closed;
 use crate::rpc::convert::tree;
+use crate::status::sessions::Machine;
 use crate::status::{Board, ParentLink, ParentNews};
 use crate::upstream::addresses::Addresses;
 use crate::upstream::link::{Heard, Link};
@@ -66,6 +67,8 @@ pub struct Upstream {
     problem: Option<String>,
     /// How the parent is reached, as everyone who looks is told.
     told: ParentLink,
+    /// The state of the session that is shown.
+    shown: &'static str,
 }
 
 impl fmt::Debug for Upstream {
@@ -82,7 +85,7 @@ impl Upstream {
     /// Must be called within a tokio runtime.
     pub fn new(config: Config, board: Arc<Board>) -> Self {
         let addresses = Addresses::new(config.servers.clone());
-        let upstream = Self {
+        let mut upstream = Self {
             session: ParentSession::new(addresses.given()),
             addresses,
             config,
@@ -92,8 +95,10 @@ impl Upstream {
             heard: None,
             problem: None,
             told: ParentLink::Idle,
+            shown: "",
         };
         upstream.post();
+        upstream.show_state();
         upstream
     }
 
@@ -104,6 +109,7 @@ impl Upstream {
         loop {
             self.look_at_node();
             self.drain();
+            self.show_state();
             self.wait().await;
         }
     }
@@ -162,6 +168,15 @@ impl Upstream {
         let clock = self.node.clock();
         if at.is_some_and(|at| at <= clock.now()) {
             self.session.handle_due();
+        }
+    }
+
+    /// What the session does now is shown, if it is something else than before.
+    fn show_state(&mut self) {
+        let state = self.session.state();
+        if std::mem::replace(&mut self.shown, state) != state {
+            let machine = Machine::new(state, &STATES, |name| name);
+            self.board.sessions().post_parent(machine);
         }
     }
 

@@ -19,6 +19,7 @@ mod judge;
 mod looks;
 mod mastership;
 mod nesting;
+pub mod real_run;
 mod rest;
 mod safe_use;
 mod shortage;

@@ -145,9 +145,10 @@ fn every_link_in_the_docs_leads_somewhere() {
 
 #[test]
 fn the_map_names_every_file_of_the_engine_and_the_shells() {
-    let map = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let map = fs::read_to_string(root().join("docs/map.md")).unwrap();
     for folder in [
         "server/engine/src",
+        "server/session/src",
         "server/src",
         "server/etcd/src",
         "client/src",

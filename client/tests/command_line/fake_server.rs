@@ -46,6 +46,8 @@ pub(crate) struct Play {
     pub(crate) limited_by: Option<doorman::LimitedBy>,
     /// How long a resource that nobody holds would be in learning mode.
     pub(crate) learning_remaining_ms: Option<u64>,
+    /// The states of its machines. None: it is an older server.
+    pub(crate) states: Option<admin::States>,
     /// Fails every call.
     pub(crate) failing: Option<tonic::Code>,
     /// Never answers.
@@ -82,6 +84,7 @@ impl Default for Play {
             refused: None,
             failing: None,
             learning_remaining_ms: None,
+            states: None,
             silent: false,
             old: false,
             resources: Vec::new(),
@@ -393,6 +396,18 @@ impl Admin for Actor {
                 master_for_ms: Some(1),
             }),
             templates_problem: self.play.tail.to_owned(),
+            states: match self.play.tail {
+                "" => self.play.states.clone(),
+                tail => Some(admin::States {
+                    parent_session: tail.to_owned(),
+                    election: tail.to_owned(),
+                    child_streams: vec![admin::StateCount {
+                        state: tail.to_owned(),
+                        count: 1,
+                    }],
+                    learning: tail.to_owned(),
+                }),
+            },
         }))
     }
 }

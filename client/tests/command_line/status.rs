@@ -1,6 +1,6 @@
 //! `status`: tables for people, a stable shape for programs.
 
-use doorward_proto::admin::v1::{ConflictStatus, LeaseStatus, ResourceStatus};
+use doorward_proto::admin::v1::{ConflictStatus, LeaseStatus, ResourceStatus, StateCount, States};
 
 use crate::fake_server::{Asked, FakeServer, Master, Play};
 use crate::{check_exit, check_failure, json, nowhere, run, stdout};
@@ -105,6 +105,7 @@ fn status_for_programs_has_a_stable_shape() {
         "node": "fake", "version": "1.2.3", "is_master": true, "master_address": server.address,
         "epoch": 7, "uptime_ms": 65_000, "templates_source": "templates.yaml", "templates": 1,
         "templates_problem": null, "etcd": null, "parent": null, "ancestors": [], "is_in_cycle": false, "learning_remaining_ms": null,
+        "states": null,
         "conflicts": [], "limits": null,
         "resources": [{
             "resource_id": "db/reads", "template": "db/*", "description": "Reads a second.",
@@ -201,4 +202,51 @@ fn learning_mode_is_told_of_though_nobody_holds_anything() {
     assert!(stdout(&output).contains(learning), "{}", stdout(&output));
     let output = run(&server.address, &["status", "--output", "json"]);
     assert_eq!(json(&output)["learning_remaining_ms"], 41_000);
+}
+
+#[test]
+fn the_states_of_the_servers_machines_stand_in_a_line_if_it_tells_them() {
+    let streams = |state: &str, count| StateCount {
+        state: state.to_owned(),
+        count,
+    };
+    let root = States {
+        child_streams: vec![streams("open", 0)],
+        learning: "started".to_owned(),
+        ..States::default()
+    };
+    let elected = States {
+        parent_session: "streaming".to_owned(),
+        election: "master".to_owned(),
+        child_streams: vec![streams("open", 2), streams("stalled", 1)],
+        learning: "over".to_owned(),
+    };
+    for (states, line, machine) in [
+        (
+            root,
+            "states: learning started, child streams 0 open\n",
+            serde_json::json!({
+                "parent_session": null, "election": null, "child_streams": {"open": 0},
+                "learning": "started",
+            }),
+        ),
+        (
+            elected,
+            "states: parent session streaming, election master, learning over, child streams 2 open, \
+             child streams 1 stalled\n",
+            serde_json::json!({
+                "parent_session": "streaming", "election": "master",
+                "child_streams": {"open": 2, "stalled": 1}, "learning": "over",
+            }),
+        ),
+    ] {
+        let server = FakeServer::start(Play {
+            states: Some(states),
+            ..busy()
+        });
+        let output = run(&server.address, &["status"]);
+        assert!(stdout(&output).contains(line), "{}", stdout(&output));
+        let output = run(&server.address, &["status", "--output", "json"]);
+        assert_eq!(json(&output)["states"], machine);
+    }
 }

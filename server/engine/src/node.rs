@@ -16,6 +16,7 @@ pub mod children;
 mod config;
 mod conflicts;
 pub mod event;
+pub mod learning;
 pub mod mastership;
 mod spans;
 pub mod upstream;
@@ -43,7 +44,7 @@ use crate::request::{
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
-use crate::template::{Template, Templates};
+use crate::template::Templates;
 use crate::time::Time;
 
 /// When the node wants [`Node::handle_timeout`] called, and why.
@@ -340,18 +341,6 @@ impl Node {
             conflicts: self.conflicts(now).cloned().collect(),
             counters: self.counters,
         }
-    }
-
-    /// How long learning mode lasts, at most, of resources that nobody holds yet. None: it is over, or only
-    /// the parent can tell, or this is not the master.
-    pub fn learning_remaining(&self, now: Time) -> Option<Duration> {
-        if self.config.has_parent || !self.mastership.is_master() {
-            return None;
-        }
-        let learns = |template: &Arc<Template>| template.algorithm.learns_for(self.longer_leases);
-        let longest = self.templates.iter().map(learns).max()?;
-        let until = self.vacant_since + self.config.clock_tolerance.report(longest);
-        Some(until.since(now)).filter(|left| !left.is_zero())
     }
 
     /// Names under which two live processes ask, as far as that was seen lately.

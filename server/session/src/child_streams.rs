@@ -110,16 +110,11 @@ impl ChildStreams {
     /// What is to be shown. Counts, never scans.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
-            streams: [
+            streams: vec![
                 (State::Opening, self.opening.len()),
                 (State::Open, self.by_child.len()),
             ],
-            closed: std::array::from_fn(|position| {
-                let closing = Closing::ALL.get(position).copied();
-                let count = self.closed.get(position).copied();
-                // Both arrays are as long as this one.
-                (closing.unwrap_or(Closing::Replaced), count.unwrap_or(0))
-            }),
+            closed: Closing::ALL.into_iter().zip(self.closed).collect(),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::election::etcd::Contact;
 use crate::limits::{LimitFigure, Limits};
 use crate::node_handle::NodeHandle;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
+use crate::status::sessions::Sessions;
 
 /// What is known in the process, for whoever asks.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub struct Board {
     parent_masterships_forgotten: AtomicU64,
     /// Absent: it is not asked.
     etcd: Mutex<Option<Contact>>,
+    sessions: Sessions,
     stopping: Mutex<bool>,
     /// Where the pages of the master are, if that is another server and says so.
     master_pages: Mutex<Option<String>>,
@@ -111,6 +113,7 @@ impl Board {
             parent: Mutex::new(None),
             parent_masterships_forgotten: AtomicU64::new(0),
             etcd: Mutex::new(None),
+            sessions: Sessions::default(),
             stopping: Mutex::new(false),
             master_pages: Mutex::new(None),
             ready: Mutex::new(ReadyState::new(Duration::ZERO)),
@@ -205,6 +208,11 @@ impl Board {
             news.since = before.since;
         }
         *parent = Some(news);
+    }
+
+    /// In which states sessions are: their drivers post it.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
     }
 
     /// How etcd is doing. None: it is not asked.

@@ -1,10 +1,13 @@
 //! Names and texts that try to get out of the page they stand on, in every place where there is one.
 
+use std::collections::BTreeMap;
+
 use axum::body::to_bytes;
 
 use super::*;
 use crate::status::conflicts::ConflictStatus;
 use crate::status::election::EtcdStatus;
+use crate::status::sessions::StatesStatus;
 use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
 use crate::status::{LeaseStatus, ResourceStatus, Status};
 
@@ -90,6 +93,13 @@ fn status(is_master: bool, link: &'static str) -> Status {
         templates: 1,
         templates_problem: Some(evil()),
         learning_remaining_ms: Some(1),
+        // Names of ours: nobody else has a say in them.
+        states: StatesStatus {
+            parent_session: Some("streaming"),
+            election: Some("master"),
+            child_streams: BTreeMap::from([("open", 1)]),
+            learning: "over",
+        },
         etcd: Some(EtcdStatus {
             problem: Some(evil()),
             age_ms: 1,

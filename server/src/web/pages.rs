@@ -9,6 +9,7 @@ pub mod tree;
 use askama::Template;
 
 use crate::limits::LimitFigure;
+use crate::status::sessions::StatesStatus;
 use crate::status::{LeaseStatus, ResourceStatus, Status};
 use crate::web::figures::{amount, count, percent, span};
 use crate::web::pages::limits::Limit;
@@ -53,6 +54,8 @@ pub struct Head {
     pub is_in_cycle: bool,
     /// Names under which two live processes ask: what each is, and how long ago that was seen.
     pub conflicts: Vec<(String, String)>,
+    /// The machines of the server, and the state of each.
+    pub states: Vec<(&'static str, String)>,
 }
 
 impl Head {
@@ -98,8 +101,25 @@ impl Head {
                 .iter()
                 .map(|it| (format!("{} {}", it.kind, it.holder), span(it.age_ms)))
                 .collect(),
+            states: states(&status.states),
         }
     }
+}
+
+/// The machines that there are, and the state of each, by the names that metrics have.
+fn states(states: &StatesStatus) -> Vec<(&'static str, String)> {
+    let of = |what, state: Option<&str>| state.map(|state| (what, state.to_owned()));
+    let streams = states.child_streams.iter();
+    let streams = streams.map(|(state, streams)| ("child streams", format!("{streams} {state}")));
+    [
+        of("parent session", states.parent_session),
+        of("election", states.election),
+        of("learning", Some(states.learning)),
+    ]
+    .into_iter()
+    .flatten()
+    .chain(streams)
+    .collect()
 }
 
 /// A bar: how much of the capacity is granted, and how much more may still be in use.

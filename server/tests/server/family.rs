@@ -16,7 +16,10 @@ use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 use doorward_server::clock::{self, Clock};
 use doorward_server::node_handle::NodeHandle;
+use doorward_server::status::sessions::Machine;
 use doorward_server::status::{Board, ParentLink, ParentNews};
+use doorward_session::child_streams::{ChildStreams, Hello, Room};
+use doorward_session::parent_session::STATES;
 
 use crate::running::templates_with;
 
@@ -114,6 +117,14 @@ impl Family {
 
     /// The link to the parent is like that.
     pub(crate) fn post(&self, link: ParentLink, problem: Option<&str>) {
+        let state = match link {
+            ParentLink::Idle => "standby",
+            ParentLink::Down => "waiting",
+            ParentLink::Poll => "polling",
+            ParentLink::Stream => "streaming",
+        };
+        let machine = Machine::new(state, &STATES, |name| name);
+        self.eu.sessions().post_parent(machine);
         self.eu.post_parent(ParentNews {
             addresses: vec!["root-0:6970".to_owned(), "root-1:6970".to_owned()],
             address: "root-0:6970".to_owned(),
@@ -121,6 +132,30 @@ impl Family {
             since: clock::wall(),
             problem: problem.map(str::to_owned),
         });
+    }
+
+    /// These child servers have a stream open.
+    pub(crate) fn child_streams(&self, children: &[&str]) {
+        let mut streams = ChildStreams::new(Duration::ZERO);
+        for child in children {
+            let number = streams.handle_connected(doorward_session::time::Time::ZERO);
+            let hello = Hello {
+                child: (*child).into(),
+                epoch: None,
+                incarnation: None,
+                caller: None,
+                is_refused: false,
+                mastership: 1,
+                room: Room::default(),
+            };
+            streams.handle_hello(number, hello);
+            let child = HolderName::new(child).unwrap();
+            let opened = |node: &mut Node, _| node.handle_subscription(&child, true);
+            self.eu.node().change(opened);
+        }
+        self.eu
+            .sessions()
+            .ask_for_streams(move || streams.snapshot());
     }
 
     /// `eu` asks its parent for whatever is due.

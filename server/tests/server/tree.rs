@@ -115,6 +115,7 @@ fn the_status_tells_the_servers_own_lease() {
 fn the_admin_service_tells_the_same() {
     let family = busy();
     family.post(ParentLink::Down, Some("connection refused"));
+    family.child_streams(&["leaf-a"]);
     let told = family.eu.status(None, 0);
     let wire = convert::status_response(told.clone());
     let parent = wire.parent.unwrap();
@@ -126,6 +127,13 @@ fn the_admin_service_tells_the_same() {
     assert_eq!(parent.problem, "connection refused");
     assert_eq!(wire.ancestor, ["root"]);
     assert!(!wire.is_in_cycle);
+    let states = wire.states.unwrap();
+    assert_eq!(states.parent_session, "waiting");
+    assert_eq!(states.election, "", "there is none");
+    assert_eq!(states.learning, told.states.learning);
+    let streams = states.child_streams.iter();
+    let streams: Vec<_> = streams.map(|it| (it.state.as_str(), it.count)).collect();
+    assert_eq!(streams, [("open", 1), ("opening", 0)]);
     let (resource, told) = (&wire.resource[0], &told.resources[0]);
     assert_eq!(resource.children_count, 2);
     let own = (
@@ -202,6 +210,8 @@ fn the_metrics_tell_of_the_parent_and_of_every_child() {
         &[
             "doorward_parent_connected{link=\"poll\"} 0.0",
             "doorward_parent_connected{link=\"stream\"} 1.0",
+            "doorward_parent_session_state{state=\"streaming\"} 1.0",
+            "doorward_parent_session_state{state=\"waiting\"} 0.0",
             "doorward_is_in_cycle 0.0",
             "doorward_parent_resources_refused 0.0",
             "doorward_parent_lease_remaining_seconds{resource=\"nowhere\"} 0.0",
@@ -228,6 +238,7 @@ fn the_metrics_tell_of_the_parent_and_of_every_child() {
 #[test]
 fn the_metrics_tell_that_the_parent_is_out_of_reach_or_refuses() {
     let mut family = busy();
+    family.child_streams(&["leaf-a", "leaf-b"]);
     family.client_asks("c", "nowhere", 1.0);
     family.ask_up();
     family.post(ParentLink::Down, Some("connection refused"));
@@ -236,6 +247,10 @@ fn the_metrics_tell_that_the_parent_is_out_of_reach_or_refuses() {
         &[
             "doorward_parent_connected{link=\"poll\"} 0.0",
             "doorward_parent_connected{link=\"stream\"} 0.0",
+            "doorward_parent_session_state{state=\"streaming\"} 0.0",
+            "doorward_parent_session_state{state=\"waiting\"} 1.0",
+            "doorward_child_streams{state=\"opening\"} 0.0",
+            "doorward_child_streams{state=\"open\"} 2.0",
             "doorward_parent_resources_refused 1.0",
         ],
     );
@@ -269,5 +284,14 @@ async fn the_root_has_no_metrics_of_a_parent() {
     let server = start().await;
     let (_, _, text) = page(&server, "/metrics").await;
     assert!(!text.contains("doorward_parent"), "{text}");
-    check_lines(&text, &["doorward_children 0.0"]);
+    assert!(!text.contains("doorward_election"), "nobody is elected");
+    check_lines(
+        &text,
+        &[
+            "doorward_children 0.0",
+            "doorward_child_streams{state=\"open\"} 0.0",
+            "doorward_learning{state=\"over\"} 1.0",
+            "doorward_learning{state=\"started\"} 0.0",
+        ],
+    );
 }

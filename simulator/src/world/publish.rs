@@ -1,12 +1,12 @@
 //! What checkers are told of a client: what it may use, by a lease, in safe mode and otherwise; if it
 //! wants more, what it waits for; and when it is back after it had lost its server.
 
-use doorward_client::capacity::{Capacity, Source};
 use doorward_client::state::{ClientState, LimitedBy, Mode, ResourceState};
 use doorward_client::time::Time as ClientTime;
 use doorward_engine::time::Time;
 
 use crate::checker::Wait;
+use crate::checker::real_run::by_source;
 use crate::world::World;
 use crate::world::clients::client_time;
 use crate::world::place::Place;
@@ -51,14 +51,7 @@ impl World<'_> {
         if let Some(state) = &client.state {
             let local = client_time(client.clock.shows(now));
             let allowance = state.allowance(group.resource.as_str(), local);
-            let capacity = match allowance.capacity {
-                Capacity::Limited(capacity) => capacity,
-                Capacity::Unlimited => wants,
-            };
-            match allowance.source {
-                Source::Lease => lease = capacity,
-                Source::Mode => fallback = capacity.min(wants),
-            }
+            (lease, fallback) = by_source(allowance.capacity, allowance.source, wants);
             client.seen.has_lost_server |= state.failures() > 0;
             if let Some(resource) = state.resource(group.resource.as_str()) {
                 let wait = wait_of(state, resource, client.seen.is_kept, local);

@@ -2,6 +2,7 @@
 
 mod limits;
 mod near;
+mod states;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -20,6 +21,7 @@ use crate::numbers::{number, span};
 use crate::output;
 use crate::palette::{Palette, Tone, tone_of};
 use crate::status::limits::LimitStatus;
+use crate::status::states::StatesStatus;
 use crate::status::tree::{
     ChildStatus, OwnLeaseStatus, ParentStatus, children_table, write_parent,
 };
@@ -43,6 +45,8 @@ struct Status {
     templates_problem: Option<String>,
     /// Absent: learning mode is over, or the server does not say.
     learning_remaining_ms: Option<u64>,
+    /// Absent: the server does not say.
+    states: Option<StatesStatus>,
     /// Absent: there is no election.
     etcd: Option<EtcdStatus>,
     /// Absent: this is the root.
@@ -241,6 +245,9 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
              its own, or stop one"
         )?;
     }
+    if let Some(states) = &status.states {
+        states.write(out, palette)?;
+    }
     let limits = status.limits.as_deref().unwrap_or_default();
     limits::write_line(out, limits, palette)?;
     writeln!(out)
@@ -432,6 +439,7 @@ impl From<admin::GetStatusResponse> for Status {
             templates: status.templates,
             templates_problem: some(status.templates_problem),
             learning_remaining_ms: status.learning_remaining_ms,
+            states: status.states.map(StatesStatus::from),
             etcd: status.etcd.map(|etcd| EtcdStatus {
                 problem: some(etcd.problem),
                 age_ms: etcd.age_ms,

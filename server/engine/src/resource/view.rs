@@ -130,6 +130,26 @@ impl Resource {
         }
     }
 
+    /// Whether it learns only because leases may be out that are longer than those of the algorithm in
+    /// force. None: it is not in learning mode, or only as long as a server above is.
+    pub(crate) fn learns_for_longer_leases(&self, now: Time) -> Option<bool> {
+        self.learning_remaining(now)?;
+        let usual = self.algorithm.learns_for(Duration::ZERO);
+        let usual = self.beginning.clock_tolerance.report(usual);
+        let is_over = self.beginning.vacant_since + usual <= now;
+        match &self.upstream {
+            None => Some(is_over),
+            Some(_) if is_over && self.learns_above(now) => None,
+            // How long leases last that its predecessor handed out, the parent's books tell.
+            Some(_) => Some(false),
+        }
+    }
+
+    /// Whether a server above is in learning mode.
+    pub(crate) fn learns_above(&self, now: Time) -> bool {
+        self.supply.learning_until.is_some_and(|until| until > now)
+    }
+
     /// How long learning mode still lasts at most, here or above.
     pub(super) fn learning_for(&self, now: Time) -> Option<Duration> {
         let above = self.supply.learning_until.filter(|until| *until > now);

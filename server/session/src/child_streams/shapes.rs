@@ -70,11 +70,11 @@ pub enum Action {
     },
 }
 
-/// What is to be shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What is to be shown. By default: of nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Streams by their state.
-    pub streams: [(State, usize); 2],
+    pub streams: Vec<(State, usize)>,
     /// How many were closed from this side since the start, by the reason.
-    pub closed: [(Closing, u64); Closing::ALL.len()],
+    pub closed: Vec<(Closing, u64)>,
 }

@@ -5,6 +5,7 @@ use doorward_proto::admin::v1 as admin;
 
 use crate::limits::Unit;
 use crate::status::limits::LimitStatus;
+use crate::status::sessions::StatesStatus;
 use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
 use crate::status::{LeaseStatus, ResourceStatus, Status};
 
@@ -45,6 +46,22 @@ pub fn status_response(status: Status) -> admin::GetStatusResponse {
             .flatten()
             .map(limit_status)
             .collect(),
+        states: Some(states(status.states)),
+    }
+}
+
+fn states(states: StatesStatus) -> admin::States {
+    let streams = states.child_streams.into_iter();
+    admin::States {
+        parent_session: states.parent_session.unwrap_or_default().to_owned(),
+        election: states.election.unwrap_or_default().to_owned(),
+        child_streams: streams
+            .map(|(state, streams)| admin::StateCount {
+                state: state.to_owned(),
+                count: count(streams),
+            })
+            .collect(),
+        learning: states.learning.to_owned(),
     }
 }
 

@@ -1,0 +1,94 @@
+//! Whether a node is in learning mode, and why, in one word: for metrics, pages and tools.
+//!
+//! Resources learn one by one, and each says for how long ([`crate::snapshot::ResourceSnapshot`]). Here it is
+//! said of all together: what keeps any of them learning now.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::node::Node;
+use crate::template::Template;
+use crate::time::Time;
+
+/// Whether a node learns, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Learning {
+    /// It is not the master, and decides nothing.
+    Standby,
+    /// It decides: what is out is known, or is over.
+    Over,
+    /// The process has started, and without an election nobody knows until when one before it decided.
+    Started,
+    /// It was elected, and leases of the master before it may be out still.
+    Elected,
+    /// As the two before, and these would be over: but leases may be out that are longer than those of the
+    /// templates in force.
+    LongerLeases,
+    /// It does not, but a server above it does, and only confirms what is out.
+    Above,
+}
+
+impl Learning {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Standby,
+        Self::Over,
+        Self::Started,
+        Self::Elected,
+        Self::LongerLeases,
+        Self::Above,
+    ];
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Standby => "standby",
+            Self::Over => "over",
+            Self::Started => "started",
+            Self::Elected => "elected",
+            Self::LongerLeases => "longer_leases",
+            Self::Above => "above",
+        }
+    }
+}
+
+impl Node {
+    /// How long learning mode lasts, at most, of resources that nobody holds yet. None: it is over, or only
+    /// the parent can tell, or this is not the master.
+    pub fn learning_remaining(&self, now: Time) -> Option<Duration> {
+        if self.config.has_parent || !self.mastership.is_master() {
+            return None;
+        }
+        let learns = |template: &Arc<Template>| template.algorithm.learns_for(self.longer_leases);
+        let longest = self.templates.iter().map(learns).max()?;
+        let until = self.vacant_since + self.config.clock_tolerance.report(longest);
+        Some(until.since(now)).filter(|left| !left.is_zero())
+    }
+
+    /// Whether this node learns, and why. O(resources).
+    pub fn learning(&self, now: Time) -> Learning {
+        let mastership = self.mastership(now);
+        if !mastership.is_master() {
+            return Learning::Standby;
+        }
+        let resources = || self.resources.values().map(|entry| &entry.resource);
+        let held = resources().filter_map(|resource| resource.learns_for_longer_leases(now));
+        // One that learns anyway says more than one that does so for longer leases.
+        match held.chain(self.learns_of_others(now)).min() {
+            Some(true) => Learning::LongerLeases,
+            Some(false) if mastership.epoch().is_none() => Learning::Started,
+            Some(false) => Learning::Elected,
+            None if resources().any(|resource| resource.learns_above(now)) => Learning::Above,
+            None => Learning::Over,
+        }
+    }
+
+    /// Of resources that nobody holds yet: whether they learn only because longer leases may be out. None:
+    /// they do not learn, or only the parent can tell.
+    fn learns_of_others(&self, now: Time) -> Option<bool> {
+        self.learning_remaining(now)?;
+        let usual = |template: &Arc<Template>| template.algorithm.learns_for(Duration::ZERO);
+        let longest = self.templates.iter().map(usual).max()?;
+        Some(self.vacant_since + self.config.clock_tolerance.report(longest) <= now)
+    }
+}

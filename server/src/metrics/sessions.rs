@@ -1,0 +1,54 @@
+//! Metrics of the machines of a server: one for each, with a label `state`. It is 1 for the state that the machine
+//! is in, and 0 for every other one that it knows; of streams, which are many, it counts those in each state.
+//! Their number is fixed.
+
+use std::fmt;
+
+use doorward_engine::node::Node;
+use doorward_engine::node::learning::Learning;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use crate::metrics::float;
+use crate::status::Board;
+use crate::status::sessions::Machine;
+
+pub(super) fn encode(board: &Board, encoder: &mut DescriptorEncoder) -> Result<(), fmt::Error> {
+    let learning = board.node().read(Node::learning);
+    let learning = Machine::new(learning, &Learning::ALL, Learning::as_str);
+    let sessions = board.sessions();
+    for (name, help, machine) in [
+        (
+            "parent_session_state",
+            "1 for what the server does to ask its parent",
+            sessions.parent(),
+        ),
+        (
+            "election_state",
+            "1 for how the server takes part in the election of its node's master",
+            sessions.election(),
+        ),
+        (
+            "learning",
+            "1 for why the server is in learning mode, or that it is not",
+            Some(learning),
+        ),
+    ] {
+        let Some(machine) = machine else {
+            continue;
+        };
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (state, is_present) in machine.states() {
+            let gauge = ConstGauge::new(f64::from(u8::from(is_present)));
+            gauge.encode(family.encode_family(&[("state", state)])?)?;
+        }
+    }
+    let help = "Streams of child servers";
+    let mut family = encoder.encode_descriptor("child_streams", help, None, MetricType::Gauge)?;
+    for (state, streams) in sessions.streams() {
+        let gauge = ConstGauge::new(float(streams));
+        gauge.encode(family.encode_family(&[("state", state)])?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! A real run beside its simulation: the same tree, clients and changes of demand, with real processes and in
+//! the simulator, measured by the same checkers. Once undisturbed, and once with the root killed for a while.
+//!
+//! `cargo bench -p doorward-tests --bench agreement` takes two minutes; `-- --help` says more.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a bench may panic, and prints what it measured"
+)]
+
+mod course;
+mod real;
+mod table;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use doorward_simulator::recording::Figures;
+use doorward_simulator::scenario::Scenario;
+use doorward_simulator::world::World;
+
+use crate::course::{Course, Outline, SETTLED_S};
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo bench -p doorward-tests --bench agreement
+      Both courses at once, in two minutes.
+  cargo bench -p doorward-tests --bench agreement -- --seed 2 --seconds 30 --changes 50
+      Another demand, and sooner done.
+  cargo bench -p doorward-tests --bench agreement -- --keep /tmp/agreement
+  cargo run --release --bin doorward-sim -- run /tmp/agreement/root-killed.yaml --out report
+      Keeps what is run as a scenario, to see everything of its simulation.
+
+A real run takes as long as it says, and 30 s before that in which fresh servers learn. It is
+measured every 5 ms by the checkers of the simulator, as its simulation is: see docs/simulator.md,
+\"A real run beside its simulation\".
+
+Exit codes: 0 they agree; 1 utilisation or distance from the ideal differ by more than --within
+points, or more was granted than there is; 2 wrong usage.";
+
+/// Runs real servers and clients beside their simulation, and prints what came of both.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "agreement", bin_name = "cargo bench -p doorward-tests --bench agreement --", after_help = EXAMPLES, max_term_width = 100)]
+struct Flags {
+    /// For how long demand changes.
+    #[arg(long, default_value_t = 90, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(4..=3600))]
+    seconds: u64,
+
+    /// How often somebody wants something else in that time.
+    #[arg(long, default_value_t = 140)]
+    changes: u32,
+
+    /// How many clients, half of them at each leaf.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    clients: u16,
+
+    /// All chance comes from it: who wants how much when, and what the simulated network does.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// For how long the root is away, in seconds.
+    #[arg(long, default_value_t = 8, value_name = "SECONDS")]
+    away: u64,
+
+    /// What is run.
+    #[arg(long, default_value = "both")]
+    course: Which,
+
+    /// By how many points they may differ.
+    #[arg(long, default_value_t = 2.0, value_name = "POINTS")]
+    within: f64,
+
+    /// Writes the scenario files there, and leaves them.
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+
+    /// Given by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// Which courses are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// One after which nothing goes wrong, and one with the root away; at the same time.
+    Both,
+    /// Nothing goes wrong.
+    Quiet,
+    /// The root is killed, and started again.
+    RootKilled,
+}
+
+impl Flags {
+    /// For how long the root is away, in each course that was asked for.
+    fn courses(&self) -> Vec<Option<Duration>> {
+        let away = Some(Duration::from_secs(self.away));
+        match self.course {
+            Which::Both => vec![None, away],
+            Which::Quiet => vec![None],
+            Which::RootKilled => vec![away],
+        }
+    }
+}
+
+/// What came of a course.
+struct Outcome {
+    name: String,
+    real: Figures,
+    simulated: Figures,
+}
+
+fn simulated(scenario: &Scenario) -> Figures {
+    let mut recording = World::new(scenario).run(|_| ());
+    recording.resources.remove(0).figures
+}
+
+async fn run(courses: Vec<Course>) -> Vec<Outcome> {
+    let begin = |course: Course| {
+        let scenario = Scenario::read(&course.scenario).unwrap();
+        let simulated = simulated(&scenario);
+        let real = tokio::spawn(real::run(course.clone(), scenario));
+        (course.name, simulated, real)
+    };
+    let running: Vec<_> = courses.into_iter().map(begin).collect();
+    let mut outcomes = Vec::new();
+    for (name, simulated, real) in running {
+        outcomes.push(Outcome {
+            name,
+            real: real.await.unwrap(),
+            simulated,
+        });
+    }
+    outcomes
+}
+
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    let outline = Outline {
+        clients: flags.clients.into(),
+        changes: flags.changes,
+        seconds: flags.seconds,
+        seed: flags.seed,
+    };
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = flags.keep.as_deref().unwrap_or(temporary.path());
+    fs::create_dir_all(folder).unwrap();
+    let courses = flags.courses().into_iter();
+    let courses: Vec<Course> = courses
+        .map(|away| Course::write(outline, away, folder).unwrap())
+        .collect();
+    println!(
+        "{} clients at two leaves below a root, {} changes of demand in {} s, seed {}; {} s of real time",
+        flags.clients,
+        flags.changes,
+        flags.seconds,
+        flags.seed,
+        SETTLED_S + flags.seconds
+    );
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let outcomes = runtime.block_on(run(courses));
+    runtime.shutdown_background();
+    if table::print(&outcomes, flags.within) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,196 @@
+//! A course for real: server processes on loopback, clients of the library in this process, what they want
+//! changed when the trace says so, and what they may use looked at every few milliseconds.
+//!
+//! What is measured, and how, is the business of the simulator's checkers, which get what is seen here.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use doorward_client::{Client, Holding, Mode, Resource};
+use doorward_simulator::checker::real_run::RealRun;
+use doorward_simulator::recording::Figures;
+use doorward_simulator::scenario::demand::Demand;
+use doorward_simulator::scenario::{ClientGroup, Scenario};
+use doorward_simulator::trace::{Row, TraceFeed};
+use doorward_tests::processes::{Server, free_address};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use crate::course::Course;
+
+/// How often it is seen what clients may use.
+const SEEN_EVERY: Duration = Duration::from_millis(5);
+/// Every so many of these it is seen how far they are from the ideal: as often as in the simulation.
+const LOOK_EVERY: u32 = 10;
+
+/// A root with leaves below it.
+struct Tree {
+    root: Option<Server>,
+    root_address: String,
+    root_flags: Vec<String>,
+    leaves: Vec<Server>,
+}
+
+impl Tree {
+    fn start(course: &Course, scenario: &Scenario) -> Self {
+        let templates = course.templates.to_str().unwrap();
+        let root_flags = ["--templates", templates].map(str::to_owned).to_vec();
+        let root_address = free_address();
+        let root = start_root(&root_address, &root_flags);
+        let leaves = scenario
+            .nodes
+            .iter()
+            .skip(1)
+            .map(|node| Server::start(&["--node", &node.name, "--parent", &root_address]));
+        Self {
+            leaves: leaves.collect(),
+            root: Some(root),
+            root_address,
+            root_flags,
+        }
+    }
+}
+
+fn start_root(address: &str, flags: &[String]) -> Server {
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    Server::start_at(address, &flags)
+}
+
+/// A client that was started.
+struct Member {
+    resource: Resource,
+    _client: Client,
+}
+
+/// The clients of a group, in their order: those that are started already.
+struct Members<'a> {
+    group: &'a ClientGroup,
+    /// Where each node serves, in the order of the scenario's nodes.
+    addresses: Vec<String>,
+    started: Vec<Member>,
+    wants: Vec<f64>,
+}
+
+impl Members<'_> {
+    /// When the next one starts, if there is one.
+    fn next_start(&self) -> Option<Duration> {
+        let next = self.started.len();
+        let part = next as f64 / self.group.count as f64;
+        (next < self.group.count).then(|| self.group.start_within.mul_f64(part))
+    }
+
+    fn start_next(&mut self) -> usize {
+        let number = self.started.len();
+        let node = self.group.nodes[number % self.group.nodes.len()];
+        let client = Client::builder(self.group.client_name(number))
+            .address(&self.addresses[node])
+            .connect_lazy()
+            .unwrap();
+        let resource = client
+            .resource(self.group.resource.as_str())
+            .mode(Mode::Safe)
+            .wants(self.wants[number])
+            .open()
+            .unwrap();
+        self.started.push(Member {
+            resource,
+            _client: client,
+        });
+        number
+    }
+
+    /// What all may use at one moment. It is looked twice, for somebody may have given up what somebody
+    /// else has got in between, and again until both looks are the same.
+    fn seen(&self) -> Vec<Holding> {
+        let look = || -> Vec<Holding> {
+            let all = self.started.iter();
+            all.map(|member| member.resource.holding()).collect()
+        };
+        let mut seen = look();
+        for _ in 0..100 {
+            let again = look();
+            let pairs = seen.iter().zip(&again);
+            let same =
+                |(a, b): (&Holding, &Holding)| (a.capacity, a.source) == (b.capacity, b.source);
+            if pairs.into_iter().all(same) {
+                break;
+            }
+            seen = again;
+        }
+        seen
+    }
+}
+
+/// Runs a course, which takes as long as it says.
+pub(crate) async fn run(course: Course, scenario: Scenario) -> Figures {
+    let (tree, scenario) = {
+        let course = course.clone();
+        let start = move || (Tree::start(&course, &scenario), scenario);
+        spawn_blocking(start).await.unwrap()
+    };
+    let group = &scenario.clients[0];
+    let template = scenario.templates.find(&group.resource).unwrap();
+    let mut run = RealRun::new(group, template, scenario.settled_after);
+    let Demand::Trace(trace) = &group.demand else {
+        panic!("a course has a trace");
+    };
+    let rows = TraceFeed::open(trace).unwrap();
+    let mut rows: VecDeque<Row> = rows.map(Result::unwrap).collect();
+    let mut addresses = vec![tree.root_address.clone()];
+    addresses.extend(tree.leaves.iter().map(|leaf| leaf.address.clone()));
+    let mut members = Members {
+        group,
+        addresses,
+        started: Vec::new(),
+        wants: vec![0.0; group.count],
+    };
+    let began = Instant::now();
+    // It goes beside what is looked at here, which must not wait for it.
+    let accident = tokio::spawn(have_accident(tree, course.away, began));
+    let mut looks = interval(SEEN_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for look in 0_u32.. {
+        looks.tick().await;
+        let now = began.elapsed();
+        while let Some(row) = rows.pop_front_if(|row| row.at <= now) {
+            members.wants[row.client] = row.wants;
+            if let Some(member) = members.started.get(row.client) {
+                member.resource.ask(row.wants).unwrap();
+                run.handle_wants(row.client, row.wants, began.elapsed());
+            }
+        }
+        while members.next_start().is_some_and(|at| at <= now) {
+            let number = members.start_next();
+            run.handle_wants(number, members.wants[number], began.elapsed());
+        }
+        let (seen, now) = (members.seen(), began.elapsed());
+        for (client, holding) in seen.iter().enumerate() {
+            run.handle_capacity(client, holding.capacity, holding.source, now);
+        }
+        if look.is_multiple_of(LOOK_EVERY) {
+            run.handle_look(now);
+        }
+        if now >= scenario.duration {
+            break;
+        }
+    }
+    let figures = run.finish(scenario.duration);
+    drop(accident.await.unwrap());
+    figures
+}
+
+/// Kills the root and starts it again where it was, at the time for that.
+async fn have_accident(mut tree: Tree, away: Option<(Duration, Duration)>, began: Instant) -> Tree {
+    let Some((at, lasts)) = away else {
+        return tree;
+    };
+    sleep_until(began + at).await;
+    if let Some(root) = tree.root.take() {
+        spawn_blocking(move || root.kill()).await.unwrap();
+    }
+    sleep_until(began + at + lasts).await;
+    let (address, flags) = (tree.root_address.clone(), tree.root_flags.clone());
+    let start = move || start_root(&address, &flags);
+    tree.root = Some(spawn_blocking(start).await.unwrap());
+    tree
+}
