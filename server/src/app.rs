@@ -242,15 +242,6 @@ impl Server {
         let stop_grpc = CancellationToken::new();
         let stop_http = CancellationToken::new();
         let streams = Arc::new(StreamsHandle::new(Arc::clone(&board), config.push_round));
-        board.sessions().ask_for_streams({
-            let streams = Arc::downgrade(&streams);
-            move || {
-                streams
-                    .upgrade()
-                    .map(|it| it.snapshot())
-                    .unwrap_or_default()
-            }
-        });
         let (routes, health) = rpc::routes(&board, &metrics, &streams)?;
 
         let mut masterships = node.masterships();
@@ -308,6 +299,16 @@ impl Server {
             background.spawn(async move {
                 while contact.changed().await.is_ok() {
                     board.post_etcd(contact.borrow_and_update().clone());
+                }
+            });
+        }
+
+        if let Some(mut states) = election.states() {
+            show(&board, *states.borrow_and_update());
+            let board = Arc::clone(&board);
+            background.spawn(async move {
+                while states.changed().await.is_ok() {
+                    show(&board, *states.borrow_and_update());
                 }
             });
         }

@@ -65,18 +65,18 @@ impl Clock {
     }
 }
 
-/// A moment as sessions count it: since the beginning of the machine's clock.
-pub fn session_time(instant: Instant) -> session::Time {
+/// A moment as elections count it: since the beginning of the machine's clock, whatever clock the node goes by.
+pub fn machine_time(instant: Instant) -> session::Time {
     let beginning = instant - Duration::MAX;
     session::Time::after_origin(instant.saturating_duration_since(beginning))
 }
 
-/// The time now, as sessions count it.
-pub fn session_now() -> session::Time {
-    session_time(Instant::now())
+/// The time now, as elections count it.
+pub fn machine_now() -> session::Time {
+    machine_time(Instant::now())
 }
 
-/// The moment of a time of sessions.
+/// The moment of a time of elections.
 pub fn instant_of(time: session::Time) -> Instant {
     let beginning = Instant::now() - Duration::MAX;
     beginning + time.since_origin()
@@ -127,11 +127,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions_count_moments_and_give_them_back() {
+    fn elections_count_moments_and_give_them_back() {
         let now = Instant::now();
         let later = now + Duration::from_secs(7);
-        assert_eq!(instant_of(session_time(now)), now);
-        let between = session_time(later).since(session_time(now));
+        assert_eq!(instant_of(machine_time(now)), now);
+        let between = machine_time(later).since(machine_time(now));
         assert_eq!(between, Duration::from_secs(7));
     }
 

@@ -224,7 +224,7 @@ fn the_states_of_the_servers_machines_stand_in_a_line_if_it_tells_them() {
     for (states, line, machine) in [
         (
             root,
-            "states: learning started, child streams 0 open\n",
+            "states: learning started, no child streams\n",
             serde_json::json!({
                 "parent_session": null, "election": null, "child_streams": {"open": 0},
                 "learning": "started",
@@ -232,8 +232,8 @@ fn the_states_of_the_servers_machines_stand_in_a_line_if_it_tells_them() {
         ),
         (
             elected,
-            "states: parent session streaming, election master, learning over, child streams 2 open, \
-             child streams 1 stalled\n",
+            "states: parent session streaming, election master, learning over, child streams 2 open \
+             and 1 stalled\n",
             serde_json::json!({
                 "parent_session": "streaming", "election": "master",
                 "child_streams": {"open": 2, "stalled": 1}, "learning": "over",

@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
+use crate::backoff::Backoff;
 use crate::time::Time;
 use claim::Claim;
 pub use config::{Config, InForce, NextTemplates};
@@ -41,7 +42,7 @@ use report::{Loss, Report};
 use standing::Standing;
 use state::State;
 use step::{Awaited, Stage, Step, Templates};
-use store::{Asking, Key, LeaseId, OpAnswer, OpId, View};
+use store::{Asking, Key, OpAnswer, OpId, View};
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,10 +75,8 @@ pub struct Candidate {
     has_changed: bool,
     /// Until when this server may decide at most, by the last mastership that was confirmed.
     decides_until: Option<Time>,
-    /// The lease and the creation of the key that was lost last: views may still show it.
-    lost: Option<(LeaseId, u64)>,
     /// Questions without an answer, since all was answered.
-    failures: u32,
+    backoff: Backoff,
     /// How many questions there were.
     asked: u64,
     /// Whether it was told that etcd answers.
@@ -119,8 +118,7 @@ impl Candidate {
             step: Step::Idle { again_at: now },
             has_changed: false,
             decides_until: None,
-            lost: None,
-            failures: 0,
+            backoff: Backoff::default(),
             asked: 0,
             told_to_answer: false,
             actions: VecDeque::new(),

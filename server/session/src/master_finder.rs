@@ -92,7 +92,7 @@ pub enum Why {
     /// It is not the master, and does not say who is.
     #[error("it is not the master and knows of none")]
     NoMaster,
-    /// It names a master at what is no address: so it says, cut, and no more than visible ASCII.
+    /// It names a master at what is no address: so it says, cut, and all but visible ASCII as numbers.
     #[error("it names a master at \"{0}\", which is no host:port")]
     BadAddress(SmolStr),
     /// Its servers name each other.
@@ -251,11 +251,7 @@ impl MasterFinder {
             return Err(self.leave(Why::NoMaster, true));
         };
         let Ok(master) = Address::parse(master) else {
-            let shown = master.bytes().take(ADDRESS_BYTES_MAX);
-            let shown: SmolStr = shown
-                .flat_map(std::ascii::escape_default)
-                .map(char::from)
-                .collect();
+            let shown = shown(master);
             return Err(self.leave(Why::BadAddress(shown), true));
         };
         let forgotten = self.heed(epoch, leases_last)?;
@@ -297,6 +293,18 @@ impl MasterFinder {
             .map(|left| left.saturating_add(1));
         Lost { why, is_election }
     }
+}
+
+/// What another server named, cut, so that a person sees what is in it and it steers no terminal.
+fn shown(text: &str) -> SmolStr {
+    let mut shown = String::new();
+    for c in text.chars().take(ADDRESS_BYTES_MAX / 4) {
+        match c {
+            ' '..='~' => shown.push(c),
+            _ => shown.extend(c.escape_unicode()),
+        }
+    }
+    shown.into()
 }
 
 #[cfg(test)]

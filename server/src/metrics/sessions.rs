@@ -4,10 +4,10 @@
 
 use std::fmt;
 
-use doorward_engine::node::Node;
 use doorward_engine::node::learning::Learning;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::metrics::float;
@@ -15,7 +15,7 @@ use crate::status::Board;
 use crate::status::sessions::Machine;
 
 pub(super) fn encode(board: &Board, encoder: &mut DescriptorEncoder) -> Result<(), fmt::Error> {
-    let learning = board.node().read(Node::learning);
+    let learning = board.node().read(|node, now| node.learning(now));
     let learning = Machine::new(learning, &Learning::ALL, Learning::as_str);
     let sessions = board.sessions();
     for (name, help, machine) in [
@@ -44,11 +44,23 @@ pub(super) fn encode(board: &Board, encoder: &mut DescriptorEncoder) -> Result<(
             gauge.encode(family.encode_family(&[("state", state)])?)?;
         }
     }
+    let Some(streams) = sessions.child_streams() else {
+        return Ok(());
+    };
     let help = "Streams of child servers";
     let mut family = encoder.encode_descriptor("child_streams", help, None, MetricType::Gauge)?;
-    for (state, streams) in sessions.streams() {
+    for (state, streams) in streams.streams {
         let gauge = ConstGauge::new(float(streams));
-        gauge.encode(family.encode_family(&[("state", state)])?)?;
+        gauge.encode(family.encode_family(&[("state", state.as_str())])?)?;
+    }
+    let (name, help) = (
+        "child_streams_closed",
+        "Streams of child servers that this server ended, by the reason",
+    );
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (closing, times) in streams.closed {
+        let counter = ConstCounter::new(times);
+        counter.encode(family.encode_family(&[("reason", closing.as_str())])?)?;
     }
     Ok(())
 }

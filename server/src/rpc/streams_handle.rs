@@ -14,7 +14,7 @@ use doorward_engine::id::{Caller, HolderName, Incarnation};
 use doorward_engine::node::Node;
 use doorward_engine::node::children::Cycle;
 use doorward_proto::doorman as wire;
-use doorward_session::child_streams::{Action, ChildStreams, Hello, Room, Snapshot, State};
+use doorward_session::child_streams::{Action, ChildStreams, Hello, Room, State};
 use doorward_session::closing::Closing;
 use doorward_session::time::Time;
 use tokio::sync::Notify;
@@ -60,6 +60,7 @@ impl StreamsHandle {
     /// No streams yet. What changes is told in rounds of that length.
     pub fn new(board: Arc<Board>, round: Duration) -> Self {
         let streams = ChildStreams::new(round);
+        board.sessions().post_child_streams(streams.snapshot());
         let lines = BTreeMap::new();
         Self {
             held: Mutex::new(Held { streams, lines }),
@@ -114,11 +115,6 @@ impl StreamsHandle {
         self.change(|streams, _| streams.handle_mastership(begun));
     }
 
-    /// What is to be shown.
-    pub fn snapshot(&self) -> Snapshot {
-        self.lock().streams.snapshot()
-    }
-
     /// Somebody has opened a stream, on which `answers` go.
     pub(super) fn connect(self: &Arc<Self>, answers: Answers) -> Connected {
         let over = CancellationToken::new();
@@ -156,6 +152,9 @@ impl StreamsHandle {
                 Action::Close { number, closing } => self.close(held, number, closing),
             }
         }
+        self.board
+            .sessions()
+            .post_child_streams(held.streams.snapshot());
     }
 
     fn subscribe(&self, child: &str, open: bool) {

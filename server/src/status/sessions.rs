@@ -6,8 +6,7 @@
 //! asked of the node.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use doorward_engine::node::learning::Learning;
 use doorward_session::child_streams::Snapshot;
@@ -41,21 +40,11 @@ impl Machine {
 }
 
 /// What drivers posted last.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Sessions {
     parent: Mutex<Option<Machine>>,
     election: Mutex<Option<Machine>>,
-    /// Who knows of the streams of child servers.
-    streams: OnceLock<Box<dyn Fn() -> Snapshot + Send + Sync>>,
-}
-
-impl fmt::Debug for Sessions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sessions")
-            .field("parent", &self.parent)
-            .field("election", &self.election)
-            .finish_non_exhaustive()
-    }
+    child_streams: Mutex<Option<Snapshot>>,
 }
 
 impl Sessions {
@@ -75,22 +64,28 @@ impl Sessions {
         *self.election.lock().unwrap_or_else(PoisonError::into_inner) = Some(machine);
     }
 
-    /// Whom to ask for the streams of child servers. Only the first one counts.
-    pub fn ask_for_streams(&self, ask: impl Fn() -> Snapshot + Send + Sync + 'static) {
-        let _only_the_first = self.streams.set(Box::new(ask));
-    }
-
-    /// How many streams of child servers are in each state.
-    pub fn streams(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        let streams = self.streams.get().map(|ask| ask().streams);
-        let streams = streams.into_iter().flatten();
-        streams.map(|(state, streams)| (state.as_str(), streams))
-    }
-
     /// How this server takes part in its election. None: there is none.
     pub fn election(&self) -> Option<Machine> {
         let machine = self.election.lock().unwrap_or_else(PoisonError::into_inner);
         machine.clone()
+    }
+
+    /// There are other streams of child servers now, or they are in other states.
+    pub fn post_child_streams(&self, snapshot: Snapshot) {
+        let mut streams = self
+            .child_streams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *streams = Some(snapshot);
+    }
+
+    /// The streams of child servers. None: nobody has told.
+    pub fn child_streams(&self) -> Option<Snapshot> {
+        let streams = self
+            .child_streams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        streams.clone()
     }
 }
 
@@ -109,10 +104,14 @@ pub struct StatesStatus {
 
 impl StatesStatus {
     pub(super) fn of(sessions: &Sessions, learning: Learning) -> Self {
+        let streams = sessions.child_streams().map(|told| told.streams);
+        let streams = streams.into_iter().flatten();
         Self {
             parent_session: sessions.parent().as_ref().map(Machine::state),
             election: sessions.election().as_ref().map(Machine::state),
-            child_streams: sessions.streams().collect(),
+            child_streams: streams
+                .map(|(state, streams)| (state.as_str(), streams))
+                .collect(),
             learning: learning.as_str(),
         }
     }
@@ -143,14 +142,14 @@ mod tests {
         let sessions = Sessions::default();
         let status = StatesStatus::of(&sessions, Learning::Over);
         assert_eq!((status.parent_session, status.election), (None, None));
-        assert_eq!(status.child_streams, BTreeMap::new());
+        assert!(status.child_streams.is_empty());
         sessions.post_election(Machine::new("b", &["a", "b"], |name| name));
         let mut streams = ChildStreams::new(Duration::ZERO);
         streams.handle_connected(Time::ZERO);
-        sessions.ask_for_streams(move || streams.snapshot());
+        sessions.post_child_streams(streams.snapshot());
         let status = StatesStatus::of(&sessions, Learning::Above);
         assert_eq!((status.parent_session, status.election), (None, Some("b")));
-        let streams = BTreeMap::from([("opening", 1), ("open", 0)]);
+        let streams = BTreeMap::from([("open", 0), ("opening", 1)]);
         assert_eq!((status.child_streams, status.learning), (streams, "above"));
     }
 }

@@ -109,16 +109,19 @@ impl Head {
 /// The machines that there are, and the state of each, by the names that metrics have.
 fn states(states: &StatesStatus) -> Vec<(&'static str, String)> {
     let of = |what, state: Option<&str>| state.map(|state| (what, state.to_owned()));
-    let streams = states.child_streams.iter();
-    let streams = streams.map(|(state, streams)| ("child streams", format!("{streams} {state}")));
+    let streams = states.child_streams.iter().filter(|(_, count)| **count > 0);
+    let streams: Vec<_> = streams
+        .map(|(state, count)| format!("{count} {state}"))
+        .collect();
+    let streams = (!streams.is_empty()).then(|| streams.join(" and "));
     [
         of("parent session", states.parent_session),
         of("election", states.election),
         of("learning", Some(states.learning)),
+        of("child streams", streams.as_deref()),
     ]
     .into_iter()
     .flatten()
-    .chain(streams)
     .collect()
 }
 

@@ -18,7 +18,7 @@ use doorward_server::clock::{self, Clock};
 use doorward_server::node_handle::NodeHandle;
 use doorward_server::status::sessions::Machine;
 use doorward_server::status::{Board, ParentLink, ParentNews};
-use doorward_session::child_streams::{ChildStreams, Hello, Room};
+use doorward_session::child_streams::{ChildStreams, State};
 use doorward_session::parent_session::STATES;
 
 use crate::running::templates_with;
@@ -134,28 +134,11 @@ impl Family {
         });
     }
 
-    /// These child servers have a stream open.
-    pub(crate) fn child_streams(&self, children: &[&str]) {
-        let mut streams = ChildStreams::new(Duration::ZERO);
-        for child in children {
-            let number = streams.handle_connected(doorward_session::time::Time::ZERO);
-            let hello = Hello {
-                child: (*child).into(),
-                epoch: None,
-                incarnation: None,
-                caller: None,
-                is_refused: false,
-                mastership: 1,
-                room: Room::default(),
-            };
-            streams.handle_hello(number, hello);
-            let child = HolderName::new(child).unwrap();
-            let opened = |node: &mut Node, _| node.handle_subscription(&child, true);
-            self.eu.node().change(opened);
-        }
-        self.eu
-            .sessions()
-            .ask_for_streams(move || streams.snapshot());
+    /// So many child servers have a stream open.
+    pub(crate) fn child_streams(&self, open: usize) {
+        let mut snapshot = ChildStreams::new(Duration::ZERO).snapshot();
+        snapshot.streams = vec![(State::Opening, 0), (State::Open, open)];
+        self.eu.sessions().post_child_streams(snapshot);
     }
 
     /// `eu` asks its parent for whatever is due.

@@ -115,7 +115,7 @@ fn the_status_tells_the_servers_own_lease() {
 fn the_admin_service_tells_the_same() {
     let family = busy();
     family.post(ParentLink::Down, Some("connection refused"));
-    family.child_streams(&["leaf-a"]);
+    family.child_streams(1);
     let told = family.eu.status(None, 0);
     let wire = convert::status_response(told.clone());
     let parent = wire.parent.unwrap();
@@ -238,7 +238,7 @@ fn the_metrics_tell_of_the_parent_and_of_every_child() {
 #[test]
 fn the_metrics_tell_that_the_parent_is_out_of_reach_or_refuses() {
     let mut family = busy();
-    family.child_streams(&["leaf-a", "leaf-b"]);
+    family.child_streams(2);
     family.client_asks("c", "nowhere", 1.0);
     family.ask_up();
     family.post(ParentLink::Down, Some("connection refused"));

@@ -17,11 +17,12 @@ use super::played;
 enum Expected {
     /// All its limits hold.
     Holds,
-    /// Not today: these limits do not hold. What mends it says `Holds` here.
-    Fails(&'static [&'static str]),
+    /// Not today, and not whatever chance decides: if limits do not hold, it is these. What mends it says
+    /// `Holds` here.
+    MayFail(&'static [&'static str]),
 }
 
-use Expected::{Fails, Holds};
+use Expected::{Holds, MayFail};
 
 /// A child's master changes twice while its parent learns.
 const TWICE: &[(&str, Expected)] = &[
@@ -76,10 +77,9 @@ const WIPED: &[(&str, Expected)] = &[
 /// A second process of a node runs, and confirms what the first one goes on handing out.
 const TWINS: &[(&str, Expected)] = &[
     ("fuzz-60036.yaml", Holds),
-    // Beside a second process of a client: nobody sees both. Whether it fails is luck: with a quarter of all
-    // seeds it does.
-    ("fuzz-61377.yaml", Fails(&["overshoot", "nesting"])),
-    ("twins-of-both-13.yaml", Fails(&["overshoot", "nesting"])),
+    // Beside a second process of a client: nobody sees both. With a quarter of all seeds it fails.
+    ("fuzz-61377.yaml", MayFail(&["overshoot", "nesting"])),
+    ("twins-of-both-13.yaml", MayFail(&["overshoot", "nesting"])),
     // The second process hands on what one of its clients gave back.
     ("fuzz-63381.yaml", Holds),
     ("fuzz-63781.yaml", Holds),
@@ -166,8 +166,8 @@ fn worlds_that_failed_once_hold_or_fail_as_is_known() {
         let mut broken: Vec<&str> = broken.map(|it| it.checker.as_str()).collect();
         broken.dedup();
         let known = match expected {
-            Holds => &[][..],
-            Fails(known) => known,
+            MayFail(known) if !broken.is_empty() => *known,
+            Holds | MayFail(_) => &[][..],
         };
         assert_eq!(
             broken, known,

@@ -72,7 +72,7 @@ fn read(bytes: &[u8]) {
         view.entries.insert(key, entry);
         addresses(&Servers::of_view(&keys, &view));
         let seen = values::view(&keys, &view);
-        look(&seen, &mut past, &mut lengths, clock::session_time(now));
+        look(&seen, &mut past, &mut lengths, clock::machine_time(now));
         now = now + Duration::from_secs(1);
     }
 }

@@ -137,11 +137,6 @@ impl Node {
         }
     }
 
-    /// How many child servers have a stream open.
-    pub fn streams(&self) -> usize {
-        self.children.subscribed.len()
-    }
-
     /// Whether child servers have asked for anything since this node became master.
     pub fn has_child_servers(&self) -> bool {
         self.children.known

@@ -1,3 +1,5 @@
+//! Tables of failures, and of how long is waited after each.
+
 use super::FailureKind::{Masterless, OutOfReach};
 use super::*;
 

@@ -9,10 +9,17 @@ use super::report::{Loss, Report};
 use super::step::{Awaited, Stage};
 use super::store::{Op, OpAnswer, TxnAnswer};
 use super::{Candidate, term};
+use crate::backoff::{Backoff, Limits};
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
-/// Waits between attempts when no endpoint answers: from the first, twice as long each time, to the second.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+/// Waits between attempts when no endpoint answers. A part is certain: those who failed together do not all come
+/// back at once, nor at once.
+const WAITS: Limits = Limits {
+    base: Duration::from_millis(100),
+    cap: Duration::from_secs(1),
+    least: 0.1,
+};
 
 impl Candidate {
     /// An answer to what is waited for, which was sent then.
@@ -63,8 +70,13 @@ impl Candidate {
     }
 
     fn renewed(&mut self, sent_at: Time, now: Time) -> Option<Stage> {
+        let renewed = if planted::is(Bug::RenewalFromAnswer) {
+            now
+        } else {
+            sent_at
+        };
         let lease = Lease {
-            renewed: sent_at,
+            renewed,
             ..self.phase.seat()?.lease
         };
         if self.phase.held().is_some() {
@@ -110,10 +122,12 @@ impl Candidate {
         self.win(created, now, now)
     }
 
-    /// The master's key is ours since then.
+    /// The master's key is ours since then. If its epoch is not the highest, etcd has gone back, or this is a
+    /// view of before, of a key that was lost. Be that as it may: it is given back, or would stay for as long as
+    /// the lease.
     pub(super) fn win(&mut self, created: Created, won: Time, now: Time) -> Option<Stage> {
         if self.past.highest_epoch() >= created.epoch() {
-            self.report(Report::WentBack);
+            self.report(Report::NotHighest);
             return self.give_back(created, now);
         }
         let unsaid = match &self.lengths {
@@ -170,8 +184,7 @@ impl Candidate {
     }
 
     pub(super) fn lose(&mut self, why: Loss) {
-        if let Some((lease, held)) = self.phase.lose() {
-            self.lost = Some((lease, held.created.revision));
+        if let Some(held) = self.phase.lose() {
             let epoch = held.created.epoch();
             self.report(Report::Lost { epoch, why });
         }
@@ -181,22 +194,18 @@ impl Candidate {
         self.lose(Loss::LeaseGone);
         self.phase = Phase::Outside;
         // Not in a rush, should etcd lose every lease at once.
-        self.rest(now + some_of(BACKOFF.0, chance))
+        let wait = Backoff::default().note_failure(WAITS, 0, chance);
+        self.rest(now + wait)
     }
 
     fn fail(&mut self, chance: f64, now: Time) -> Option<Stage> {
-        self.failures = self.failures.saturating_add(1);
         // One endpoint that fails is no problem yet: the others are tried at once.
-        let Some(round) = self.failures.checked_sub(self.config.endpoints) else {
+        let others = self.config.endpoints.saturating_sub(1);
+        let wait = self.backoff.note_failure(WAITS, others, chance);
+        if wait.is_zero() {
             return Some(Stage::Begin);
-        };
+        }
         self.report_contact(false);
-        let most = BACKOFF.0.saturating_mul(1 << round.min(10)).min(BACKOFF.1);
-        self.rest(now + some_of(most, chance))
+        self.rest(now + wait)
     }
-}
-
-/// A part of a span by chance, at least a tenth: so that those who wait do not all come at once.
-fn some_of(span: Duration, chance: f64) -> Duration {
-    span.mul_f64(0.1 + 0.9 * chance.clamp(0.0, 1.0))
 }

@@ -11,6 +11,7 @@ use super::store::{
     Compare, Entry, Key, LeaseId, LeaseLengths, Master, Registration, Step, Term, Txn, TxnAnswer,
     Value, View,
 };
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// A candidate, as etcd knows it.
@@ -77,8 +78,12 @@ impl Claim {
     /// stands there is written again.
     pub(super) fn confirm(&self, created: Created, told: Told, lease: LeaseId, mend: bool) -> Txn {
         let mut then = vec![self.put_term(created, told, false)];
-        let when = if mend {
+        if mend {
             then.push(self.put_master(created.epoch_offset, lease));
+        }
+        let when = if planted::is(Bug::ConfirmWithoutComparing) {
+            Vec::new()
+        } else if mend {
             vec![is_the_key(created)]
         } else {
             is_ours(created, lease)
@@ -99,8 +104,13 @@ impl Claim {
         lease: LeaseId,
         had_begun: bool,
     ) -> Txn {
+        let when = if planted::is(Bug::ResignWithoutComparing) {
+            Vec::new()
+        } else {
+            is_ours(created, lease)
+        };
         Txn {
-            when: is_ours(created, lease),
+            when,
             then: vec![
                 self.put_term(created, told, had_begun),
                 Step::Delete(Key::Master),

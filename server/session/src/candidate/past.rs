@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::lengths::Said;
 use super::store::Term;
 use super::term;
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// The highest epoch that is believed. Epochs are revisions of etcd, which stay far below. What is above was
@@ -32,6 +33,9 @@ pub struct Past {
 impl Past {
     /// The highest epoch of anybody. 0: none was seen.
     pub fn highest_epoch(&self) -> u64 {
+        if planted::is(Bug::EpochGoesBack) {
+            return 0;
+        }
         self.highest_epoch
     }
 
@@ -71,6 +75,10 @@ impl Past {
         let last = self.last.as_ref().map(|(term, seen)| (term, *seen));
         let begins = term::may_begin(last, own_server, won);
         let begins = self.not_before.map_or(begins, |before| before.max(begins));
+        let begins = match begins {
+            _ if planted::is(Bug::BeginsAtOnce) => won,
+            begins => begins,
+        };
         let vacant_since = term::vacant_since(last, self.not_before, begins);
         self.not_before = Some(begins);
         (begins, vacant_since)

@@ -127,12 +127,11 @@ impl Phase {
     }
 
     /// The master's key is not its own any more. Returns what was lost, if there was something.
-    pub(super) fn lose(&mut self) -> Option<(LeaseId, Held)> {
+    pub(super) fn lose(&mut self) -> Option<Held> {
         match std::mem::replace(self, Self::Outside) {
             Self::Holding(seat, held) => {
-                let lease = seat.lease.id;
                 *self = Self::Watching(seat);
-                Some((lease, held))
+                Some(held)
             }
             other => {
                 *self = other;

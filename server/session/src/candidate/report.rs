@@ -30,8 +30,9 @@ pub enum Report {
         /// The highest.
         highest: u64,
     },
-    /// It was elected, and gives the key back: etcd has gone back since its keys were read.
-    WentBack,
+    /// It has the master's key by an epoch that is not the highest, and gives it back: etcd has gone back since
+    /// its keys were read, or it has lost that mastership already.
+    NotHighest,
     /// The master's key was written by hand, and goes with nobody's lease: it is deleted.
     NobodysKey,
     /// The master's key was written by hand while it was this server's: it is written again.

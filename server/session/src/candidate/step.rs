@@ -149,7 +149,7 @@ impl Candidate {
         if lease.is_some_and(|lease| lease.next_renewal() > now) {
             return Some(Stage::Register);
         }
-        if self.failures == 0 {
+        if self.backoff.failures() == 0 {
             return Some(Stage::Renew);
         }
         self.ask(Op::Hear, Awaited::Heard, now)
@@ -244,7 +244,7 @@ impl Candidate {
                 let awaited = Awaited::Stood { epoch_offset };
                 self.transact("stand for election", stand, awaited, now)
             }
-            Some(entry) if entry.lease == Some(lease.id) => self.take_up(lease, entry, now),
+            Some(entry) if entry.lease == Some(lease.id) => self.take_up(entry, now),
             // It was written by hand. Whoever is the master has time to mend it.
             Some(entry)
                 if self.is_able
@@ -272,16 +272,11 @@ impl Candidate {
     }
 
     /// The key was created for us, and we were not told.
-    fn take_up(&mut self, lease: Lease, entry: &Entry, now: Time) -> Option<Stage> {
-        let Some(created) = self.claim.created_by_us(entry) else {
-            return Some(Stage::Confirm);
-        };
-        if self.lost == Some((lease.id, created.revision)) {
-            // This may be a view of before. If it is not, etcd was restored from a backup, and the key would
-            // stay for as long as the lease.
-            return self.give_back(created, now);
+    fn take_up(&mut self, entry: &Entry, now: Time) -> Option<Stage> {
+        match self.claim.created_by_us(entry) {
+            Some(created) => self.win(created, now, now),
+            None => Some(Stage::Confirm),
         }
-        self.win(created, now, now)
     }
 
     pub(super) fn give_back(&mut self, created: Created, now: Time) -> Option<Stage> {
@@ -333,7 +328,7 @@ impl Candidate {
 
     /// All was answered. Nothing is to be done before the lease must be renewed, or something changes.
     fn end(&mut self, now: Time) -> Option<Stage> {
-        self.failures = 0;
+        self.backoff.succeed();
         self.report_contact(true);
         let again_at = self
             .phase

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use super::clock_error::ClockError;
 use super::store::Term;
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// What the master's clock may be slow by, over one TTL: a tenth of it, and not less than this.
@@ -29,6 +30,9 @@ pub fn valid_until(renewal_sent: Time, ttl: Duration, error: ClockError) -> Time
 /// By how much a mastership ends before its lease can. If clocks may be wrong by more than a little, that is
 /// what a slow one of the master's and a fast one of its successor's can differ by over one TTL.
 fn margin(ttl: Duration, error: ClockError) -> Duration {
+    if planted::is(Bug::MarginLeftOut) {
+        return Duration::ZERO;
+    }
     let part = error.part();
     let differ = ttl.mul_f64(2.0 * part / (1.0 + part));
     (ttl / 10).max(MARGIN_MIN).max(differ)
@@ -57,7 +61,10 @@ pub fn may_begin(last: Option<(&Term, Time)>, own_server: &str, won: Time) -> Ti
 /// have granted until then. `others` is until when masters before the last one may have believed in theirs.
 pub fn vacant_since(last: Option<(&Term, Time)>, others: Option<Time>, begins: Time) -> Time {
     // If nothing is known of anybody, etcd may have been set up anew.
-    let over = last.map_or(begins, |(term, seen)| is_over(term, seen));
+    let over = last.map_or(begins, |(term, seen)| match term {
+        _ if planted::is(Bug::VacantTooEarly) => seen,
+        term => is_over(term, seen),
+    });
     others.map_or(over, |others| others.max(over)).min(begins)
 }
 

@@ -1,3 +1,5 @@
+//! Streams that come, are replaced and end, and what is to be done about each.
+
 use super::*;
 
 const ROUND: Duration = Duration::from_millis(50);

@@ -316,7 +316,7 @@ fn what_servers_name_is_shown_cut_and_without_what_cannot_be_seen() {
     };
     assert_eq!(
         problem("\u{1b}[2J\u{202e}"),
-        r#"it names a master at "\x1b[2J\xe2\x80\xae", which is no host:port"#
+        r#"it names a master at "\u{1b}[2J\u{202e}", which is no host:port"#
     );
     assert!(problem(&"\u{202e}".repeat(10_000)).len() < 2_000);
     for _ in 0..REDIRECTS_MAX {

@@ -1,5 +1,5 @@
 //! Candidates that meet in an etcd of a few lines, at virtual times: what each does in each state
-//! (`transitions`), and that never two of them believe to be the master, whatever goes wrong (`never_two`).
+//! (`transitions`, `stories`, `templates`), and that never two of them believe to be the master, whatever goes wrong (`never_two`).
 
 #![allow(
     clippy::unwrap_used,
@@ -11,7 +11,11 @@
 )]
 
 mod chance;
+mod mishaps;
 mod never_two;
+mod played;
 mod store;
+mod stories;
+mod templates;
 mod transitions;
 mod world;

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use crate::world::{Mishaps, TTL, World};
+use crate::mishaps::Mishaps;
+use crate::world::{TTL, World};
 
 /// How many worlds of each kind. More by the environment, for who looks for something rare.
 fn worlds() -> u64 {
     std::env::var("DOORWARD_SESSION_WORLDS")
         .ok()
         .and_then(|count| count.parse().ok())
-        .unwrap_or(300)
+        .unwrap_or(50)
 }
 
 #[track_caller]

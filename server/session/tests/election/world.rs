@@ -17,30 +17,15 @@ use doorward_session::candidate::{Action, Candidate, Config};
 use doorward_session::time::Time;
 
 use crate::chance::Chance;
+use crate::mishaps::Mishaps;
 use crate::store::{Store, seen};
 
 pub(crate) const TTL: Duration = Duration::from_secs(4);
 
-/// How long after being cut off a candidate notices that it cannot follow the keys.
-const NOTICED: Duration = Duration::from_millis(700);
-
 /// A candidate that never rests has far more than that.
 const EVENTS_MAX: u64 = 200_000;
 
-/// What may go wrong.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mishaps {
-    /// How many questions are lost, late, or not answered.
-    pub(crate) lossy: f64,
-    /// By how much clocks are wrong: each is as fast or as slow as that.
-    pub(crate) clocks: f64,
-    /// Candidates are cut off, frozen, killed, or told to resign.
-    pub(crate) candidates: bool,
-    /// etcd is restored from a backup, or wiped.
-    pub(crate) goes_back: bool,
-}
-
-enum Event {
+pub(crate) enum Event {
     Timeout(u64),
     Arrives(OpId, Op),
     Answered(OpId, OpAnswer),
@@ -54,16 +39,16 @@ enum Event {
     Starts,
 }
 
-struct Member {
+pub(crate) struct Member {
     /// None: it does not run.
-    candidate: Option<Candidate>,
+    pub(crate) candidate: Option<Candidate>,
     /// Which process of this place it is.
-    process: u32,
+    pub(crate) process: u32,
     speed: f64,
     view: Option<Arc<View>>,
     heard_at: Time,
-    frozen_until: Time,
-    cut_until: Time,
+    pub(crate) frozen_until: Time,
+    pub(crate) cut_until: Time,
     /// The only timeout that counts.
     timeout: u64,
     /// The mastership that it believed in when it was last looked at, and until when by the true clock.
@@ -71,13 +56,13 @@ struct Member {
 }
 
 pub(crate) struct World {
-    now: Time,
-    chance: Chance,
-    mishaps: Mishaps,
-    store: Store,
-    backup: Store,
-    members: Vec<Member>,
-    queue: BTreeMap<(Time, u64), (usize, u32, Event)>,
+    pub(crate) now: Time,
+    pub(crate) chance: Chance,
+    pub(crate) mishaps: Mishaps,
+    pub(crate) store: Store,
+    pub(crate) backup: Store,
+    pub(crate) members: Vec<Member>,
+    pub(crate) queue: BTreeMap<(Time, u64), (usize, u32, Event)>,
     events: u64,
     /// The highest epoch that anybody was the master by.
     epoch: u64,
@@ -173,7 +158,7 @@ impl World {
         }
     }
 
-    fn schedule(&mut self, after: Duration, number: usize, event: Event) {
+    pub(crate) fn schedule(&mut self, after: Duration, number: usize, event: Event) {
         self.events += 1;
         let process = self.members[number].process;
         let at = self.now + after;
@@ -224,7 +209,7 @@ impl World {
         self.drain(number);
     }
 
-    fn see(&mut self, number: usize, view: View) {
+    pub(crate) fn see(&mut self, number: usize, view: View) {
         let member = &mut self.members[number];
         let now = member.shows(self.now);
         let view = Arc::new(seen(view, member.view.as_deref(), now));
@@ -241,7 +226,7 @@ impl World {
         self.drain(number);
     }
 
-    fn drain(&mut self, number: usize) {
+    pub(crate) fn drain(&mut self, number: usize) {
         let member = &mut self.members[number];
         let now = member.shows(self.now);
         let Some(candidate) = &mut member.candidate else {
@@ -305,7 +290,7 @@ impl World {
     }
 
     /// Everybody hears of what stands in etcd now.
-    fn show(&mut self) {
+    pub(crate) fn show(&mut self) {
         let view = self.store.view();
         for number in 0..self.members.len() {
             let after = self.chance.span(TTL / 100);
@@ -336,69 +321,12 @@ impl World {
     }
 
     /// A process ends, and another one starts in its place after that.
-    fn stop(&mut self, number: usize, after: Duration) {
+    pub(crate) fn stop(&mut self, number: usize, after: Duration) {
         self.look(number);
         let member = &mut self.members[number];
         member.candidate = None;
         member.process += 1;
         self.schedule(after, number, Event::Starts);
-    }
-
-    /// Something goes wrong, by chance.
-    fn go_wrong(&mut self) {
-        let number = self.chance.below(self.members.len());
-        let length = self.chance.span(TTL * 3);
-        match self.chance.below(10) {
-            0 => self.store.delete(&Key::Master),
-            1 => {
-                let lease = self.store.keys.get(&Key::Master).and_then(|it| it.lease);
-                lease.into_iter().for_each(|lease| self.store.revoke(lease));
-            }
-            2 => self.store.put(Key::Master, Value::Unreadable),
-            3 | 4 if self.mishaps.candidates => self.cut_off(number, length),
-            5 if self.mishaps.candidates => self.freeze(number, length),
-            6 if self.mishaps.candidates => self.stop(number, length),
-            7 if self.mishaps.candidates => {
-                let member = &mut self.members[number];
-                let now = member.shows(self.now);
-                if let Some(candidate) = &mut member.candidate {
-                    candidate.handle_resign(now);
-                    self.drain(number);
-                }
-            }
-            3 | 4 if self.mishaps.goes_back => self.backup = self.store.clone(),
-            5 | 6 if self.mishaps.goes_back => self.lose_etcd(self.backup.clone()),
-            7 if self.mishaps.goes_back => self.lose_etcd(Store::default()),
-            _ => {}
-        }
-        self.show();
-        self.check();
-    }
-
-    /// Everybody has seen what stood there before: who was master is in the memory of all.
-    fn lose_etcd(&mut self, backup: Store) {
-        let view = self.store.view();
-        for number in 0..self.members.len() {
-            self.see(number, view.clone());
-        }
-        self.queue
-            .retain(|_, (_, _, event)| !matches!(event, Event::Sees(_)));
-        self.store.restore(&backup, self.now);
-    }
-
-    fn cut_off(&mut self, number: usize, length: Duration) {
-        let member = &mut self.members[number];
-        member.cut_until = member.cut_until.max(self.now + length);
-        let left = member.cut_until.since(self.now);
-        self.schedule(NOTICED, number, Event::Away);
-        self.schedule(left, number, Event::Back);
-    }
-
-    fn freeze(&mut self, number: usize, length: Duration) {
-        let member = &mut self.members[number];
-        member.frozen_until = member.frozen_until.max(self.now + length);
-        let left = member.frozen_until.since(self.now);
-        self.schedule(left, number, Event::Thaws);
     }
 
     /// Whether what arrives touches a key of the master that is somebody else's.
@@ -434,7 +362,7 @@ impl World {
     }
 
     /// What may never be.
-    fn check(&mut self) {
+    pub(crate) fn check(&mut self) {
         for number in 0..self.members.len() {
             self.look(number);
         }
@@ -485,7 +413,7 @@ impl World {
 
 impl Member {
     /// What its clock shows at a true time.
-    fn shows(&self, now: Time) -> Time {
+    pub(crate) fn shows(&self, now: Time) -> Time {
         Time::after_origin(now.since_origin().mul_f64(self.speed))
     }
 

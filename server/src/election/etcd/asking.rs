@@ -117,7 +117,7 @@ impl Asker {
                     .connection
                     .call(what, async move |client: &mut Client| client.txn(txn).await)
                     .await?;
-                let now = clock::session_now();
+                let now = clock::machine_now();
                 Ok(OpAnswer::Transacted(values::txn_answer(
                     &self.keys, &answer, now,
                 )))

@@ -66,7 +66,7 @@ enum Event {
 impl Driver {
     pub(super) fn new(config: candidate::Config, in_force: Templates, ways: Ways) -> Self {
         let mut driver = Self {
-            candidate: candidate::Candidate::new(config, clock::session_now()),
+            candidate: candidate::Candidate::new(config, clock::machine_now()),
             nodes: ways.follow.receiver(),
             ways,
             view: None,
@@ -83,7 +83,7 @@ impl Driver {
     /// Until it is stopped, and has given everything back.
     pub(super) async fn run(mut self, mut asker: Asker, mut stopped: oneshot::Receiver<()>) {
         let mut is_stopped = false;
-        while self.candidate.state(clock::session_now()) != State::Over {
+        while self.candidate.state(clock::machine_now()) != State::Over {
             let asking = self.asking.take();
             self.asked = asking.as_ref().map(|asking| asking.id);
             let mut answering = pin!(asker.answer(asking, Arc::clone(&self.in_force)));
@@ -114,13 +114,13 @@ impl Driver {
     }
 
     fn is_over(&self) -> bool {
-        self.candidate.state(clock::session_now()) == State::Over
+        self.candidate.state(clock::machine_now()) == State::Over
     }
 
     /// Hands in what happened, after what is known of the keys: a key of its own that is gone counts first.
     fn handle(&mut self, event: Event) {
         self.look();
-        let now = clock::session_now();
+        let now = clock::machine_now();
         match event {
             Event::Followed => {}
             Event::Stopped => self.candidate.handle_resign(now),
@@ -153,17 +153,17 @@ impl Driver {
             let translated = values::view(&self.ways.keys, &view);
             self.view = Some(view);
             self.candidate
-                .handle_view(Arc::new(translated), clock::session_now());
+                .handle_view(Arc::new(translated), clock::machine_now());
             self.drain();
         }
-        let heard_at = clock::session_time(followed.heard_at);
+        let heard_at = clock::machine_time(followed.heard_at);
         self.candidate
-            .handle_contact(heard_at, followed.problem.is_some(), clock::session_now());
+            .handle_contact(heard_at, followed.problem.is_some(), clock::machine_now());
         self.drain();
-        self.hand_in_able(clock::session_now());
+        self.hand_in_able(clock::machine_now());
         self.drain();
         let place = values::place((self.ways.place)());
-        self.candidate.handle_place(place, clock::session_now());
+        self.candidate.handle_place(place, clock::machine_now());
         self.drain();
     }
 
@@ -188,12 +188,12 @@ impl Driver {
             self.in_force = Arc::new(next.templates.clone());
             next.apply();
         }
-        self.candidate.handle_applied(clock::session_now());
+        self.candidate.handle_applied(clock::machine_now());
     }
 
     /// Tells the server how it stands.
     fn publish(&self) {
-        let now = clock::session_now();
+        let now = clock::machine_now();
         set(&self.ways.standings, self.candidate.standing(now));
         set(&self.ways.states, self.candidate.state(now));
     }
@@ -214,8 +214,10 @@ impl Driver {
                 epoch,
                 highest, "etcd has gone back: another server has seen a higher epoch"
             ),
-            Report::WentBack => {
-                debug!("etcd has gone back since its keys were read; standing again when they are");
+            Report::NotHighest => {
+                debug!(
+                    "the key of the master is of an epoch that is not the highest; giving it back"
+                );
             }
             Report::NobodysKey => {
                 warn!("the key of the master was written by hand and is nobody's; deleting it");

@@ -48,7 +48,7 @@ pub fn view(keys: &NodeKeys, view: &follow::View) -> View {
             created: unsigned(entry.create_revision),
             modified: unsigned(entry.mod_revision),
             lease: lease(entry.lease),
-            seen_at: clock::session_time(entry.seen_at),
+            seen_at: clock::machine_time(entry.seen_at),
         };
         Some((key, entry))
     });

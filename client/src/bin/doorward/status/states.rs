@@ -33,9 +33,14 @@ impl StatesStatus {
             told.push(format!("election {}", line(state)));
         }
         told.push(format!("learning {}", line(&self.learning)));
-        for (state, count) in &self.child_streams {
-            told.push(format!("child streams {count} {}", line(state)));
-        }
+        let streams = self.child_streams.iter().filter(|(_, count)| **count > 0);
+        let streams: Vec<_> = streams
+            .map(|(state, count)| format!("{count} {}", line(state)))
+            .collect();
+        told.push(match streams.as_slice() {
+            [] => "no child streams".to_owned(),
+            streams => format!("child streams {}", streams.join(" and ")),
+        });
         let title = palette.paint(Tone::Quiet, "states");
         writeln!(out, "{title}: {}", told.join(", "))
     }

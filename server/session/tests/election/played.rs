@@ -1,0 +1,275 @@
+//! A candidate that is handed what happens by hand, and what it does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_session::candidate::clock_error::ClockError;
+use doorward_session::candidate::report::Report;
+use doorward_session::candidate::standing::Standing;
+use doorward_session::candidate::state::State;
+use doorward_session::candidate::store::{
+    Asking, Entry, Key, LeaseId, Master, Op, OpAnswer, Registration, Term, Txn, TxnAnswer, Value,
+    View,
+};
+use doorward_session::candidate::{Action, Candidate, Config, InForce};
+use doorward_session::time::Time;
+
+pub(crate) const TTL: Duration = Duration::from_secs(10);
+
+/// A candidate, what it asked last, and what it told.
+pub(crate) struct Played {
+    pub(crate) candidate: Candidate,
+    pub(crate) asked: Option<Asking>,
+    pub(crate) reports: Vec<Report>,
+    pub(crate) now: Time,
+    pub(crate) revision: u64,
+    /// Whether a registration is answered at once.
+    pub(crate) is_registered: bool,
+    /// The epoch that another server says it has seen.
+    pub(crate) other_saw: Option<u64>,
+    /// How often templates came into force.
+    pub(crate) applied: u32,
+}
+
+impl Played {
+    /// It has just begun.
+    pub(crate) fn outside() -> Self {
+        Self::begun(None)
+    }
+
+    /// The same, at the root.
+    pub(crate) fn begun(templates: Option<InForce>) -> Self {
+        let config = Config {
+            address: "here:1".into(),
+            server: "ours".into(),
+            pages: None,
+            rest: "".into(),
+            ttl: TTL,
+            clock_error: ClockError::LEAST,
+            endpoints: 2,
+            templates,
+        };
+        let mut played = Self {
+            candidate: Candidate::new(config, Time::ZERO),
+            asked: None,
+            reports: Vec::new(),
+            now: Time::ZERO,
+            revision: 100,
+            is_registered: true,
+            other_saw: None,
+            applied: 0,
+        };
+        played.candidate.handle_able(true, Time::ZERO);
+        played.drain();
+        played
+    }
+
+    /// It is there, and another one is the master.
+    pub(crate) fn watching() -> Self {
+        Self::outside().that_watches()
+    }
+
+    /// The same, by those templates.
+    pub(crate) fn that_watches(self) -> Self {
+        let mut played = self;
+        played.see(Some(("theirs", 50, 7)), None);
+        played.answer(OpAnswer::Granted(LeaseId(9), TTL));
+        assert_eq!(played.state(), State::Watching);
+        played
+    }
+
+    /// There is no master, and it has asked to be.
+    pub(crate) fn standing() -> Self {
+        Self::watching().that_stands(None)
+    }
+
+    /// The same, after a master that wrote such a term.
+    pub(crate) fn that_stands(self, term: Option<Term>) -> Self {
+        let mut played = self;
+        played.see(None, term);
+        assert_eq!(played.state(), State::Standing);
+        played
+    }
+
+    /// It has won, and asks for a confirmation.
+    pub(crate) fn elected() -> Self {
+        let mut played = Self::standing();
+        played.transacted(true);
+        assert_eq!(played.state(), State::Elected);
+        played
+    }
+
+    pub(crate) fn master() -> Self {
+        Self::elected().that_is_confirmed()
+    }
+
+    pub(crate) fn that_is_confirmed(self) -> Self {
+        let mut played = self;
+        played.see_own_key();
+        played.transacted(true);
+        assert_eq!(played.state(), State::Master);
+        played
+    }
+
+    /// It is the master, and renews.
+    pub(crate) fn renewing() -> Self {
+        let mut played = Self::master();
+        let due = played.candidate.poll_timeout().unwrap();
+        played.wait(due.since(played.now));
+        assert_eq!(played.asks(), "renew");
+        played
+    }
+
+    /// It was the master, and etcd has not confirmed it in time.
+    pub(crate) fn lapsed() -> Self {
+        let mut played = Self::renewing();
+        played.wait(TTL);
+        assert_eq!(played.state(), State::Lapsed);
+        played
+    }
+
+    pub(crate) fn resigning() -> Self {
+        let mut played = Self::master();
+        played.resign();
+        assert_eq!(played.state(), State::Resigning);
+        played
+    }
+
+    pub(crate) fn drain(&mut self) {
+        while let Some(action) = self.candidate.poll_action() {
+            match action {
+                Action::Ask(asking) => self.asked = Some(asking),
+                Action::ApplyTemplates => {
+                    self.applied += 1;
+                    self.candidate.handle_applied(self.now);
+                }
+                Action::Report(report) => self.reports.push(report),
+            }
+        }
+        if self.asks() == "register" && self.is_registered {
+            self.transacted(true);
+        }
+    }
+
+    pub(crate) fn wait(&mut self, span: Duration) {
+        self.now = self.now + span;
+        self.candidate.handle_timeout(self.now);
+        self.drain();
+    }
+
+    pub(crate) fn answer(&mut self, answer: OpAnswer) {
+        let asked = self.asked.take().expect("something is asked");
+        self.candidate
+            .handle_answer(asked.id, answer, 0.5, self.now);
+        self.drain();
+    }
+
+    pub(crate) fn transacted(&mut self, succeeded: bool) {
+        self.revision += 1;
+        self.answer(OpAnswer::Transacted(TxnAnswer {
+            succeeded,
+            revision: self.revision,
+            found: None,
+        }));
+    }
+
+    /// A view with such a master (which process, the revision of the key, its lease), and such a term.
+    pub(crate) fn see(&mut self, master: Option<(&str, u64, i64)>, term: Option<Term>) {
+        self.revision += 1;
+        let mut view = View {
+            revision: self.revision,
+            ..View::default()
+        };
+        let entry = |value, created, lease| Entry {
+            value,
+            created,
+            modified: created,
+            lease,
+            seen_at: self.now,
+        };
+        if let Some((server, created, lease)) = master {
+            let address = if server == "ours" {
+                "here:1"
+            } else {
+                "there:1"
+            };
+            let value = Value::Master(Master {
+                address: address.into(),
+                server: server.into(),
+                epoch_offset: 0,
+            });
+            let lease = Some(LeaseId(lease)).filter(|lease| lease.0 != 0);
+            view.entries
+                .insert(Key::Master, entry(value, created, lease));
+        }
+        if let Some(term) = term {
+            view.entries
+                .insert(Key::Term, entry(Value::Term(term), 60, None));
+        }
+        // What it says of itself stands: nobody fights over it.
+        for (address, highest_epoch) in [("here:1", None), ("there:1", self.other_saw)] {
+            let value = Value::Server(Registration {
+                address: address.into(),
+                server: "another".into(),
+                highest_epoch,
+                pages: None,
+                place: "".into(),
+                rest: "".into(),
+            });
+            let key = Key::Server(address.into());
+            view.entries.insert(key, entry(value, 90, Some(LeaseId(9))));
+        }
+        self.candidate.handle_view(Arc::new(view), self.now);
+        self.drain();
+    }
+
+    /// The revision at which its own key came to be.
+    pub(crate) fn see_own_key(&mut self) {
+        let created = self.revision;
+        self.see(Some(("ours", created, 9)), None);
+    }
+
+    /// It is told to resign.
+    pub(crate) fn resign(&mut self) {
+        self.asked = None;
+        self.candidate.handle_resign(self.now);
+        self.drain();
+    }
+
+    /// It sees no master.
+    pub(crate) fn lose_key(&mut self) {
+        self.asked = None;
+        self.see(None, None);
+    }
+
+    /// By which it is the master: the revision of its key.
+    pub(crate) fn epoch(&self) -> u64 {
+        match self.candidate.standing(self.now) {
+            Standing::Master(term) => term.epoch,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.candidate.state(self.now)
+    }
+
+    /// What it asks, in a word. Empty: nothing.
+    pub(crate) fn asks(&self) -> &'static str {
+        self.asked.as_ref().map_or("", |asked| match &asked.op {
+            Op::Hear => "hear",
+            Op::Grant(_) => "grant",
+            Op::Renew(_) => "renew",
+            Op::Revoke(_) => "revoke",
+            Op::Transact(what, _) => what,
+            Op::ReadHistory(_) => "history",
+        })
+    }
+
+    pub(crate) fn txn(&self) -> &Txn {
+        match &self.asked.as_ref().unwrap().op {
+            Op::Transact(_, txn) => txn,
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Bugs planted in [sessions](doorward_session::planted), and where the simulator's worlds by chance find each.
+//!
+//! What a checker finds of itself nobody knows until there is something to find. So each bug of [`FOUND`] is
+//! switched on, and worlds are played until one of them breaks a promise; without the bug the same worlds hold.
+//! `cargo test -p doorward-planted`, alone: together with other packages, its feature would be theirs, too.
+
+use doorward_session::planted::{self, Bug};
+use doorward_simulator::fuzz;
+
+/// Worlds that are played for a bug, at most.
+pub const SEEDS_MAX: u64 = 2_000;
+
+/// A bug, and from which seed on worlds are played.
+#[derive(Clone, Copy, Debug)]
+pub struct Planted {
+    /// Which.
+    pub bug: Bug,
+    /// The first seed.
+    pub from: u64,
+}
+
+/// The bugs that worlds by chance find. Those that only show in what is not simulated, or in an order of events
+/// that chance never draws, are caught by the tables beside the machines: docs/simulator.md has all.
+pub const FOUND: &[Planted] = &[];
+
+/// The first world of so many that breaks a promise with a bug, and which checker saw it. None: none does.
+pub fn find(planted: Planted, seeds: u64) -> Option<(u64, String)> {
+    planted::plant(Some(planted.bug));
+    let mut seeds = planted.from..planted.from + seeds;
+    let found = seeds.find_map(|seed| {
+        let failure = fuzz::play(&fuzz::scenario(seed)).1?;
+        Some((seed, failure.to_string()))
+    });
+    planted::plant(None);
+    found
+}
