@@ -44,7 +44,7 @@ use crate::checker::excess::Excess;
 use crate::checker::hunger::Bands;
 use crate::checker::ideal::{Ideal, Wish};
 use crate::checker::looks::Looks;
-use crate::checker::mastership::Mastership;
+pub(crate) use crate::checker::mastership::Mastership;
 use crate::checker::nesting::Nesting;
 use crate::checker::safe_use::{SafeUse, Told};
 use crate::checker::shortage::{Shortage, is_short};

@@ -7,6 +7,7 @@
 
 mod clocks;
 mod drawn;
+mod elections;
 mod etcd;
 mod further;
 mod healed;
@@ -26,8 +27,11 @@ pub use crate::fuzz::shrink::{Kept, shrink, smaller};
 /// So many seeds of each family stand together.
 const FAMILY_SEEDS: u64 = 10_000;
 
+/// From this seed on, those of families are drawn that came later: what smaller ones draw stays as it is.
+const LATER_SEEDS: u64 = 1_000_000_000;
+
 /// What kind of world a seed draws. Ten thousand seeds are of each family, in this order; then it
-/// begins again with the first.
+/// begins again with the first. Those that came later have seeds from a thousand million on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Trees of up to four levels (`drawn`).
@@ -44,11 +48,13 @@ pub enum Family {
     Etcd,
     /// Two processes under one name (`twins`).
     Twins,
+    /// etcd that servers reach badly (`elections`); came later.
+    Elections,
 }
 
 impl Family {
-    /// All of them, in the order of their seeds.
-    pub const ALL: [Self; 7] = [
+    /// Those that were there first, in the order of their seeds.
+    const FIRST: [Self; 7] = [
         Self::Deep,
         Self::Wider,
         Self::Further,
@@ -58,19 +64,40 @@ impl Family {
         Self::Twins,
     ];
 
+    /// Those that came later, in the same way.
+    const LATER: [Self; 1] = [Self::Elections];
+
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Deep,
+        Self::Wider,
+        Self::Further,
+        Self::Small,
+        Self::Clocks,
+        Self::Etcd,
+        Self::Twins,
+        Self::Elections,
+    ];
+
     /// That of a seed.
     #[expect(
         clippy::indexing_slicing,
         reason = "it is below their number, which is not 0"
     )]
     pub fn of(seed: u64) -> Self {
-        let number = seed / FAMILY_SEEDS % Self::ALL.len() as u64;
-        Self::ALL[number as usize]
+        let number = |seed: u64, of: usize| (seed / FAMILY_SEEDS % of as u64) as usize;
+        match seed.checked_sub(LATER_SEEDS) {
+            None => Self::FIRST[number(seed, Self::FIRST.len())],
+            Some(seed) => Self::LATER[number(seed, Self::LATER.len())],
+        }
     }
 
     /// Its first seed.
     pub const fn first_seed(self) -> u64 {
-        self as u64 * FAMILY_SEEDS
+        match self {
+            Self::Elections => LATER_SEEDS,
+            _ => self as u64 * FAMILY_SEEDS,
+        }
     }
 }
 
@@ -135,6 +162,7 @@ pub fn scenario(seed: u64) -> Scenario {
         Family::Clocks => clocks::scenario(seed),
         Family::Etcd => etcd::scenario(seed),
         Family::Twins => twins::scenario(seed),
+        Family::Elections => elections::scenario(seed),
     };
     healed::demand_what_is_right(&mut scenario);
     scenario

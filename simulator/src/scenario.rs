@@ -80,6 +80,12 @@ impl Scenario {
         settled_by_default(&self.clients, &self.templates, self.duration)
     }
 
+    /// Whether etcd is ever restored from a backup.
+    pub fn restores_etcd(&self) -> bool {
+        let mut events = self.faults.iter().flat_map(|fault| &fault.choices);
+        events.any(|(_, event)| matches!(event, Event::Etcd { back: Some(_) }))
+    }
+
     /// All templates that are ever in force: those at the start, and those of every edit.
     pub fn templates_ever(&self) -> impl Iterator<Item = &Template> {
         let events = self.faults.iter().flat_map(|fault| &fault.choices);

@@ -6,6 +6,7 @@
 //! what. Around them is what a process has around it: connections that break, calls that are given
 //! up, streams that keep their order, elections.
 
+pub(crate) mod candidates;
 mod child_streams;
 mod clients;
 pub(crate) mod clock;
@@ -13,15 +14,14 @@ mod etcd;
 mod event;
 mod faults;
 mod finding;
-mod lengths;
 mod links;
 mod load;
+mod mastership;
 mod message;
 mod nesting;
 mod place;
 mod publish;
 mod sampling;
-mod seats;
 mod servers;
 mod shortages;
 mod waiting;
@@ -45,14 +45,13 @@ use crate::scenario::demand::player::{Change, Player};
 use crate::scenario::{Link as Way, Scenario};
 use crate::trace::{Row, TraceFeed};
 use crate::world::clock::LocalClock;
-use crate::world::etcd::Etcd;
+use crate::world::etcd::{Etcd, WayToEtcd};
 use crate::world::event::{Events, What};
 use crate::world::faults::{Elections, Ending};
 use crate::world::load::Load;
-use crate::world::message::{Channel, Mail, Message};
-use crate::world::place::Place;
+use crate::world::message::{Mail, Message};
+use crate::world::place::{Place, Slot};
 use crate::world::publish::Seen;
-use crate::world::seats::Seats;
 
 /// What clocks on walls show when a simulation begins, in microseconds since the Unix epoch:
 /// sequences start from it.
@@ -60,6 +59,9 @@ const WALL_MICROS: u64 = 1_700_000_000_000_000;
 
 /// What the stream of faults is forked with: no client has that number.
 const MISHAPS: u64 = u64::MAX;
+
+/// What the stream of etcd is forked with.
+const ETCD: u64 = u64::MAX - 1;
 
 /// Clients that are shown one by one, at most.
 const CLIENTS_SHOWN: usize = 50;
@@ -76,8 +78,8 @@ struct Client {
     state: Option<ClientState>,
     /// Whom it asks.
     finder: MasterFinder,
-    /// With whom it has a connection: one that said that it is the master.
-    channel: Option<Channel>,
+    /// The server with which it has a connection, by its term: one that said that it is the master.
+    connected: Option<u64>,
     player: Player,
     /// What it will want next, and when.
     next: Option<Change>,
@@ -132,6 +134,8 @@ pub struct World<'a> {
     endings: Vec<Option<Ending>>,
     elections: Elections,
     etcd: Etcd,
+    /// All that the operator ever wrote, but for the last.
+    templates_before: Vec<Templates>,
     traces: Vec<Option<Trace>>,
     is_settling: bool,
     /// How often it was looked how far everybody is from the ideal.
@@ -146,12 +150,10 @@ pub struct World<'a> {
     work: Work,
 }
 
-/// Where the servers of a node's parent are: at one address, whoever of them is the master.
-fn parents_of(scenario: &Scenario, parent: Option<usize>) -> Arc<[Address]> {
-    let parent = parent.and_then(|parent| scenario.nodes.get(parent));
-    let addresses = parent.map(|parent| format!("{}:1", parent.name));
-    let addresses = addresses.iter().flat_map(|it| Address::parse(it));
-    addresses.collect()
+/// Where the servers of a place are: `node-3-0:1`, `node-3-1:1` and so on.
+fn addresses_of(place: usize, candidates: u32) -> Arc<[Address]> {
+    let address = |slot| Address::parse(&format!("node-{place}-{slot}:1")).ok();
+    (0..candidates.max(1)).filter_map(address).collect()
 }
 
 /// A trace that is being played: its group's first client, and its next row.
@@ -182,7 +184,12 @@ impl<'a> World<'a> {
                 take: scenario.servers.election,
                 changes: 0,
             },
-            etcd: Etcd::default(),
+            etcd: Etcd::new(
+                scenario.nodes.len(),
+                scenario.restores_etcd(),
+                chance.fork(ETCD),
+            ),
+            templates_before: Vec::new(),
             traces: Vec::new(),
             is_settling: false,
             looks: 0,
@@ -232,6 +239,7 @@ impl<'a> World<'a> {
                     self.arrive(message);
                 }
             }
+            What::Etcd(slot) => self.open_letter(slot),
             What::Client(client) => self.wake_client(client),
             What::Place(place) => self.wake_place(place),
             What::Start(client) => {
@@ -261,10 +269,8 @@ impl<'a> World<'a> {
     fn plant(&mut self) {
         for (number, node) in self.scenario.nodes.iter().enumerate() {
             let parent = node.parent.and_then(|parent| u32::try_from(parent).ok());
-            let level = match node.parent.and_then(|parent| self.places.get(parent)) {
-                Some(parent) => parent.level + 1,
-                None => 0,
-            };
+            let above = node.parent.and_then(|parent| self.places.get(parent));
+            let level = above.map_or(0, |above| above.level + 1);
             // The scenario was checked: a name is a name.
             let Ok(name) = HolderName::new(&node.name) else {
                 continue;
@@ -274,17 +280,19 @@ impl<'a> World<'a> {
                 parent,
                 children: Vec::new(),
                 level,
-                candidates: node.candidates,
-                seats: Seats::new(number as u32, node.candidates),
                 clients: 0,
-                master: None,
-                succeeded: Vec::new(),
-                vacant_until: Time::ZERO,
-                terms: 0,
-                vacant_since: None,
-                epoch_seen: 0,
-                lengths: None,
-                parents: parents_of(self.scenario, node.parent),
+                servers: Vec::new(),
+                slots: vec![
+                    Slot {
+                        down_until: Time::ZERO,
+                        way: WayToEtcd::OPEN,
+                    };
+                    node.candidates.max(1) as usize
+                ],
+                starts: 0,
+                unable_until: Time::ZERO,
+                addresses: addresses_of(number, node.candidates),
+                parents: above.map_or_else(Arc::default, |it| Arc::clone(&it.addresses)),
                 cut_above_until: Time::ZERO,
                 cut_below_until: Time::ZERO,
                 clock: LocalClock::TRUE,
@@ -298,9 +306,18 @@ impl<'a> World<'a> {
                 parent.children.push(number);
             }
         }
-        for place in 0..self.places.len() {
-            self.elect(place as u32);
+        // Elections are over when it begins, from the root down.
+        self.etcd.is_quick = true;
+        for place in 0..self.places.len() as u32 {
+            let slots = self.place(place).map_or(0, |place| place.slots.len());
+            for slot in 0..slots as u32 {
+                self.start_server(place, slot);
+            }
+            while let Some((_, what)) = self.events.next(Time::ZERO) {
+                self.play(what);
+            }
         }
+        self.etcd.is_quick = false;
     }
 
     /// Sets up the clients.
@@ -326,7 +343,7 @@ impl<'a> World<'a> {
                     continue;
                 };
                 there.clients += 1;
-                let known = Arc::clone(&there.seats.addresses);
+                let known = Arc::clone(&there.addresses);
                 let chance = self.chance.fork(client.into());
                 self.clients.push(Client {
                     group: number as u32,
@@ -335,7 +352,7 @@ impl<'a> World<'a> {
                     account: account as u32,
                     state: None,
                     finder: MasterFinder::new(known),
-                    channel: None,
+                    connected: None,
                     player: Player::new(index, chance),
                     next: None,
                     curve: 0.0,
@@ -456,15 +473,14 @@ impl<'a> World<'a> {
             Message::Discover {
                 client,
                 place,
-                seat,
+                slot,
                 request,
-            } => self.discover(client, place, seat, request),
+            } => self.discover(client, place, slot, request),
             Message::Ask {
                 client,
-                place,
-                channel,
+                server,
                 request,
-            } => self.serve(client, place, channel, request),
+            } => self.serve(client, server, request),
             Message::Answer {
                 client,
                 sequence,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 use crate::scenario::Scenario;
-use crate::scenario::fault::{Event, Fault, NodeChoice, When};
+use crate::scenario::fault::{Event, Fault, NodeChoice, Servers, ToEtcd, When};
 
 /// Makes the stream of a seed.
 const STREAM: u64 = 0x5eed_0000_0000_0004;
@@ -29,6 +29,8 @@ pub(super) fn draw_more(scenario: &mut Scenario) {
                 1.0,
                 Event::Isolate {
                     node,
+                    servers: Servers::Master,
+                    way: ToEtcd::Both,
                     length: (Duration::from_millis(100), most),
                 },
             )],

@@ -12,7 +12,9 @@ use doorward_engine::template::{AlgorithmKind, Templates};
 use crate::chance::Chance;
 use crate::fuzz::drawn::{RESOURCE, Spec, limits, templates};
 use crate::scenario::demand::Demand;
-use crate::scenario::fault::{ClientChoice, Event, Fault, NodeChoice, Side, Span, When};
+use crate::scenario::fault::{
+    ClientChoice, Event, Fault, NodeChoice, Servers as Whose, Side, Span, ToEtcd, When,
+};
 use crate::scenario::{
     ClientGaps, ClientGroup, Latency, Link, Network, Node, Scenario, Servers, WayUp,
 };
@@ -290,6 +292,8 @@ pub(super) fn change(chance: &mut Chance, node: usize) -> Event {
         },
         _ => Event::Isolate {
             node,
+            servers: Whose::Master,
+            way: ToEtcd::Both,
             length: brief(chance),
         },
     }

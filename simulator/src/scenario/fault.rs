@@ -96,12 +96,27 @@ pub enum Event {
         /// For how long.
         length: Span,
     },
-    /// A master is cut off from the election: it is not confirmed, and goes on until its term ends. If
+    /// Servers are cut off from etcd. A master is not confirmed then, and goes on until its term ends. If
     /// that takes longer than an election, one of the other candidates is master by then. Of nodes
     /// with other candidates only; elsewhere nothing happens.
     Isolate {
         /// Which.
         node: NodeChoice,
+        /// Which of its servers.
+        servers: Servers,
+        /// What does not get through.
+        way: ToEtcd,
+        /// For how long.
+        length: Span,
+    },
+    /// What the servers of a node ask etcd is lost in part, or takes long; so are its answers.
+    EtcdLink {
+        /// Which.
+        node: NodeChoice,
+        /// The part that is lost, of questions and of answers.
+        loss: f64,
+        /// How much longer what is not lost takes.
+        late: Span,
         /// For how long.
         length: Span,
     },
@@ -275,4 +290,51 @@ pub enum Side {
     Below,
     /// From all.
     All,
+}
+
+/// Which servers of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Servers {
+    /// The master.
+    Master,
+    /// All but the master.
+    Others,
+    /// Each of them, or not, by chance.
+    Some,
+    /// All.
+    All,
+}
+
+impl Servers {
+    /// For people.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::Master => "the master",
+            Self::Others => "the other candidates",
+            Self::Some => "some servers",
+            Self::All => "all servers",
+        }
+    }
+}
+
+/// What does not get through between a server and etcd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToEtcd {
+    /// Nothing.
+    Both,
+    /// What the server asks.
+    There,
+    /// What etcd answers: what was asked for is done.
+    Back,
+}
+
+impl ToEtcd {
+    /// For people.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::Both => "",
+            Self::There => ": their questions are lost",
+            Self::Back => ": its answers are lost",
+        }
+    }
 }

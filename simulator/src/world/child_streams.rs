@@ -13,8 +13,8 @@ use doorward_session::closing::{Closed, Closing};
 use doorward_session::parent_session::Connection;
 
 use crate::world::World;
+use crate::world::clock::session_time;
 use crate::world::faults::Ending;
-use crate::world::links::session_time;
 use crate::world::message::{Down, ServerId};
 use crate::world::place::Server;
 

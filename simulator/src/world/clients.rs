@@ -19,7 +19,7 @@ use doorward_session::master_finder::MasterFinder;
 use crate::scenario::demand::Demand;
 use crate::trace::TraceFeed;
 use crate::world::event::What;
-use crate::world::message::{Answer, Channel, Message};
+use crate::world::message::{Answer, Message, ServerId};
 use crate::world::servers::CLIENT_TIMEOUT;
 use crate::world::{Client, Trace, World};
 
@@ -75,7 +75,7 @@ impl World<'_> {
         let resource = group.resource.as_str();
         state.open(resource, group.priority, group.mode, client.wants(), local);
         client.state = Some(state);
-        client.channel = None;
+        client.connected = None;
         // The addresses are those that it was given; of masters it knows nothing.
         client.finder = MasterFinder::new(Arc::clone(client.finder.known()));
         self.tell_wants(number);
@@ -231,14 +231,14 @@ impl World<'_> {
             sequence: Some(sequence),
             asks: asks.collect(),
         };
-        match client.channel {
-            Some(channel) => self.ask_master(number, channel, request),
+        match client.connected {
+            Some(term) => self.ask_master(number, term, request),
             None => self.look_for_master(number, Box::new(request)),
         }
     }
 
     /// A client asks the server with which it has a connection.
-    pub(super) fn ask_master(&mut self, number: u32, channel: Channel, request: GetCapacity) {
+    pub(super) fn ask_master(&mut self, number: u32, term: u64, request: GetCapacity) {
         let now = self.now;
         let sequence = request.sequence.unwrap_or_default();
         let Some(place) = self.clients.get(number as usize).map(|it| it.place) else {
@@ -252,8 +252,7 @@ impl World<'_> {
         let way = self.scenario.network.to_clients(place);
         let message = Message::Ask {
             client: number,
-            place,
-            channel,
+            server: ServerId { place, term },
             request,
         };
         if !self.send(&way, message) {
@@ -300,8 +299,7 @@ impl World<'_> {
                 }
             }
             // Whose term is over does not know who is the master now.
-            Answer::Said(Outcome::NotMaster(_)) => self.leave_for(number, sequence, None),
-            Answer::Elsewhere(named) => self.leave_for(number, sequence, named.as_deref()),
+            Answer::Said(Outcome::NotMaster(told)) => self.leave_for(number, sequence, &told),
             Answer::Discovered(told) => self.hear_of_master(number, sequence, *told),
             Answer::Failed => {
                 let lost = client.finder.handle_failure();

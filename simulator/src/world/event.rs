@@ -21,6 +21,8 @@ const SPAN_BITS: u32 = 10;
 pub(crate) enum What {
     /// A message arrives, by its slot.
     Arrival(u32),
+    /// Something arrives at etcd, or from it, by its slot.
+    Etcd(u32),
     /// A client looks what to do.
     Client(u32),
     /// A place in the tree looks what its servers have to do.

@@ -2,7 +2,7 @@
 
 mod choice;
 mod etcd;
-mod term;
+mod silent;
 mod twin;
 
 use std::sync::Arc;
@@ -13,16 +13,17 @@ use doorward_engine::time::Time;
 
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, Side, Span, When};
 use crate::world::World;
+use crate::world::clock::session_time;
 use crate::world::event::What;
 use crate::world::message::ServerId;
 
 /// Something that a fault began, and that ends.
 #[derive(Clone, Debug)]
 pub(super) enum Ending {
-    /// A place has a master again, unless it has had another one since.
-    Election { place: u32, after: u64 },
-    /// A server that is frozen or cut off from the election is succeeded, unless that was over before.
-    Succession { server: ServerId, ends: Time },
+    /// A server that is down starts again, if nothing else keeps it down.
+    Start { place: u32, slot: u32 },
+    /// The candidates of a place are able to be the master again.
+    Able { place: u32 },
     /// Clients start again.
     Restart { clients: Vec<u32> },
     /// A second process of a node, or of clients, ends.
@@ -79,18 +80,22 @@ impl World<'_> {
             };
             place.cut_above_until = place.cut_above_until.min(now);
             place.cut_below_until = place.cut_below_until.min(now);
-            let all = place.master.iter_mut().map(Box::as_mut);
-            for server in all.chain(place.succeeded.iter_mut()) {
+            for server in &mut place.servers {
                 server.frozen_until = server.frozen_until.map(|until| until.min(now));
-                server.isolated_until = server.isolated_until.map(|until| until.min(now));
             }
-            place.vacant_until = now;
-            place.seats.heal(now);
-            if place.master.is_none() {
-                self.elect(number);
+            for slot in &mut place.slots {
+                slot.down_until = slot.down_until.min(now);
+                slot.way.mend(now);
             }
+            place.unable_until = place.unable_until.min(now);
+            let slots = place.slots.len();
+            for slot in 0..slots as u32 {
+                self.start_server(number, slot);
+            }
+            self.tell_able(number);
             self.plan(number);
         }
+        self.heal_etcd();
         self.end_twins();
         for client in 0..self.clients.len() as u32 {
             if let Some(client) = self.clients.get_mut(client as usize) {
@@ -141,7 +146,7 @@ impl World<'_> {
         match event {
             Event::Kill { node, length } => {
                 let place = self.choose(node);
-                self.kill(place, length.unwrap_or(self.elections.take));
+                self.kill(place, *length);
             }
             Event::Restart { node, length } => {
                 let place = self.choose(node);
@@ -157,19 +162,29 @@ impl World<'_> {
                 let place = self.choose(node);
                 let text = format!("{} holds an election", self.name_of(place));
                 self.mark(None, "elect", text);
-                // Where there is no master, nobody hands over.
-                if self.place(place).is_some_and(|it| it.master.is_some()) {
-                    self.depose(place);
-                    self.elect(place);
-                }
+                self.hand_over(place);
             }
             Event::Freeze { node, length } => {
                 let place = self.choose(node);
                 self.freeze(place, *length);
             }
-            Event::Isolate { node, length } => {
+            Event::Isolate {
+                node,
+                servers,
+                way,
+                length,
+            } => {
                 let place = self.choose(node);
-                self.isolate(place, *length);
+                self.isolate(place, *servers, *way, *length);
+            }
+            Event::EtcdLink {
+                node,
+                loss,
+                late,
+                length,
+            } => {
+                let place = self.choose(node);
+                self.disturb_etcd(place, *loss, *late, *length);
             }
             Event::Partition { node, from, length } => {
                 let place = self.choose(node);
@@ -205,51 +220,136 @@ impl World<'_> {
         }
     }
 
-    fn kill(&mut self, place: u32, length: Span) {
-        let until = self.now + self.mishaps.duration(length.0, length.1);
-        let text = format!("{} loses its master", self.name_of(place));
+    /// Its master dies. There is none for that long, whatever candidates there are, or as long as an election
+    /// takes.
+    fn kill(&mut self, number: u32, length: Option<Span>) {
+        let (least, most) = length.unwrap_or(self.elections.take);
+        let until = self.now + self.mishaps.duration(least, most);
+        let text = format!("{} loses its master", self.name_of(number));
         self.mark(Some(until), "kill", text);
-        self.vacate(place, until);
-    }
-
-    /// Its master is gone for that long, but nobody waits for it longer than for another one.
-    fn restart(&mut self, number: u32, length: Span) {
-        let (least, most) = self.elections.take;
-        let mut lasts = self.mishaps.duration(length.0, length.1);
-        let election = self.mishaps.duration(least, most);
-        if self.place(number).is_some_and(|place| place.candidates > 1) {
-            lasts = lasts.min(election);
-        }
-        let until = self.now + lasts;
-        let text = format!("{}'s master restarts", self.name_of(number));
-        self.mark(Some(until), "restart", text);
-        // Where there is no master, none restarts.
-        if self.place(number).is_none_or(|it| it.master.is_none()) {
-            return;
-        }
-        self.vacate(number, until);
-    }
-
-    /// There is no master until then.
-    fn vacate(&mut self, place: u32, until: Time) {
-        self.note(5, place.into(), 0.0);
-        let ttl = self.elections.take.0;
-        let now = self.now;
-        let seat = self.place(place).and_then(|known| known.master.as_ref());
-        let seat = seat.map(|master| master.seat);
-        self.depose(place);
-        let Some(known) = self.place(place) else {
+        self.note(5, number.into(), 0.0);
+        let leader = self.leader(number);
+        let Some(place) = self.place(number) else {
             return;
         };
-        // Other candidates know when its term was over at the latest; a single server that is
-        // started again knows nothing.
-        known.vacant_since = (known.candidates > 1).then(|| known.clock.shows(now) + ttl);
-        known.vacant_until = known.vacant_until.max(until);
-        if let Some(seat) = seat {
-            known.seats.note_down(seat, known.vacant_until);
+        if place.slots.len() == 1 {
+            self.take_down(number, 0, until);
+            return;
         }
-        let (after, until) = (known.terms, known.vacant_until);
-        self.end_with(until, Ending::Election { place, after });
+        if length.is_some() {
+            place.unable_until = place.unable_until.max(until);
+            let able = place.unable_until;
+            self.tell_able(number);
+            self.end_with(able, Ending::Able { place: number });
+        }
+        if let Some(id) = leader {
+            if length.is_none() {
+                self.silence(id, until);
+            }
+            self.take_down_server(id, until);
+        }
+    }
+
+    /// Its master starts anew, and knows nothing. Another candidate is the master after an election.
+    fn restart(&mut self, number: u32, length: Span) {
+        let (least, most) = self.elections.take;
+        let lasts = self.mishaps.duration(length.0, length.1);
+        let election = self.mishaps.duration(least, most);
+        let has_election = self.place(number).is_some_and(|it| it.slots.len() > 1);
+        let until = self.now + lasts;
+        let succession = self.now + election;
+        let text = format!("{}'s master restarts", self.name_of(number));
+        let over = if has_election { succession } else { until };
+        self.mark(Some(over), "restart", text);
+        // Where there is no master, none restarts.
+        if let Some(id) = self.leader(number) {
+            self.note(5, number.into(), 0.0);
+            self.silence(id, succession);
+            self.take_down_server(id, until);
+        }
+    }
+
+    /// Its master hands over. Where there is none, nobody does.
+    fn hand_over(&mut self, number: u32) {
+        let now = self.now;
+        let Some(id) = self.leader(number) else {
+            return;
+        };
+        let Some(server) = self.place(number).and_then(|it| it.server(id.term)) else {
+            return;
+        };
+        if server.contender.is_none() {
+            self.take_down_server(id, now);
+        } else if server.is_frozen(now) {
+            server.is_to_resign = true;
+        } else {
+            self.resign(id);
+        }
+    }
+
+    /// A slot of a place is down until then, and starts again.
+    fn take_down(&mut self, number: u32, slot: u32, until: Time) {
+        let now = self.now;
+        let Some(place) = self.place(number) else {
+            return;
+        };
+        let Some(down) = place.slots.get_mut(slot as usize) else {
+            return;
+        };
+        down.down_until = down.down_until.max(until);
+        let until = down.down_until;
+        let runs = |it: &&crate::world::place::Server| it.slot == slot && !it.is_twin;
+        let term = place.servers.iter().find(runs).map(|server| server.term);
+        if let Some(term) = term {
+            self.end_server(ServerId {
+                place: number,
+                term,
+            });
+        }
+        if until <= now {
+            self.start_server(number, slot);
+        } else {
+            let start = Ending::Start {
+                place: number,
+                slot,
+            };
+            self.end_with(until, start);
+        }
+    }
+
+    /// The same of the slot of a server.
+    fn take_down_server(&mut self, id: ServerId, until: Time) {
+        let server = self.place(id.place).and_then(|place| place.server(id.term));
+        if let Some(slot) = server.map(|server| server.slot) {
+            self.take_down(id.place, slot, until);
+        }
+    }
+
+    /// The candidates of a place hear whether they are able to be the master.
+    fn tell_able(&mut self, number: u32) {
+        let now = self.now;
+        let able = self.place(number).is_some_and(|it| it.unable_until <= now);
+        for id in self.contenders_of(number) {
+            self.change_candidate(id, |candidate, now| {
+                candidate.handle_able(able, session_time(now));
+            });
+        }
+    }
+
+    /// Nothing goes wrong with etcd any more, and nobody waits for those who are gone.
+    fn heal_etcd(&mut self) {
+        let now = self.now;
+        let mut held = Vec::new();
+        for id in self.contenders() {
+            self.notice_cut(id, now);
+            let server = self.place(id.place).and_then(|place| place.server(id.term));
+            held.extend(server.and_then(|it| it.contender.as_ref()?.lease));
+        }
+        for lease in self.etcd.store.leases() {
+            if !held.contains(&lease) {
+                self.end_lease(lease);
+            }
+        }
     }
 
     fn change_elections(&mut self, take: Span, length: Option<Span>) {
@@ -356,7 +456,8 @@ impl World<'_> {
 
     fn edit(&mut self, templates: &Templates) {
         let now = self.now;
-        self.templates = templates.clone();
+        let before = std::mem::replace(&mut self.templates, templates.clone());
+        self.templates_before.push(before);
         let mut said = Vec::new();
         for watched in &mut self.watched {
             let template = templates.find(&watched.resource).map(Arc::clone);
@@ -374,26 +475,36 @@ impl World<'_> {
         }
         let text = format!("the templates are edited: {}", said.join(", "));
         self.mark(None, "edit", text);
+        self.hand_out(templates);
+    }
+
+    /// The servers of the root read them, unless they are frozen.
+    fn hand_out(&mut self, templates: &Templates) {
+        let now = self.now;
         let Some(root) = self.place(0) else { return };
         let local = root.clock.shows(now);
-        let Some(master) = &mut root.master else {
-            return;
-        };
-        if master.is_frozen(now) || master.isolated_until.is_some() {
-            master.unread = Some(templates.clone());
-            // It grants by those before for as long as it takes itself for the master.
-            let Some(ends) = master.term_ends else { return };
-            let former = master.templates.clone();
-            for watched in &mut self.watched {
-                if let Some(former) = former.find(&watched.resource) {
-                    watched.note_known_late(former, local.max(ends), now);
-                }
+        let terms: Vec<u64> = root.servers.iter().map(|server| server.term).collect();
+        let (mut awake, mut late) = (Vec::new(), None);
+        for server in &mut root.servers {
+            let way = root.slots.get(server.slot as usize).map(|slot| slot.way);
+            let is_cut = way.is_some_and(|way| now < way.cut_until());
+            if server.is_frozen(now) {
+                server.unread = Some(templates.clone());
+            } else {
+                awake.push(server.term);
             }
-            return;
+            let ends = server.node.valid_until().filter(|_| server.leads);
+            if let (Some(ends), true) = (ends, is_cut || server.is_frozen(now)) {
+                // It grants by those before for as long as it takes itself for the master.
+                late = Some((server.templates.clone(), local.max(ends)));
+            }
         }
-        let term = master.term;
-        root.go_by(templates.clone(), local);
-        self.after(ServerId { place: 0, term });
+        if let Some((former, until)) = late {
+            self.note_granted_by(&former, until);
+        }
+        for term in terms.into_iter().filter(|term| awake.contains(term)) {
+            self.offer_templates(ServerId { place: 0, term }, templates.clone());
+        }
     }
 
     fn crash(&mut self, clients: &ClientChoice, length: Option<Span>) {
@@ -420,16 +531,8 @@ impl World<'_> {
     pub(super) fn play_ending(&mut self, number: u32) {
         let ending = self.endings.get_mut(number as usize).and_then(Option::take);
         match ending {
-            Some(Ending::Election { place, after }) => {
-                let now = self.now;
-                let is_vacant = self.place(place).is_some_and(|known| {
-                    known.master.is_none() && known.terms == after && known.vacant_until <= now
-                });
-                if is_vacant {
-                    self.elect(place);
-                }
-            }
-            Some(Ending::Succession { server, ends }) => self.succeed(server, ends),
+            Some(Ending::Start { place, slot }) => self.start_server(place, slot),
+            Some(Ending::Able { place }) => self.tell_able(place),
             Some(Ending::Restart { clients }) => {
                 for client in clients {
                     self.start_client(client);

@@ -5,14 +5,14 @@
 
 use std::time::Duration;
 
+use doorward_engine::node::mastership::Mastership;
 use doorward_engine::request::GetCapacity;
 use doorward_session::master_finder::Lost;
 
 use crate::world::World;
 use crate::world::clients::client_time;
 use crate::world::event::What;
-use crate::world::message::{Answer, Channel, Discovered, Message, Who};
-use crate::world::seats::{Behind, Named};
+use crate::world::message::{Answer, Discovered, Message};
 use crate::world::servers::CLIENT_TIMEOUT;
 
 impl World<'_> {
@@ -33,7 +33,7 @@ impl World<'_> {
             return;
         }
         let way = scenario.network.to_clients(place);
-        let Some(seat) = target.and_then(|target| there.seats.find(&target.address)) else {
+        let Some(slot) = target.and_then(|target| there.slot_of(&target.address)) else {
             // Nobody has that address.
             let after = self.takes(&way) + self.takes(&way);
             self.fail_later(number, sequence, now + after);
@@ -42,7 +42,7 @@ impl World<'_> {
         let message = Message::Discover {
             client: number,
             place,
-            seat,
+            slot,
             request,
         };
         if !self.send_once(&way, message) {
@@ -55,13 +55,13 @@ impl World<'_> {
         &mut self,
         client: u32,
         number: u32,
-        seat: u32,
+        slot: u32,
         request: Box<GetCapacity>,
     ) {
         let now = self.now;
         let sequence = request.sequence.unwrap_or_default();
         let way = self.scenario.network.to_clients(number);
-        let behind = self.behind(number, seat);
+        let behind = self.behind(number, slot);
         let Some(place) = self.places.get_mut(number as usize) else {
             return;
         };
@@ -70,42 +70,27 @@ impl World<'_> {
             return;
         }
         let local = place.clock.shows(now);
-        let named = place.named();
-        let who = match behind {
-            Behind::Nobody => {
-                let at = now + self.takes(&way);
-                self.fail_later(client, sequence, at);
-                return;
-            }
-            Behind::Standby => Who::Other(named),
-            Behind::Server(term) => {
-                let Some(server) = place.server(term) else {
-                    return;
-                };
-                if server.is_frozen(now) {
-                    server.inbox.push(Message::Discover {
-                        client,
-                        place: number,
-                        seat,
-                        request,
-                    });
-                    self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
-                    return;
-                }
-                let epoch = server.epoch;
-                let is_master = server.node.mastership(local).is_master();
-                if is_master {
-                    let channel = Channel { seat, term };
-                    Who::Myself { channel, epoch }
-                } else {
-                    // Whose term is over does not know who is the master now.
-                    Who::Other(None)
-                }
-            }
+        let Some(server) = behind.and_then(|term| place.server(term)) else {
+            let at = now + self.takes(&way);
+            self.fail_later(client, sequence, at);
+            return;
         };
+        if server.is_frozen(now) {
+            server.inbox.push(Message::Discover {
+                client,
+                place: number,
+                slot,
+                request,
+            });
+            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
+            return;
+        }
+        let by = server.term;
+        let mastership = server.node.mastership(local).clone();
         let answer = Answer::Discovered(Box::new(Discovered {
             request: *request,
-            who,
+            by,
+            mastership,
         }));
         let message = Message::Answer {
             client,
@@ -119,33 +104,37 @@ impl World<'_> {
 
     /// A client hears who the master is.
     pub(super) fn hear_of_master(&mut self, number: u32, sequence: u64, told: Discovered) {
-        let Discovered { request, who } = told;
+        let Discovered {
+            request,
+            by,
+            mastership,
+        } = told;
         let Some(leases_last) = self.leases_last(number) else {
             return;
         };
         let Some(client) = self.clients.get_mut(number as usize) else {
             return;
         };
-        match who {
-            Who::Myself { channel, epoch } => {
-                match client.finder.handle_master(epoch, leases_last) {
-                    Ok(_) => {
-                        client.channel = Some(channel);
-                        self.ask_master(number, channel, request);
-                    }
-                    Err(lost) => self.lose_master(number, sequence, &lost),
+        if mastership.is_master() {
+            let epoch = mastership.epoch();
+            match client.finder.handle_master(epoch, leases_last) {
+                Ok(_) => {
+                    client.connected = Some(by);
+                    self.ask_master(number, by, request);
                 }
-            }
-            Who::Other(named) => match self.go_elsewhere(number, named.as_ref()) {
-                Ok(()) => self.look_for_master(number, Box::new(request)),
                 Err(lost) => self.lose_master(number, sequence, &lost),
-            },
+            }
+            return;
+        }
+        match self.go_elsewhere(number, &mastership) {
+            Ok(()) => self.look_for_master(number, Box::new(request)),
+            Err(lost) => self.lose_master(number, sequence, &lost),
         }
     }
 
     /// Who was asked is not the master: asks again at once where it says, or later.
-    pub(super) fn leave_for(&mut self, number: u32, sequence: u64, named: Option<&Named>) {
-        match self.go_elsewhere(number, named) {
+    pub(super) fn leave_for(&mut self, number: u32, sequence: u64, told: &Mastership) {
+        match self.go_elsewhere(number, told) {
             Ok(()) => {
                 let client = self.clients.get_mut(number as usize);
                 if let Some(state) = client.and_then(|client| client.state.as_mut()) {
@@ -156,18 +145,34 @@ impl World<'_> {
         }
     }
 
-    fn go_elsewhere(&mut self, number: u32, named: Option<&Named>) -> Result<(), Lost> {
+    fn go_elsewhere(&mut self, number: u32, told: &Mastership) -> Result<(), Lost> {
         let leases_last = self.leases_last(number).unwrap_or_default();
         let Some(client) = self.clients.get_mut(number as usize) else {
             return Ok(());
         };
-        client.channel = None;
-        let master = named.map(|named| named.address.as_str());
-        let epoch = named.and_then(|named| named.epoch);
+        client.connected = None;
+        let master = match told {
+            Mastership::Follower { master_address, .. } => Some(master_address.as_str()),
+            Mastership::Master { .. } | Mastership::Unknown => None,
+        };
         let finder = &mut client.finder;
         finder
-            .handle_redirect(master, epoch, leases_last)
+            .handle_redirect(master, told.epoch(), leases_last)
             .map(|_| ())
+    }
+
+    /// Which process answers at an address of a place. If two have it, either does.
+    fn behind(&mut self, place: u32, slot: u32) -> Option<u64> {
+        let known = self.places.get(place as usize)?;
+        let here = |is_twin| {
+            let mut all = known.servers.iter();
+            let found = all.find(|it| it.slot == slot && it.is_twin == is_twin);
+            found.map(|it| it.term)
+        };
+        match (here(false), here(true)) {
+            (Some(_), Some(twin)) if self.chance.happens(0.5) => Some(twin),
+            (first, twin) => first.or(twin),
+        }
     }
 
     /// Who was asked is of no use to a client: it asks the next one later.
@@ -177,7 +182,7 @@ impl World<'_> {
         let Some(client) = self.clients.get_mut(number as usize) else {
             return;
         };
-        client.channel = None;
+        client.connected = None;
         let local = client_time(client.clock.shows(now));
         if let Some(state) = &mut client.state {
             if lost.is_election {

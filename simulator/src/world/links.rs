@@ -8,31 +8,20 @@ use doorward_engine::node::Node;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, Via};
 use doorward_engine::resource::upstream::Pace;
-use doorward_engine::time::Time;
 use doorward_session::closing::Closed;
 use doorward_session::parent_session::{
     self as session, Action, Answered, Connection, Reply, Report, Verdict, Way,
 };
-use doorward_session::time::Time as SessionTime;
 
 use crate::scenario::WayUp;
 use crate::world::World;
+use crate::world::clock::session_time;
 use crate::world::event::What;
 use crate::world::message::{Down, Message, ServerId, Up};
 use crate::world::place::Server;
 
 /// What is lost on a connection is sent again after this.
 const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
-
-/// The time that a clock shows, as sessions count it.
-pub(super) fn session_time(time: Time) -> SessionTime {
-    SessionTime::after_origin(time.since(Time::ZERO))
-}
-
-/// And back.
-pub(super) fn engine_time(time: SessionTime) -> Time {
-    Time::ZERO + time.since_origin()
-}
 
 impl World<'_> {
     /// Whether nothing passes between a place and its parent.
@@ -130,13 +119,17 @@ impl World<'_> {
         }
     }
 
-    /// Connects to whoever is there: where the parent has no master, another candidate, if it has one.
+    /// Connects to whoever runs at the address whose turn it is.
     fn connect(&mut self, id: ServerId) {
         let parent = self.places.get(id.place as usize).and_then(|it| it.parent);
         let Some(parent) = parent else { return };
+        let address = self.server_of(id).and_then(|server| {
+            let address = server.way_up.session.address();
+            address.cloned()
+        });
         let there = self.places.get(parent as usize);
-        let master = there.and_then(|there| there.master.as_ref());
-        let to = master.map_or(0, |master| master.term);
+        let runs = there.and_then(|there| there.at_address(address.as_ref()?));
+        let to = runs.map_or(0, |server| server.term);
         if let Some(server) = self.server_of(id) {
             server.way_up.to = Some(to);
         }
@@ -317,13 +310,8 @@ impl World<'_> {
             return;
         };
         let local = place.clock.shows(now);
-        let is_there = place.candidates > 1;
         let Some(server) = place.server(to.term) else {
-            // Another candidate is there, who knows of no master.
-            let unknown = Mastership::Unknown;
             let answer = match what {
-                Up::Connect if is_there => Down::Connected,
-                Up::Discover if is_there => Down::Discovered(unknown),
                 Up::Connect => Down::Closed(Closed::Unreachable),
                 _ => Down::Closed(Closed::Failed),
             };

@@ -6,21 +6,10 @@ use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_session::closing::Closed;
 use doorward_session::parent_session::Connection;
 
-use crate::world::seats::Named;
-
-/// A server process: its place in the tree, and which of those that stood there it is.
+/// A server process: its place in the tree, and which of those that ever ran there it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ServerId {
     pub(crate) place: u32,
-    pub(crate) term: u64,
-}
-
-/// A connection of a client with a server of its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Channel {
-    /// At which address of the place.
-    pub(crate) seat: u32,
-    /// With which process: that term's.
     pub(crate) term: u64,
 }
 
@@ -32,14 +21,13 @@ pub(crate) enum Message {
         client: u32,
         place: u32,
         /// At which address of the place.
-        seat: u32,
+        slot: u32,
         request: Box<GetCapacity>,
     },
-    /// A client asks a server of a place.
+    /// A client asks a server.
     Ask {
         client: u32,
-        place: u32,
-        channel: Channel,
+        server: ServerId,
         request: GetCapacity,
     },
     /// A client is answered, or learns that it will not be.
@@ -108,8 +96,6 @@ pub(crate) enum Answer {
     Said(Outcome<GetCapacityReply>),
     /// Nothing: nobody listens, the connection broke, or no answer came in time.
     Failed,
-    /// It is not the master, but knows who is, perhaps.
-    Elsewhere(Option<Box<Named>>),
     /// What it said to the question who the master is.
     Discovered(Box<Discovered>),
 }
@@ -118,31 +104,30 @@ pub(crate) enum Answer {
 #[derive(Clone, Debug)]
 pub(crate) struct Discovered {
     pub(crate) request: GetCapacity,
-    pub(crate) who: Who,
-}
-
-/// Who the master is.
-#[derive(Clone, Debug)]
-pub(crate) enum Who {
-    /// It itself.
-    Myself {
-        channel: Channel,
-        epoch: Option<u64>,
-    },
-    /// Another one, or nobody.
-    Other(Option<Named>),
+    /// Which server of the place says it.
+    pub(crate) by: u64,
+    pub(crate) mastership: Mastership,
 }
 
 /// Messages on their way, in slots that are used again.
-#[derive(Debug, Default)]
-pub(crate) struct Mail {
-    slots: Vec<Option<Message>>,
+#[derive(Debug)]
+pub(crate) struct Mail<M = Message> {
+    slots: Vec<Option<M>>,
     free: Vec<u32>,
 }
 
-impl Mail {
+impl<M> Default for Mail<M> {
+    fn default() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl<M> Mail<M> {
     /// Keeps a message; returns its slot.
-    pub(crate) fn keep(&mut self, message: Message) -> u32 {
+    pub(crate) fn keep(&mut self, message: M) -> u32 {
         if let Some(slot) = self.free.pop()
             && let Some(place) = self.slots.get_mut(slot as usize)
         {
@@ -154,7 +139,7 @@ impl Mail {
     }
 
     /// Takes a message out of its slot.
-    pub(crate) fn take(&mut self, slot: u32) -> Option<Message> {
+    pub(crate) fn take(&mut self, slot: u32) -> Option<M> {
         let message = self.slots.get_mut(slot as usize)?.take();
         self.free.push(slot);
         message

@@ -91,11 +91,9 @@ impl World<'_> {
         for place in parents {
             let local = place.clock.shows(now);
             // One that is frozen, or whose term is over, has no books.
-            let master = place
-                .master
-                .as_ref()
-                .filter(|it| !it.is_frozen(now) && it.node.mastership(local).is_master());
-            let Some(master) = master else { continue };
+            let Some(master) = place.master(now).filter(|it| !it.is_frozen(now)) else {
+                continue;
+            };
             let knows = match master.node.resource_snapshot(&watched.resource, local) {
                 // A server that learns, or has not heard of its own parent yet, does not know what is
                 // out.

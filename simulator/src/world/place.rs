@@ -1,5 +1,5 @@
-//! A place in the tree: the server that is master there, those that still believe they are, and the
-//! way to its parent.
+//! A place in the tree: the servers that run there, and the way of each to its parent. Who of them is the
+//! master, each knows itself.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,13 +12,12 @@ use doorward_session::address::Address;
 use doorward_session::parent_session::ParentSession;
 
 use crate::scenario::Servers;
+use crate::world::candidates::Contender;
 use crate::world::child_streams::Below;
-use crate::world::clock::LocalClock;
-use crate::world::lengths::Lengths;
-use crate::world::links::engine_time;
+use crate::world::clock::{LocalClock, engine_time};
+use crate::world::etcd::{Letter, WayToEtcd};
 use crate::world::load::Load;
 use crate::world::message::Message;
-use crate::world::seats::Seats;
 use crate::world::waiting::{self, Waiting};
 
 /// A place in the tree.
@@ -28,25 +27,17 @@ pub(crate) struct Place {
     pub(crate) parent: Option<u32>,
     pub(crate) children: Vec<u32>,
     pub(crate) level: usize,
-    pub(crate) candidates: u32,
-    pub(crate) seats: Seats,
     pub(crate) clients: usize,
-    /// Who decides. None: there is no master.
-    pub(crate) master: Option<Box<Server>>,
-    /// Servers that another one has succeeded, and that do not know it: frozen, or cut off; and second
-    /// processes under its name.
-    pub(crate) succeeded: Vec<Server>,
-    /// Until then there is none, whatever candidates there are.
-    pub(crate) vacant_until: Time,
-    /// How many servers have been master here.
-    pub(crate) terms: u64,
-    /// Since when the last of them has decided nothing any more, by its clock, as far as candidates
-    /// know.
-    pub(crate) vacant_since: Option<Time>,
-    /// The highest epoch that its candidates remember. 0: they remember none.
-    pub(crate) epoch_seen: u64,
-    /// What stands beside the term of how long leases last; of a root with an election only.
-    pub(crate) lengths: Option<Lengths>,
+    /// Where they are found, by slot.
+    pub(crate) addresses: Arc<[Address]>,
+    /// All that run: at most one for each slot, and second processes under the same name.
+    pub(crate) servers: Vec<Server>,
+    /// Where they run, one for each candidate.
+    pub(crate) slots: Vec<Slot>,
+    /// How many have ever been started.
+    pub(crate) starts: u64,
+    /// Until then no candidate is able to be the master.
+    pub(crate) unable_until: Time,
     /// Where the servers of its parent are.
     pub(crate) parents: Arc<[Address]>,
     /// Until then, nothing passes between it and its parent.
@@ -61,33 +52,41 @@ pub(crate) struct Place {
     pub(crate) load: Load,
 }
 
-/// A server that is master, or believes it is.
+/// Where a server runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    /// Until then it is down.
+    pub(crate) down_until: Time,
+    pub(crate) way: WayToEtcd,
+}
+
+/// A server: a process.
 #[derive(Debug)]
 pub(crate) struct Server {
     /// Which one it is: no two servers of a place ever have the same.
     pub(crate) term: u64,
-    /// At which of its place's addresses it is.
-    pub(crate) seat: u32,
+    /// In which of the place's slots.
+    pub(crate) slot: u32,
     /// It is a second process of a node without an election.
     pub(crate) is_twin: bool,
-    /// By what it is the master. None: there is no election.
-    pub(crate) epoch: Option<u64>,
+    /// It is the master, or was until its term ended a moment ago.
+    pub(crate) leads: bool,
+    /// Its part in the election. None: there is none.
+    pub(crate) contender: Option<Box<Contender>>,
     pub(crate) node: Node,
     pub(crate) way_up: Link,
     /// Until then it does nothing.
     pub(crate) frozen_until: Option<Time>,
     /// What came while it did nothing.
     pub(crate) inbox: Vec<Message>,
-    /// What it knows of the operator's templates; at the root only.
+    /// What came from etcd meanwhile.
+    pub(crate) letters: Vec<Letter>,
+    /// It was told to hand over meanwhile.
+    pub(crate) is_to_resign: bool,
+    /// The operator's templates that are in force here; at the root only.
     pub(crate) templates: Templates,
-    /// What the operator wrote while it did nothing, or was cut off from etcd, to which it has to write
-    /// first how long leases last: it goes by that when it goes on.
+    /// What the operator wrote while it did nothing: it reads that when it goes on.
     pub(crate) unread: Option<Templates>,
-    /// Until then it is cut off from the election.
-    pub(crate) isolated_until: Option<Time>,
-    /// When its term ends by its own clock, unless it is confirmed before. None: it is confirmed all
-    /// the time.
-    pub(crate) term_ends: Option<Time>,
     /// The streams of its child servers.
     pub(crate) below: Below,
     /// Clients' calls that wait for the parent: who has waited longest is first.
@@ -127,10 +126,10 @@ impl Link {
 impl Server {
     pub(crate) fn new(
         place: &Place,
+        slot: u32,
         seed: u64,
         settings: Servers,
         templates: Templates,
-        now: Time,
     ) -> Self {
         let config = Config {
             name: place.name.to_string(),
@@ -142,18 +141,19 @@ impl Server {
             ..Config::default()
         };
         Self {
-            term: place.terms,
-            seat: place.next_seat(now),
+            term: place.starts,
+            slot,
             is_twin: false,
-            epoch: (place.candidates > 1).then_some(place.epoch_seen),
+            leads: false,
+            contender: None,
             node: Node::new(config, templates.clone()),
             templates,
             way_up: Link::new(Arc::clone(&place.parents)),
             frozen_until: None,
             inbox: Vec::new(),
+            letters: Vec::new(),
+            is_to_resign: false,
             unread: None,
-            isolated_until: None,
-            term_ends: None,
             below: Below::new(settings.push_round),
             waiting: VecDeque::new(),
         }
@@ -180,28 +180,39 @@ impl Server {
         let late = session.poll_timeout().map(engine_time);
         let below = self.below.streams.poll_timeout().map(engine_time);
         let waiting = waiting::due(&self.waiting);
-        let local = [timeout, ask, late, below, waiting].into_iter().flatten();
-        let local = local.min().map(|at| clock.when(at));
-        [local, self.isolated_until].into_iter().flatten().min()
+        let contender = self.contender.as_ref();
+        let election = contender.and_then(|it| it.candidate.poll_timeout());
+        let election = election.map(engine_time);
+        let local = [timeout, ask, late, below, waiting, election];
+        let local = local.into_iter().flatten().min();
+        local.map(|at| clock.when(at))
     }
 }
 
 impl Place {
-    /// Its master goes by other templates from now on; that leases become shorter is written first.
-    pub(crate) fn go_by(&mut self, templates: Templates, local: Time) {
-        if let Some(lengths) = &mut self.lengths {
-            lengths.change(templates.clone(), local);
-        }
-        if let Some(master) = &mut self.master {
-            master.templates = templates.clone();
-            master.node.handle_templates(templates, local);
-        }
-    }
-
     /// The server of that term, if it is still there.
     pub(crate) fn server(&mut self, term: u64) -> Option<&mut Server> {
-        let master = self.master.iter_mut().map(Box::as_mut);
-        let mut all = master.chain(self.succeeded.iter_mut());
-        all.find(|server| server.term == term)
+        self.servers.iter_mut().find(|server| server.term == term)
+    }
+
+    /// Who is the master, as far as it knows itself; it may be frozen. None: nobody is.
+    pub(crate) fn master(&self, now: Time) -> Option<&Server> {
+        let local = self.clock.shows(now);
+        let masters = self.servers.iter();
+        let masters = masters.filter(|it| !it.is_twin && it.node.mastership(local).is_master());
+        masters.max_by_key(|server| server.node.mastership(local).epoch())
+    }
+
+    /// Who runs at one of its addresses.
+    pub(crate) fn at_address(&self, address: &Address) -> Option<&Server> {
+        let slot = self.slot_of(address)?;
+        let mut all = self.servers.iter().filter(|server| !server.is_twin);
+        all.find(|server| server.slot == slot)
+    }
+
+    /// Which slot has that address. None: it is none of these.
+    pub(crate) fn slot_of(&self, address: &Address) -> Option<u32> {
+        let slot = self.addresses.iter().position(|known| known == address)?;
+        u32::try_from(slot).ok()
     }
 }

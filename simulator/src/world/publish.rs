@@ -138,7 +138,7 @@ impl World<'_> {
 impl Place {
     /// Whether clients find somebody there who decides.
     fn is_reachable(&self, now: Time) -> bool {
-        let master = self.master.as_ref();
+        let master = self.master(now);
         self.cut_below_until <= now && master.is_some_and(|master| !master.is_frozen(now))
     }
 

@@ -69,7 +69,7 @@ impl World<'_> {
             return Vec::new();
         };
         let of_place = |place: &crate::world::place::Place| {
-            let Some(master) = &place.master else {
+            let Some(master) = place.master(self.now) else {
                 return NodeSample::default();
             };
             let local = place.clock.shows(self.now);

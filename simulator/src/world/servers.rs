@@ -1,19 +1,17 @@
-//! What servers do: the shell around [`Node`](doorward_engine::node::Node), and elections.
+//! What servers do: the shell around [`Node`](doorward_engine::node::Node).
 
 use std::time::Duration;
 
 use doorward_engine::node::event::Event;
-use doorward_engine::node::mastership::{Mastership, Outcome, Term};
+use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_engine::template::Templates;
 use doorward_session::closing::Closed;
 
 use crate::world::World;
 use crate::world::event::What;
-use crate::world::lengths::Lengths;
-use crate::world::message::{Answer, Channel, Down, Message, ServerId};
-use crate::world::place::{Place, Server};
-use crate::world::seats::Behind;
+use crate::world::message::{Answer, Down, Message, ServerId};
+use crate::world::place::{Place, Server, Slot};
 
 /// As the client library waits for an answer.
 pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -23,91 +21,68 @@ impl World<'_> {
         self.places.get_mut(place as usize)
     }
 
-    /// A server becomes master of a place, knowing nothing.
-    pub(super) fn elect(&mut self, number: u32) {
+    /// A server starts in a slot of a place, knowing nothing, if none runs there and nothing keeps it down.
+    pub(super) fn start_server(&mut self, number: u32, slot: u32) {
         let (now, scenario) = (self.now, self.scenario);
         let seed = self.chance.bits();
         let templates = self.templates.clone();
         let Some(place) = self.places.get_mut(number as usize) else {
             return;
         };
-        place.terms += 1;
-        if place.candidates > 1 {
-            place.epoch_seen = self.etcd.create(now).max(place.epoch_seen + 1);
+        let is_down = |slot: &Slot| slot.down_until > now;
+        let runs = |server: &Server| server.slot == slot && !server.is_twin;
+        if place.servers.iter().any(runs) || place.slots.get(slot as usize).is_none_or(is_down) {
+            return;
         }
-        let templates = if place.parent.is_none() {
-            templates
-        } else {
-            Templates::default()
+        place.starts += 1;
+        let templates = match place.parent {
+            None => templates,
+            Some(_) => Templates::default(),
+        };
+        let mut server = Server::new(place, slot, seed, scenario.servers, templates);
+        let id = ServerId {
+            place: number,
+            term: server.term,
         };
         let local = place.clock.shows(now);
-        let vacant_since = place.vacant_since.take().unwrap_or(local);
-        let mut longer_leases = Duration::ZERO;
-        if place.parent.is_none() && place.candidates > 1 {
-            let former = place.lengths.as_ref();
-            let (written, longer) = Lengths::succeed(former, templates.clone(), vacant_since);
-            place.lengths = Some(written);
-            longer_leases = longer;
+        let is_alone = place.slots.len() == 1;
+        if is_alone {
+            let alone = Mastership::Master { epoch: None };
+            server.node.handle_mastership(alone, local);
         }
-        let mut server = Server::new(place, seed, scenario.servers, templates, now);
-        if let Some(epoch) = server.epoch {
-            let won = Term {
-                epoch,
-                vacant_since,
-                longer_leases,
-                valid_until: local + Duration::from_secs(1),
-            };
-            server.node.handle_term(won, local);
+        place.servers.push(server);
+        if is_alone {
+            self.begin_term_if_master(id, Duration::ZERO);
+        } else {
+            self.contend(id);
         }
-        // From now on it is confirmed all the time.
-        let epoch = server.epoch;
-        server
-            .node
-            .handle_mastership(Mastership::Master { epoch }, local);
-        place.master = Some(Box::new(server));
-        place.up_since = now;
-        let term = place.terms;
-        self.note(2, number.into(), term as f64);
-        if number == 0 {
-            for watched in &mut self.watched {
-                watched.note_learning(longer_leases, now);
-            }
-        }
-        let server = ServerId {
-            place: number,
-            term,
-        };
-        self.tend_link(server);
         self.plan(number);
     }
 
-    /// The master of a place is gone, and everything it knew.
-    pub(super) fn depose(&mut self, number: u32) {
-        let Some(place) = self.place(number) else {
+    /// A server ends without a word, and with it all that it knew.
+    pub(super) fn end_server(&mut self, id: ServerId) {
+        self.note_templates_waiting(id);
+        let Some(place) = self.place(id.place) else {
             return;
         };
-        let Some(gone) = place.master.take() else {
+        let gone = place.servers.iter().position(|it| it.term == id.term);
+        let Some(gone) = gone.map(|gone| place.servers.remove(gone)) else {
             return;
         };
-        self.note_unread(number, &gone);
         if let Some(above) = gone.way_up.to {
-            let gone = ServerId {
-                place: number,
-                term: gone.term,
-            };
-            self.leave(gone, above);
+            self.leave(id, above);
         }
         // Clients whose calls waited here are told nothing, and notice.
         for waiting in gone.waiting {
             let (client, sequence) = (waiting.client, waiting.sequence());
-            let way = self.scenario.network.to_clients(number);
+            let way = self.scenario.network.to_clients(id.place);
             let at = self.now + self.takes(&way);
             self.fail_later(client, sequence, at);
         }
         for message in gone.inbox {
             self.bounce(message);
         }
-        self.break_children(number, gone.term);
+        self.break_children(id.place, id.term);
     }
 
     /// Those below notice that their server is gone.
@@ -117,24 +92,23 @@ impl World<'_> {
             let Some(place) = self.place(child) else {
                 continue;
             };
-            let Some(server) = &place.master else {
-                continue;
-            };
-            if server.way_up.to != Some(term) {
-                continue;
+            let connected = place.servers.iter().filter(|it| it.way_up.to == Some(term));
+            let broken: Vec<Message> = connected
+                .map(|server| Message::Down {
+                    child: ServerId {
+                        place: child,
+                        term: server.term,
+                    },
+                    connection: server.way_up.session.connection(),
+                    what: Down::Closed(Closed::Failed),
+                })
+                .collect();
+            for broken in broken {
+                let way = self.scenario.network.to_parent(child);
+                let at = self.now + self.takes(&way);
+                let slot = self.mail.keep(broken);
+                self.events.put(at, What::Arrival(slot));
             }
-            let broken = Message::Down {
-                child: ServerId {
-                    place: child,
-                    term: server.term,
-                },
-                connection: server.way_up.session.connection(),
-                what: Down::Closed(Closed::Failed),
-            };
-            let way = self.scenario.network.to_parent(child);
-            let at = self.now + self.takes(&way);
-            let slot = self.mail.keep(broken);
-            self.events.put(at, What::Arrival(slot));
         }
     }
 
@@ -143,11 +117,10 @@ impl World<'_> {
         match message {
             Message::Ask {
                 client,
-                place,
+                server,
                 request,
-                ..
             } => {
-                let way = self.scenario.network.to_clients(place);
+                let way = self.scenario.network.to_clients(server.place);
                 let at = self.now + self.takes(&way);
                 self.fail_later(client, request.sequence.unwrap_or_default(), at);
             }
@@ -178,16 +151,10 @@ impl World<'_> {
     }
 
     /// A client's request arrives.
-    pub(super) fn serve(
-        &mut self,
-        client: u32,
-        number: u32,
-        channel: Channel,
-        request: GetCapacity,
-    ) {
+    pub(super) fn serve(&mut self, client: u32, to: ServerId, request: GetCapacity) {
         let (now, settled_after) = (self.now, self.scenario.settled_after);
         let sequence = request.sequence.unwrap_or_default();
-        let Some(place) = self.place(number) else {
+        let Some(place) = self.place(to.place) else {
             return;
         };
         if place.cut_below_until > now {
@@ -196,19 +163,18 @@ impl World<'_> {
         }
         let clock = place.clock;
         place.load.note(settled_after, now);
-        let to = ServerId {
-            place: number,
-            term: channel.term,
-        };
         let Some(server) = place.server(to.term) else {
-            self.serve_beside(client, number, channel, request);
+            self.bounce(Message::Ask {
+                client,
+                server: to,
+                request,
+            });
             return;
         };
         if server.is_frozen(now) {
             server.inbox.push(Message::Ask {
                 client,
-                place: number,
-                channel,
+                server: to,
                 request,
             });
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
@@ -224,23 +190,6 @@ impl World<'_> {
         self.after(to);
     }
 
-    /// The process of a connection is not the master any more: it stands by, and says who is, or is gone.
-    fn serve_beside(&mut self, client: u32, number: u32, channel: Channel, request: GetCapacity) {
-        let sequence = request.sequence.unwrap_or_default();
-        let is_standby = self.behind(number, channel.seat) == Behind::Standby;
-        let Some(place) = self.place(number).filter(|_| is_standby) else {
-            self.bounce(Message::Ask {
-                client,
-                place: number,
-                channel,
-                request,
-            });
-            return;
-        };
-        let named = place.named().map(Box::new);
-        self.send_answer(client, number, sequence, Answer::Elsewhere(named));
-    }
-
     /// A client's call is answered.
     pub(super) fn answer(
         &mut self,
@@ -249,14 +198,10 @@ impl World<'_> {
         sequence: u64,
         outcome: Outcome<GetCapacityReply>,
     ) {
-        self.send_answer(client, by.place, sequence, Answer::Said(outcome));
-    }
-
-    fn send_answer(&mut self, client: u32, place: u32, sequence: u64, answer: Answer) {
-        let way = self.scenario.network.to_clients(place);
+        let way = self.scenario.network.to_clients(by.place);
         let now = self.now;
         if self
-            .place(place)
+            .place(by.place)
             .is_some_and(|place| place.cut_below_until > now)
         {
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
@@ -265,7 +210,7 @@ impl World<'_> {
         let message = Message::Answer {
             client,
             sequence,
-            answer,
+            answer: Answer::Said(outcome),
         };
         if !self.send(&way, message) {
             self.fail_later(client, sequence, self.now + CLIENT_TIMEOUT);
@@ -295,7 +240,7 @@ impl World<'_> {
             return;
         };
         let clock = place.clock;
-        let all = place.master.iter().map(Box::as_ref).chain(&place.succeeded);
+        let all = place.servers.iter();
         let due = all.filter_map(|server| server.due(&clock)).min();
         let Some(due) = due.map(|due| due.max(now)) else {
             return;
@@ -315,13 +260,7 @@ impl World<'_> {
             return;
         }
         place.wake_at = None;
-        let terms: Vec<u64> = place
-            .master
-            .iter()
-            .map(Box::as_ref)
-            .chain(&place.succeeded)
-            .map(|server| server.term)
-            .collect();
+        let terms: Vec<u64> = place.servers.iter().map(|server| server.term).collect();
         for term in terms {
             self.run_server(ServerId {
                 place: number,
@@ -348,9 +287,7 @@ impl World<'_> {
             self.thaw(id);
             return;
         }
-        if server.isolated_until.is_some_and(|until| until <= now) {
-            self.rejoin(id);
-        }
+        self.tend_candidate(id);
         let Some(server) = self.place(id.place).and_then(|place| place.server(id.term)) else {
             return;
         };

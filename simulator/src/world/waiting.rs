@@ -9,7 +9,7 @@ use doorward_engine::time::Time;
 use doorward_session::waiting_calls::{Action, Decision, WaitingCall};
 
 use crate::world::World;
-use crate::world::links::{engine_time, session_time};
+use crate::world::clock::{engine_time, session_time};
 use crate::world::message::ServerId;
 use crate::world::servers::CLIENT_TIMEOUT;
 

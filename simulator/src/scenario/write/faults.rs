@@ -2,7 +2,7 @@
 
 use crate::scenario::Scenario;
 use crate::scenario::fault::{
-    ClientChoice, ClockChoice, Event, Fault, NodeChoice, Side, Span, When,
+    ClientChoice, ClockChoice, Event, Fault, NodeChoice, Servers, Side, Span, ToEtcd, When,
 };
 use crate::scenario::write::yaml::Yaml;
 use crate::scenario::write::{CannotWrite, templates};
@@ -17,7 +17,7 @@ impl Scenario {
 
     fn is_idle(&self, event: &Event) -> bool {
         match event {
-            Event::Isolate { node, .. } => {
+            Event::Isolate { node, .. } | Event::EtcdLink { node, .. } => {
                 let of = node.only().and_then(|node| self.nodes.get(node));
                 of.is_some_and(|node| node.candidates == 1)
             }
@@ -111,8 +111,35 @@ impl Scenario {
                 out.put("freeze", self.node(node));
                 lasts(&mut out, Some(*length));
             }
-            Event::Isolate { node, length } => {
+            Event::Isolate {
+                node,
+                servers,
+                way,
+                length,
+            } => {
                 out.put("isolate", self.node(node));
+                match servers {
+                    Servers::Master => {}
+                    Servers::Others => out.put("servers", Yaml::plain("others")),
+                    Servers::Some => out.put("servers", Yaml::plain("some")),
+                    Servers::All => out.put("servers", Yaml::plain("all")),
+                }
+                match way {
+                    ToEtcd::Both => {}
+                    ToEtcd::There => out.put("way", Yaml::plain("there")),
+                    ToEtcd::Back => out.put("way", Yaml::plain("back")),
+                }
+                lasts(&mut out, Some(*length));
+            }
+            Event::EtcdLink {
+                node,
+                loss,
+                late,
+                length,
+            } => {
+                out.put("etcd_link", self.node(node));
+                out.put("loss", Yaml::plain(loss));
+                out.put("late", Yaml::span(*late));
                 lasts(&mut out, Some(*length));
             }
             Event::Partition { node, from, length } => {

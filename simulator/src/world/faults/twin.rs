@@ -8,7 +8,7 @@ use doorward_engine::time::Time;
 use crate::scenario::demand::player::Player;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Span};
 use crate::world::faults::Ending;
-use crate::world::message::{Channel, ServerId};
+use crate::world::message::ServerId;
 use crate::world::place::Server;
 use crate::world::publish::Seen;
 use crate::world::{Client, World};
@@ -39,7 +39,7 @@ impl World<'_> {
         let settings = self.scenario.servers;
         // No master of the place ever has such a one.
         let term = TWINS + self.endings.len() as u64;
-        let alone = |place: &&mut crate::world::Place| place.candidates == 1;
+        let alone = |place: &&mut crate::world::Place| place.slots.len() == 1;
         let Some(place) = self.place(number).filter(alone) else {
             return;
         };
@@ -47,25 +47,20 @@ impl World<'_> {
             return;
         }
         let local = place.clock.shows(now);
-        let mut server = Server::new(place, seed, settings, Templates::default(), now);
+        let mut server = Server::new(place, 0, seed, settings, Templates::default());
         server.is_twin = true;
+        server.leads = true;
         server.term = term;
-        let epoch = server.epoch;
-        server
-            .node
-            .handle_mastership(Mastership::Master { epoch }, local);
+        let alone = Mastership::Master { epoch: None };
+        server.node.handle_mastership(alone, local);
         let id = ServerId {
             place: number,
             term: server.term,
         };
-        let channel = Channel {
-            seat: server.seat,
-            term,
-        };
-        place.succeeded.push(server);
+        place.servers.push(server);
         for client in &mut self.clients {
             if client.place == number && self.mishaps.happens(CONNECTED) {
-                client.channel = Some(channel);
+                client.connected = Some(id.term);
             }
         }
         self.tend_link(id);
@@ -115,7 +110,7 @@ impl World<'_> {
             account: watched.join(priority, first.place) as u32,
             state: None,
             finder: first.finder.clone(),
-            channel: None,
+            connected: None,
             player: Player::new(0, chance),
             next: None,
             curve: 0.0,
@@ -150,15 +145,15 @@ impl World<'_> {
     fn end_twin_server(&mut self, id: ServerId) {
         let is_it = |server: &Server| server.term == id.term && server.is_twin;
         let place = self.place(id.place);
-        if !place.is_some_and(|place| place.succeeded.iter().any(is_it)) {
+        if !place.is_some_and(|place| place.servers.iter().any(is_it)) {
             return;
         }
         self.hang_up(id);
         let Some(place) = self.place(id.place) else {
             return;
         };
-        let gone = place.succeeded.iter().position(is_it);
-        let Some(gone) = gone.map(|gone| place.succeeded.remove(gone)) else {
+        let gone = place.servers.iter().position(is_it);
+        let Some(gone) = gone.map(|gone| place.servers.remove(gone)) else {
             return;
         };
         for waiting in gone.waiting {
@@ -173,7 +168,7 @@ impl World<'_> {
     pub(super) fn end_twins(&mut self) {
         let mut servers = Vec::new();
         for (number, place) in self.places.iter().enumerate() {
-            let twins = place.succeeded.iter().filter(|server| server.is_twin);
+            let twins = place.servers.iter().filter(|server| server.is_twin);
             servers.extend(twins.map(|server| ServerId {
                 place: number as u32,
                 term: server.term,

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::scenario::fault::{ClockChoice, Event, NodeChoice, Side, Span};
+use crate::scenario::fault::{ClockChoice, Event, NodeChoice, Servers, Side, Span, ToEtcd};
 use crate::scenario::read::Reader;
 use crate::scenario::read::faults::Around;
 use crate::scenario::read::form::{At, Map};
 
 /// What can happen, and what else can be said of each.
-const EVENTS: [(&str, &[&str]); 16] = [
+const EVENTS: [(&str, &[&str]); 17] = [
     ("kill", &["for"]),
     ("restart", &["for"]),
     ("stop", &["for"]),
@@ -16,7 +16,8 @@ const EVENTS: [(&str, &[&str]); 16] = [
     ("elect", &[]),
     ("elections", &["for"]),
     ("freeze", &["for"]),
-    ("isolate", &["for"]),
+    ("isolate", &["servers", "way", "for"]),
+    ("etcd_link", &["loss", "late", "for"]),
     ("partition", &["side", "for"]),
     ("drift", &["speed"]),
     ("jump", &["by"]),
@@ -31,6 +32,19 @@ const SIDES: [(&str, Side); 3] = [
     ("all", Side::All),
     ("parent", Side::Parent),
     ("below", Side::Below),
+];
+
+const SERVERS: [(&str, Servers); 4] = [
+    ("master", Servers::Master),
+    ("others", Servers::Others),
+    ("some", Servers::Some),
+    ("all", Servers::All),
+];
+
+const WAYS: [(&str, ToEtcd); 3] = [
+    ("both", ToEtcd::Both),
+    ("there", ToEtcd::There),
+    ("back", ToEtcd::Back),
 ];
 
 /// How much faster or slower a clock may run: what is beyond is no clock.
@@ -93,6 +107,7 @@ impl Reader<'_> {
                 })
             }
             "isolate" => self.isolate(&at, map, around),
+            "etcd_link" => self.etcd_link(&at, map, around),
             "partition" => self.partition(&at, map, around),
             "drift" => self.drift(&at, map, around),
             "jump" => self.jump(&at, map, around),
@@ -172,7 +187,44 @@ impl Reader<'_> {
     }
 
     fn isolate(&mut self, at: &At<'_>, map: &Map<'_>, around: &Around<'_>) -> Option<Event> {
-        let (node, length) = (self.node(at, around), self.lasts(map));
+        let (node, length) = (self.elected(at, around), self.lasts(map));
+        let servers = match map.get("servers") {
+            Some(at) => at.word(&SERVERS, &mut self.problems),
+            None => Some(Servers::Master),
+        };
+        let way = match map.get("way") {
+            Some(at) => at.word(&WAYS, &mut self.problems),
+            None => Some(ToEtcd::Both),
+        };
+        Some(Event::Isolate {
+            node: node?,
+            servers: servers?,
+            way: way?,
+            length: length?,
+        })
+    }
+
+    fn etcd_link(&mut self, at: &At<'_>, map: &Map<'_>, around: &Around<'_>) -> Option<Event> {
+        let (node, length) = (self.elected(at, around), self.lasts(map));
+        let loss = match map.get("loss") {
+            Some(at) => at.number(0.0, 1.0, &mut self.problems),
+            None => Some(0.0),
+        };
+        let late = match map.get("late") {
+            Some(at) => at.span(&mut self.problems),
+            None => Some((Duration::ZERO, Duration::ZERO)),
+        };
+        Some(Event::EtcdLink {
+            node: node?,
+            loss: loss?,
+            late: late?,
+            length: length?,
+        })
+    }
+
+    /// A node that may have an election.
+    fn elected(&mut self, at: &At<'_>, around: &Around<'_>) -> Option<NodeChoice> {
+        let node = self.node(at, around);
         if let (Some(number), Some(tree)) = (node.as_ref().and_then(NodeChoice::only), around.tree)
             && let Some(only) = tree.nodes.get(number).filter(|it| it.candidates == 1)
             && !around.may_be_idle
@@ -184,10 +236,7 @@ impl Reader<'_> {
             self.problems.wrong(at, message);
             return None;
         }
-        Some(Event::Isolate {
-            node: node?,
-            length: length?,
-        })
+        node
     }
 
     fn partition(&mut self, at: &At<'_>, map: &Map<'_>, around: &Around<'_>) -> Option<Event> {

@@ -56,7 +56,19 @@ fn every_event_is_read() {
         ),
         (
             "isolate: any, for: 5s",
-            "Isolate { node: Any, length: (5s, 5s) }",
+            "Isolate { node: Any, servers: Master, way: Both, length: (5s, 5s) }",
+        ),
+        (
+            "isolate: any, servers: some, way: back, for: 5s",
+            "Isolate { node: Any, servers: Some, way: Back, length: (5s, 5s) }",
+        ),
+        (
+            "etcd_link: any, loss: 0.2, late: [0s, 2s], for: 5s",
+            "EtcdLink { node: Any, loss: 0.2, late: (0ns, 2s), length: (5s, 5s) }",
+        ),
+        (
+            "etcd_link: any, late: 1s, for: 5s",
+            "EtcdLink { node: Any, loss: 0.0, late: (1s, 1s), length: (5s, 5s) }",
         ),
         ("elect: below_root", "Elect { node: AnyBelowRoot }"),
         ("elect: leaves", "Elect { node: Node(1) }"),

@@ -20,7 +20,7 @@ fn times_at_which_nothing_would_happen_are_refused() {
             "{}",
             &[
                 "5:3: faults: has none of at, every, per_hour; give one",
-                "5:3: faults: has none of kill, restart, stop, etcd, elect, elections, freeze, isolate, partition, drift, jump, edit, crash, twin, surge, demand; give one",
+                "5:3: faults: has none of kill, restart, stop, etcd, elect, elections, freeze, isolate, etcd_link, partition, drift, jump, edit, crash, twin, surge, demand; give one",
             ],
         ),
         (
@@ -30,7 +30,7 @@ fn times_at_which_nothing_would_happen_are_refused() {
         (
             "{at: 5s}",
             &[
-                "5:3: faults: has none of kill, restart, stop, etcd, elect, elections, freeze, isolate, partition, drift, jump, edit, crash, twin, surge, demand; give one",
+                "5:3: faults: has none of kill, restart, stop, etcd, elect, elections, freeze, isolate, etcd_link, partition, drift, jump, edit, crash, twin, surge, demand; give one",
             ],
         ),
         (
@@ -171,6 +171,19 @@ fn events_that_make_no_sense_are_refused() {
             ],
         ),
         (
+            "{at: 5s, etcd_link: root, loss: 0.5, for: 5s}",
+            &[
+                r#"5:23: faults.etcd_link: "root" has no other candidate, so there is no election; give it candidates: 2"#,
+            ],
+        ),
+        (
+            "{at: 5s, isolate: any, servers: one, way: up, for: 5s}",
+            &[
+                r#"5:35: faults.servers: is "one"; give one of master, others, some, all"#,
+                r#"5:45: faults.way: is "up"; give one of both, there, back"#,
+            ],
+        ),
+        (
             "{at: 5s, partition: root, side: parent, for: 5s}",
             &["5:35: faults.side: is parent, and the root has none; give below or all"],
         ),
@@ -299,7 +312,7 @@ fn choices_that_are_none_are_refused() {
         (
             "{at: 5s, one_of: [{weight: 1}]}",
             &[
-                "5:21: faults.one_of: has none of kill, restart, stop, etcd, elect, elections, freeze, isolate, partition, drift, jump, edit, crash, twin, surge, demand; give one",
+                "5:21: faults.one_of: has none of kill, restart, stop, etcd, elect, elections, freeze, isolate, etcd_link, partition, drift, jump, edit, crash, twin, surge, demand; give one",
             ],
         ),
         (

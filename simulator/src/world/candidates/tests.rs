@@ -1,0 +1,321 @@
+//! Candidates against the model of etcd: who is the master when, whatever becomes of what they ask and hear.
+
+use doorward_session::candidate::state::State;
+
+use super::*;
+use crate::scenario::Scenario;
+use crate::scenario::read::Files;
+
+/// A root with three candidates whose leases last for ten seconds, and these faults.
+fn scenario(faults: &str) -> Scenario {
+    let text = format!(
+        "templates: {{resources: [{{identifier_glob: shared, capacity: 100, algorithm: {{kind: FAIR_SHARE, \
+         lease_length: 60s, refresh_interval: 5s}}}}]}}
+duration: 10m
+tree: {{root: {{candidates: 3}}}}
+clients: [{{count: 2, wants: 20}}]
+limits: {{mastership: 0}}
+faults: [{faults}]
+"
+    );
+    Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[])).unwrap()
+}
+
+/// Plays up to a second of the world.
+fn play_until(world: &mut World<'_>, second: f64) {
+    let end = Time::ZERO + Duration::from_secs_f64(second);
+    while let Some((at, what)) = world.events.next(end) {
+        world.now = at;
+        world.play(what);
+    }
+    world.now = end;
+}
+
+/// The epoch of the master, and how many take themselves for the master.
+fn master(world: &World<'_>) -> (u64, usize) {
+    let place = &world.places[0];
+    let local = place.clock.shows(world.now);
+    let masters = place.servers.iter();
+    let masters = masters.filter(|it| it.node.mastership(local).is_master());
+    let epoch = place.master(world.now);
+    let epoch = epoch.and_then(|it| it.node.mastership(local).epoch());
+    (epoch.unwrap_or_default(), masters.count())
+}
+
+fn states(world: &World<'_>) -> Vec<State> {
+    let place = &world.places[0];
+    let local = session_time(place.clock.shows(world.now));
+    let all = place.servers.iter().filter_map(|it| it.contender.as_ref());
+    let mut states: Vec<State> = all.map(|it| it.candidate.state(local)).collect();
+    states.sort_unstable();
+    states
+}
+
+#[test]
+fn everybody_is_elected_before_it_begins_and_all_but_one_watch() {
+    let scenario = scenario("");
+    let mut world = World::new(&scenario);
+    assert_eq!(master(&world).1, 1);
+    let expected = [State::Watching, State::Watching, State::Master];
+    assert_eq!(states(&world), expected);
+    let epoch = master(&world).0;
+    play_until(&mut world, 300.0);
+    assert_eq!(
+        (master(&world), states(&world).as_slice()),
+        ((epoch, 1), &expected[..])
+    );
+}
+
+/// What becomes of the master of an epoch when something goes wrong at 100 s: until when it is the master, when
+/// there is one again, and whether that is another one.
+#[track_caller]
+fn check(what: &str, fault: &str, ends: (f64, f64), again: (f64, f64), is_another: bool) {
+    let scenario = scenario(fault);
+    let mut world = World::new(&scenario);
+    play_until(&mut world, 99.9);
+    let (epoch, masters) = master(&world);
+    assert_eq!(masters, 1, "{what}");
+    let (mut ended, mut begun) = (None, None);
+    for tenth in 1000..3000 {
+        let at = f64::from(tenth) / 10.0;
+        play_until(&mut world, at);
+        let (now, masters) = master(&world);
+        assert!(masters <= 1, "{what}: {masters} masters at {at}");
+        if masters == 0 {
+            ended.get_or_insert(at);
+            begun = None;
+        } else if ended.is_some() {
+            begun.get_or_insert(at);
+        }
+        if masters == 1 && ended.is_none() && now != epoch {
+            // From one to the next between two looks.
+            (ended, begun) = (Some(at), Some(at));
+        }
+    }
+    let is_within = |at: Option<f64>, span: (f64, f64)| match at {
+        Some(at) => span.0 <= at && at <= span.1,
+        None => span == (0.0, 0.0),
+    };
+    assert!(is_within(ended, ends), "{what}: ended at {ended:?}");
+    assert!(
+        is_within(begun, again),
+        "{what}: there was one again at {begun:?}"
+    );
+    let now = master(&world).0;
+    assert_eq!(now != epoch, is_another, "{what}: {epoch} and {now}");
+    assert!(now >= epoch, "{what}: epochs go back from {epoch} to {now}");
+    let decided = world.watched[0].mastership;
+    assert_eq!(
+        format!("{decided:?}"),
+        format!("{:?}", crate::checker::Mastership::default()),
+        "{what}"
+    );
+}
+
+const NEVER: (f64, f64) = (0.0, 0.0);
+
+#[test]
+fn who_is_the_master_follows_from_what_arrives_at_etcd_and_from_it() {
+    // A lease is renewed every 3.3 s, and 9 s after a renewal that was confirmed its holder decides no more.
+    let dies = (105.5, 109.1);
+    for (what, fault, ends, again, is_another) in [
+        (
+            "the master is cut off for a moment",
+            "{at: 100s, isolate: root, for: 4s}",
+            NEVER,
+            NEVER,
+            false,
+        ),
+        (
+            "it is cut off for long",
+            "{at: 100s, isolate: root, for: 60s}",
+            dies,
+            (110.0, 110.3),
+            true,
+        ),
+        (
+            "its questions are lost",
+            "{at: 100s, isolate: root, way: there, for: 60s}",
+            dies,
+            (106.5, 110.3),
+            true,
+        ),
+        (
+            "it is not answered: one renewal may arrive at most",
+            "{at: 100s, isolate: root, way: back, for: 60s}",
+            dies,
+            (106.5, 113.7),
+            true,
+        ),
+        (
+            "the others are cut off",
+            "{at: 100s, isolate: root, servers: others, for: 60s}",
+            NEVER,
+            NEVER,
+            false,
+        ),
+        (
+            "all are cut off",
+            "{at: 100s, isolate: root, servers: all, for: 60s}",
+            dies,
+            (160.0, 162.5),
+            true,
+        ),
+        (
+            "everything takes a little longer",
+            "{at: 100s, etcd_link: root, late: [0s, 300ms], for: 60s}",
+            NEVER,
+            NEVER,
+            false,
+        ),
+        (
+            "no answer comes in time",
+            "{at: 100s, etcd_link: root, late: 3s, for: 60s}",
+            dies,
+            (160.0, 165.0),
+            true,
+        ),
+        (
+            "it dies",
+            "{at: 100s, kill: root}",
+            (100.0, 100.1),
+            (110.0, 110.3),
+            true,
+        ),
+        (
+            "nobody may succeed it",
+            "{at: 100s, kill: root, for: 30s}",
+            (100.0, 100.1),
+            (130.0, 130.2),
+            true,
+        ),
+        (
+            "its process starts anew, and may win: then it gives its predecessor time",
+            "{at: 100s, restart: root}",
+            (100.0, 100.1),
+            (110.0, 111.3),
+            true,
+        ),
+        (
+            "it hands over",
+            "{at: 100s, elect: root}",
+            (100.0, 100.2),
+            (100.0, 100.2),
+            true,
+        ),
+        (
+            "it is frozen for a moment",
+            "{at: 100s, freeze: root, for: 4s}",
+            NEVER,
+            NEVER,
+            false,
+        ),
+        (
+            "it is frozen for long",
+            "{at: 100s, freeze: root, for: 60s}",
+            dies,
+            (110.0, 110.3),
+            true,
+        ),
+        (
+            "all stop, and who starts again knows only that there was somebody",
+            "{at: 100s, stop: root, for: 5s}",
+            (100.0, 100.1),
+            (115.0, 117.0),
+            true,
+        ),
+        (
+            "etcd is wiped: who was the master may be again at once, others give it time",
+            "{at: 100s, etcd: wiped}",
+            (100.0, 101.1),
+            (100.0, 115.0),
+            true,
+        ),
+        (
+            "etcd is restored: the key of the master is there",
+            "{at: 100s, etcd: restored, back: 50s}",
+            NEVER,
+            NEVER,
+            false,
+        ),
+        (
+            "etcd is restored to when another one was the master",
+            "{at: 50s, elect: root}, {at: 100s, etcd: restored, back: 60s}",
+            (100.0, 101.1),
+            (101.0, 121.0),
+            true,
+        ),
+    ] {
+        check(what, fault, ends, again, is_another);
+    }
+}
+
+#[test]
+fn who_was_succeeded_follows_and_knows_where_the_master_is() {
+    let scenario = scenario("{at: 100s, isolate: root, for: 60s}");
+    let mut world = World::new(&scenario);
+    play_until(&mut world, 155.0);
+    let states_apart = states(&world);
+    assert_eq!(
+        states_apart,
+        [State::Watching, State::Master, State::Lapsed]
+    );
+    play_until(&mut world, 165.0);
+    assert_eq!(
+        states(&world),
+        [State::Watching, State::Watching, State::Master]
+    );
+    let place = &world.places[0];
+    let local = place.clock.shows(world.now);
+    let master = place.master(world.now).unwrap();
+    let address = place.addresses[master.slot as usize].as_str();
+    for server in place.servers.iter().filter(|it| it.term != master.term) {
+        let expected = Mastership::Follower {
+            master_address: address.to_owned(),
+            epoch: master.node.mastership(local).epoch(),
+        };
+        assert_eq!(*server.node.mastership(local), expected);
+    }
+}
+
+/// A term that is over by the clock of its server has no say, whether or not anything wakes it up.
+#[test]
+fn a_frozen_master_does_not_decide_when_it_goes_on() {
+    let scenario = scenario("{at: 100s, freeze: root, for: 60s}");
+    let recording = World::new(&scenario).run(|_| {});
+    let verdict = recording
+        .verdicts
+        .iter()
+        .find(|it| it.checker == "mastership");
+    assert_eq!(verdict.unwrap().value, 0.0);
+}
+
+#[test]
+fn templates_of_a_root_that_reaches_etcd_count_at_once_and_else_when_its_term_is_over() {
+    let lower = "{resources: [{identifier_glob: shared, capacity: 10, algorithm: {kind: FAIR_SHARE, \
+                 lease_length: 20s, refresh_interval: 5s}}]}";
+    for (fault, counts_at) in [
+        ("", (120.0, 120.1)),
+        ("{at: 115s, isolate: root, for: 60s},", (120.5, 124.1)),
+    ] {
+        let scenario = scenario(&format!("{fault} {{at: 120s, edit: {lower}}}"));
+        let mut world = World::new(&scenario);
+        play_until(&mut world, 119.9);
+        let term = world.places[0].master(world.now).unwrap().term;
+        let mut counted = None;
+        for tenth in 1200..1300 {
+            let at = f64::from(tenth) / 10.0;
+            play_until(&mut world, at);
+            let server = world.places[0].server(term).unwrap();
+            let capacity = server.templates.iter().next().map(|it| it.capacity.get());
+            if capacity == Some(10.0) {
+                counted.get_or_insert(at);
+            }
+        }
+        let counted = counted.unwrap();
+        assert!(
+            counts_at.0 <= counted && counted <= counts_at.1,
+            "{fault}: {counted}"
+        );
+    }
+}

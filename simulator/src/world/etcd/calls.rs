@@ -1,0 +1,107 @@
+//! What candidates ask etcd for: each question arrives, or does not; what it asks for is done; and the answer
+//! comes back in time, or does not.
+
+use std::time::Duration;
+
+use doorward_engine::time::Time;
+use doorward_session::candidate::store::{Asking, Op, OpAnswer, OpId};
+
+use crate::world::World;
+use crate::world::clock::session_time;
+use crate::world::etcd::Letter;
+use crate::world::message::ServerId;
+
+impl World<'_> {
+    /// A server asks.
+    pub(in crate::world) fn ask_etcd(&mut self, from: ServerId, asking: Asking) {
+        let now = self.now;
+        let Some(way) = self.way_to_etcd(from) else {
+            return;
+        };
+        let given_up = now + asking.within;
+        let takes = self.etcd.takes(&way, now);
+        let is_lost = self.etcd.loses(&way, way.there_cut_until, now);
+        if is_lost || takes >= asking.within {
+            self.give_up(from, asking.id, given_up);
+        }
+        if !is_lost {
+            let sent = now;
+            self.post(now + takes, Letter::Question { from, asking, sent });
+        }
+    }
+
+    /// No answer came by then.
+    fn give_up(&mut self, to: ServerId, id: OpId, at: Time) {
+        let answer = OpAnswer::Failed;
+        self.post(at.max(self.now), Letter::Answer { to, id, answer });
+    }
+
+    /// A question has arrived: it is done, whether or not the answer arrives.
+    pub(super) fn answer_question(&mut self, from: ServerId, asking: Asking, sent: Time) {
+        let now = self.now;
+        let before = self.etcd.store.revision();
+        let answer = match &asking.op {
+            Op::ReadHistory(_) => OpAnswer::History(Some(self.longer_leases_ever(from))),
+            op => self.etcd.store.execute(from.place, op, now),
+        };
+        match (&asking.op, &answer) {
+            (Op::Grant(_), OpAnswer::Granted(lease, ttl)) => {
+                self.time_lease(*lease, now + *ttl);
+                self.note_renewal(from, Some(*lease), *ttl, sent);
+            }
+            (Op::Renew(lease), OpAnswer::Renewed) => {
+                self.etcd.lasting.remove(lease);
+                let ttl = self.ttl_of(from);
+                self.note_renewal(from, None, ttl, sent);
+            }
+            _ => {}
+        }
+        if self.etcd.store.revision() != before {
+            self.tell_keys(from.place);
+        }
+        let Some(way) = self.way_to_etcd(from) else {
+            return;
+        };
+        let given_up = sent + asking.within;
+        let arrives = now + self.etcd.takes(&way, now);
+        let to = from;
+        let id = asking.id;
+        if self.etcd.loses(&way, way.back_cut_until, now) || arrives >= given_up {
+            // If it is late, it was given up before.
+            if now < given_up {
+                self.give_up(to, id, given_up);
+            }
+            return;
+        }
+        self.post(arrives, Letter::Answer { to, id, answer });
+    }
+
+    /// The longest lease by any templates that there ever were, for which those of a server give a shorter
+    /// one.
+    fn longer_leases_ever(&mut self, id: ServerId) -> Duration {
+        let place = self.places.get_mut(id.place as usize);
+        let Some(server) = place.and_then(|place| place.server(id.term)) else {
+            return Duration::ZERO;
+        };
+        let outlast = self.templates_before.iter();
+        let outlast = outlast.map(|before| before.outlasts(&server.templates));
+        outlast.max().unwrap_or_default()
+    }
+
+    /// An answer has arrived, or none in time.
+    pub(super) fn hear_answer(&mut self, to: ServerId, id: OpId, answer: OpAnswer) {
+        let chance = self.etcd.uniform();
+        self.change_candidate(to, |candidate, now| {
+            let answer = match answer {
+                OpAnswer::Transacted(mut answer) => {
+                    if let Some(found) = &mut answer.found {
+                        found.seen_at = session_time(now);
+                    }
+                    OpAnswer::Transacted(answer)
+                }
+                other => other,
+            };
+            candidate.handle_answer(id, answer, chance, session_time(now));
+        });
+    }
+}

@@ -1,0 +1,191 @@
+//! How servers follow the keys of their node, as the server's shell does: they read them, and are told of
+//! every change from there, in order. If etcd cannot be asked, they notice when they next look, and begin
+//! anew when they can.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::time::Time;
+use doorward_session::candidate::store::View;
+
+use crate::scenario::fault::Span;
+use crate::world::World;
+use crate::world::clock::session_time;
+use crate::world::etcd::store::Reading;
+use crate::world::etcd::{Letter, WayToEtcd};
+use crate::world::message::ServerId;
+
+/// As servers do: so often they read what they follow.
+const LOOK: Span = (Duration::ZERO, Duration::from_secs(2));
+
+/// How long they wait before they try again.
+const AGAIN: Span = (Duration::from_millis(10), Duration::from_secs(1));
+
+/// What a server knows of its keys.
+#[derive(Debug, Default)]
+pub(crate) struct Follow {
+    /// Counts watches: what an earlier one told is not heard any more.
+    watch: u32,
+    /// There is one that tells what changes.
+    is_watching: bool,
+    /// When the last message of this watch arrives: they keep their order.
+    last: Time,
+    known: Option<Arc<View>>,
+    /// When etcd was last asked, and answered.
+    heard_at: Time,
+    is_away: bool,
+}
+
+impl World<'_> {
+    pub(super) fn way_to_etcd(&mut self, id: ServerId) -> Option<WayToEtcd> {
+        let place = self.place(id.place)?;
+        let slot = place.server(id.term)?.slot;
+        place.slots.get(slot as usize).map(|slot| slot.way)
+    }
+
+    fn follow_of(&mut self, id: ServerId) -> Option<&mut Follow> {
+        let server = self.place(id.place)?.server(id.term)?;
+        server.contender.as_mut().map(|it| &mut it.follow)
+    }
+
+    /// A server begins to follow its keys.
+    pub(in crate::world) fn begin_to_follow(&mut self, id: ServerId) {
+        let now = self.now;
+        if let Some(follow) = self.follow_of(id) {
+            follow.heard_at = now;
+        }
+        self.post(now, Letter::Look(id));
+    }
+
+    /// The way of a server to etcd is cut, or was mended: it notices when it looks.
+    pub(in crate::world) fn notice_cut(&mut self, id: ServerId, until: Time) {
+        let now = self.now;
+        let since = self.etcd.some_time(LOOK);
+        let looks = now + self.etcd.some_time(LOOK);
+        let again = until + self.etcd.some_time(AGAIN);
+        if let Some(follow) = self.follow_of(id) {
+            let heard_at = now.since(Time::ZERO).saturating_sub(since);
+            follow.heard_at = follow.heard_at.max(Time::ZERO + heard_at);
+            if looks < until {
+                self.post(looks, Letter::Look(id));
+            }
+            self.post(again, Letter::Look(id));
+        }
+    }
+
+    /// Nobody is told anything more: everybody who follows reads anew.
+    pub(super) fn break_watches(&mut self) {
+        for id in self.contenders() {
+            let again = self.now + self.etcd.some_time(AGAIN);
+            if let Some(follow) = self.follow_of(id) {
+                follow.watch += 1;
+                follow.is_watching = false;
+                self.post(again, Letter::Look(id));
+            }
+        }
+    }
+
+    /// A server reads its keys, and follows them from there.
+    pub(super) fn look_at_etcd(&mut self, id: ServerId) {
+        let now = self.now;
+        let Some(way) = self.way_to_etcd(id) else {
+            return;
+        };
+        let Some(follow) = self.follow_of(id) else {
+            return;
+        };
+        // Whatever there was, is given up.
+        follow.watch += 1;
+        follow.is_watching = now >= way.cut_until();
+        let (watch, heard_at) = (follow.watch, follow.heard_at);
+        if !follow.is_watching {
+            // It looks again when it is mended: see `notice_cut`.
+            if !std::mem::replace(&mut follow.is_away, true) {
+                self.change_contact(id, heard_at, true);
+            }
+            return;
+        }
+        let at = now + self.etcd.takes(&way, now) + self.etcd.takes(&way, now);
+        if let Some(follow) = self.follow_of(id) {
+            follow.last = at;
+        }
+        let told = Letter::Told {
+            to: id,
+            watch,
+            reading: self.etcd.store.read(id.place),
+            asked: Some(now),
+        };
+        self.post(at, told);
+    }
+
+    /// The keys of a node have changed: whoever follows them is told.
+    pub(super) fn tell_keys(&mut self, node: u32) {
+        let now = self.now;
+        let reading = self.etcd.store.read(node);
+        for id in self.contenders_of(node) {
+            let Some(way) = self.way_to_etcd(id).filter(|way| way.back_cut_until <= now) else {
+                continue;
+            };
+            let at = now + self.etcd.takes(&way, now);
+            let Some(follow) = self.follow_of(id).filter(|it| it.is_watching) else {
+                continue;
+            };
+            let at = at.max(follow.last);
+            follow.last = at;
+            let told = Letter::Told {
+                to: id,
+                watch: follow.watch,
+                reading: reading.clone(),
+                asked: None,
+            };
+            self.post(at, told);
+        }
+    }
+
+    /// A server hears how its keys were.
+    pub(super) fn hear_keys(
+        &mut self,
+        id: ServerId,
+        watch: u32,
+        reading: &Reading,
+        asked: Option<Time>,
+    ) {
+        let now = self.now;
+        let is_cut = |way: WayToEtcd| now < way.back_cut_until;
+        if self.way_to_etcd(id).is_none_or(is_cut) {
+            return;
+        }
+        let Some(place) = self.place(id.place) else {
+            return;
+        };
+        let local = place.clock.shows(now);
+        let Some(follow) = self.follow_of(id).filter(|it| it.watch == watch) else {
+            return;
+        };
+        // What was known of an etcd that has gone back counts no more.
+        let known = follow.known.as_deref();
+        let known = known.filter(|known| known.revision <= reading.revision);
+        let view = Arc::new(reading.seen(known, session_time(local)));
+        follow.known = Some(Arc::clone(&view));
+        if let Some(asked) = asked {
+            follow.heard_at = asked;
+            let was_away = std::mem::replace(&mut follow.is_away, false);
+            if was_away {
+                self.change_contact(id, asked, false);
+            }
+        }
+        self.change_candidate(id, |candidate, now| {
+            candidate.handle_view(view, session_time(now));
+        });
+    }
+
+    /// What a server knows of etcd itself, and not of its keys.
+    fn change_contact(&mut self, id: ServerId, heard_at: Time, is_away: bool) {
+        let clock = self.place(id.place).map(|place| place.clock);
+        let Some(clock) = clock else { return };
+        let heard_at = session_time(clock.shows(heard_at));
+        self.change_candidate(id, |candidate, now| {
+            candidate.handle_contact(heard_at, is_away, session_time(now));
+        });
+    }
+}
