@@ -29,7 +29,13 @@ use crate::world::place::Server;
 /// How many members etcd has, as candidates see it: all are out of reach at once, or none.
 const ENDPOINTS: u32 = 3;
 
-/// What leases are told by: the part of a TTL after which a master that is not confirmed is none any more, at
+/// Leases in etcd last no shorter than this: with less, one renewal that is late would end a mastership …
+const TTL_MIN: Duration = Duration::from_millis(500);
+
+/// … and where elections are over at once, they last as long as the shortest that servers take.
+const TTL_AT_ONCE: Duration = Duration::from_secs(2);
+
+/// The part of a TTL after which a master that is not confirmed is none any more, at
 /// the latest.
 const TERM: f64 = 0.9;
 
@@ -71,7 +77,11 @@ fn digest(templates: &Templates) -> SmolStr {
 impl World<'_> {
     /// A server of a place with an election takes part in it.
     pub(super) fn contend(&mut self, id: ServerId) {
-        let (now, ttl) = (self.now, self.scenario.servers.election.0);
+        let (now, shortest) = (self.now, self.scenario.servers.election.0);
+        let ttl = match shortest < TTL_MIN {
+            true => TTL_AT_ONCE,
+            false => shortest,
+        };
         let Some(place) = self.place(id.place) else {
             return;
         };

@@ -42,7 +42,7 @@ fn seconds(recording: &Recording, is: impl Fn(bool, bool) -> bool) -> Vec<u32> {
 #[test]
 fn a_master_that_is_cut_off_from_the_election_is_succeeded_after_its_term_and_not_before() {
     let recording = with("[{at: 100s, isolate: root, for: 60s}]");
-    // It served for nine seconds more; elections take ten.
+    // It served for nine seconds after its last renewal; elections take ten.
     let learning = seconds(&recording, |_, is_learning| is_learning);
     let second: Vec<u32> = learning.into_iter().filter(|at| *at > 60).collect();
     assert_eq!(second.first(), Some(&111));
@@ -54,7 +54,7 @@ fn a_master_that_is_cut_off_from_the_election_is_succeeded_after_its_term_and_no
 
 #[test]
 fn a_master_that_is_in_touch_again_before_its_term_ends_knows_what_it_knew() {
-    let recording = with("[{at: 100s, isolate: root, for: 8s}]");
+    let recording = with("[{at: 101s, isolate: root, for: 4s}]");
     let learning = seconds(&recording, |_, is_learning| is_learning);
     assert!(learning.iter().all(|at| *at <= 60), "{learning:?}");
 }
@@ -62,7 +62,7 @@ fn a_master_that_is_in_touch_again_before_its_term_ends_knows_what_it_knew() {
 /// The first one's succession was not called off when it thawed.
 #[test]
 fn a_second_freeze_is_no_part_of_the_first() {
-    let recording = with("[{at: 100s, freeze: root, for: 4s}, {at: 105s, freeze: root, for: 8s}]");
+    let recording = with("[{at: 100s, freeze: root, for: 4s}, {at: 105s, freeze: root, for: 7s}]");
     let learning = seconds(&recording, |_, is_learning| is_learning);
     assert!(learning.iter().all(|at| *at <= 60), "{learning:?}");
     assert_eq!(verdict(&recording, "mastership").value, 0.0);
@@ -98,7 +98,7 @@ fn clients_that_crash_before_they_start_are_down_as_long_as_it_is_said() {
 fn a_frozen_root_reads_new_templates_when_it_goes_on() {
     let lower = TEMPLATES.replace("capacity: 100", "capacity: 10");
     let recording = with(&format!(
-        "[{{at: 100s, freeze: root, for: 8s}}, {{at: 102s, edit: {lower}}}]"
+        "[{{at: 101s, freeze: root, for: 7s}}, {{at: 102s, edit: {lower}}}]"
     ));
     let found = verdict(&recording, "overshoot");
     assert!(found.holds, "{found:?}");
