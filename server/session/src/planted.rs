@@ -52,6 +52,33 @@ pub enum Bug {
     OlderLeasesForgotten,
 }
 
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 21] = [
+        Self::OldConnectionHeeded,
+        Self::InFlightForgotten,
+        Self::OlderAnswerCounts,
+        Self::StandbyAsks,
+        Self::DeadlineForgotten,
+        Self::BackoffGoesOn,
+        Self::OlderEpochHeeded,
+        Self::RedirectsWithoutEnd,
+        Self::ReplacedStaysOpen,
+        Self::OlderEpochReplaces,
+        Self::FullReaderKept,
+        Self::RoundNeverBeginsAgain,
+        Self::CallWaitsWithoutEnd,
+        Self::MarginLeftOut,
+        Self::RenewalFromAnswer,
+        Self::ConfirmWithoutComparing,
+        Self::ResignWithoutComparing,
+        Self::BeginsAtOnce,
+        Self::VacantTooEarly,
+        Self::EpochGoesBack,
+        Self::OlderLeasesForgotten,
+    ];
+}
+
 #[cfg(feature = "planted")]
 mod switch {
     use std::sync::Mutex;
