@@ -1,19 +1,18 @@
 //! What goes wrong, and when it is over.
 
 mod choice;
+mod down;
+mod edit;
 mod etcd;
 mod silent;
 mod twin;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, Side, Span, When};
 use crate::world::World;
-use crate::world::clock::session_time;
 use crate::world::event::What;
 use crate::world::message::ServerId;
 
@@ -220,138 +219,6 @@ impl World<'_> {
         }
     }
 
-    /// Its master dies. There is none for that long, whatever candidates there are, or as long as an election
-    /// takes.
-    fn kill(&mut self, number: u32, length: Option<Span>) {
-        let (least, most) = length.unwrap_or(self.elections.take);
-        let until = self.now + self.mishaps.duration(least, most);
-        let text = format!("{} loses its master", self.name_of(number));
-        self.mark(Some(until), "kill", text);
-        self.note(5, number.into(), 0.0);
-        let leader = self.leader(number);
-        let Some(place) = self.place(number) else {
-            return;
-        };
-        if place.slots.len() == 1 {
-            self.take_down(number, 0, until);
-            return;
-        }
-        if length.is_some() {
-            place.unable_until = place.unable_until.max(until);
-            let able = place.unable_until;
-            self.tell_able(number);
-            self.end_with(able, Ending::Able { place: number });
-        }
-        if let Some(id) = leader {
-            if length.is_none() {
-                self.silence(id, until);
-            }
-            self.take_down_server(id, until);
-        }
-    }
-
-    /// Its master starts anew, and knows nothing. Another candidate is the master after an election.
-    fn restart(&mut self, number: u32, length: Span) {
-        let (least, most) = self.elections.take;
-        let lasts = self.mishaps.duration(length.0, length.1);
-        let election = self.mishaps.duration(least, most);
-        let has_election = self.place(number).is_some_and(|it| it.slots.len() > 1);
-        let until = self.now + lasts;
-        let succession = self.now + election;
-        let text = format!("{}'s master restarts", self.name_of(number));
-        let over = if has_election { succession } else { until };
-        self.mark(Some(over), "restart", text);
-        // Where there is no master, none restarts.
-        if let Some(id) = self.leader(number) {
-            self.note(5, number.into(), 0.0);
-            self.silence(id, succession);
-            self.take_down_server(id, until);
-        }
-    }
-
-    /// Its master hands over. Where there is none, nobody does.
-    fn hand_over(&mut self, number: u32) {
-        let now = self.now;
-        let Some(id) = self.leader(number) else {
-            return;
-        };
-        let Some(server) = self.place(number).and_then(|it| it.server(id.term)) else {
-            return;
-        };
-        if server.contender.is_none() {
-            self.take_down_server(id, now);
-        } else if server.is_frozen(now) {
-            server.is_to_resign = true;
-        } else {
-            self.resign(id);
-        }
-    }
-
-    /// A slot of a place is down until then, and starts again.
-    fn take_down(&mut self, number: u32, slot: u32, until: Time) {
-        let now = self.now;
-        let Some(place) = self.place(number) else {
-            return;
-        };
-        let Some(down) = place.slots.get_mut(slot as usize) else {
-            return;
-        };
-        down.down_until = down.down_until.max(until);
-        let until = down.down_until;
-        let runs = |it: &&crate::world::place::Server| it.slot == slot && !it.is_twin;
-        let term = place.servers.iter().find(runs).map(|server| server.term);
-        if let Some(term) = term {
-            self.end_server(ServerId {
-                place: number,
-                term,
-            });
-        }
-        if until <= now {
-            self.start_server(number, slot);
-        } else {
-            let start = Ending::Start {
-                place: number,
-                slot,
-            };
-            self.end_with(until, start);
-        }
-    }
-
-    /// The same of the slot of a server.
-    fn take_down_server(&mut self, id: ServerId, until: Time) {
-        let server = self.place(id.place).and_then(|place| place.server(id.term));
-        if let Some(slot) = server.map(|server| server.slot) {
-            self.take_down(id.place, slot, until);
-        }
-    }
-
-    /// The candidates of a place hear whether they are able to be the master.
-    fn tell_able(&mut self, number: u32) {
-        let now = self.now;
-        let able = self.place(number).is_some_and(|it| it.unable_until <= now);
-        for id in self.contenders_of(number) {
-            self.change_candidate(id, |candidate, now| {
-                candidate.handle_able(able, session_time(now));
-            });
-        }
-    }
-
-    /// Nothing goes wrong with etcd any more, and nobody waits for those who are gone.
-    fn heal_etcd(&mut self) {
-        let now = self.now;
-        let mut held = Vec::new();
-        for id in self.contenders() {
-            self.notice_cut(id, now);
-            let server = self.place(id.place).and_then(|place| place.server(id.term));
-            held.extend(server.and_then(|it| it.contender.as_ref()?.lease));
-        }
-        for lease in self.etcd.store.leases() {
-            if !held.contains(&lease) {
-                self.end_lease(lease);
-            }
-        }
-    }
-
     fn change_elections(&mut self, take: Span, length: Option<Span>) {
         let until = length.map(|(least, most)| self.now + self.mishaps.duration(least, most));
         let text = if take.0 == take.1 {
@@ -451,59 +318,6 @@ impl World<'_> {
             for watched in &mut self.watched {
                 watched.note_clock(clock, self.now);
             }
-        }
-    }
-
-    fn edit(&mut self, templates: &Templates) {
-        let now = self.now;
-        let before = std::mem::replace(&mut self.templates, templates.clone());
-        self.templates_before.push(before);
-        let mut said = Vec::new();
-        for watched in &mut self.watched {
-            let template = templates.find(&watched.resource).map(Arc::clone);
-            let capacity = template.as_ref().map_or(0.0, |it| it.capacity.get());
-            said.push(format!("{} has {capacity}", watched.resource));
-            watched.note_template(template.as_deref(), now);
-        }
-        let restless = self
-            .watched
-            .iter()
-            .any(crate::checker::Watched::is_restless);
-        if restless && !self.is_settling {
-            self.is_settling = true;
-            self.events.put(now + super::sampling::SETTLE, What::Settle);
-        }
-        let text = format!("the templates are edited: {}", said.join(", "));
-        self.mark(None, "edit", text);
-        self.hand_out(templates);
-    }
-
-    /// The servers of the root read them, unless they are frozen.
-    fn hand_out(&mut self, templates: &Templates) {
-        let now = self.now;
-        let Some(root) = self.place(0) else { return };
-        let local = root.clock.shows(now);
-        let terms: Vec<u64> = root.servers.iter().map(|server| server.term).collect();
-        let (mut awake, mut late) = (Vec::new(), None);
-        for server in &mut root.servers {
-            let way = root.slots.get(server.slot as usize).map(|slot| slot.way);
-            let is_cut = way.is_some_and(|way| now < way.cut_until());
-            if server.is_frozen(now) {
-                server.unread = Some(templates.clone());
-            } else {
-                awake.push(server.term);
-            }
-            let ends = server.node.valid_until().filter(|_| server.leads);
-            if let (Some(ends), true) = (ends, is_cut || server.is_frozen(now)) {
-                // It grants by those before for as long as it takes itself for the master.
-                late = Some((server.templates.clone(), local.max(ends)));
-            }
-        }
-        if let Some((former, until)) = late {
-            self.note_granted_by(&former, until);
-        }
-        for term in terms.into_iter().filter(|term| awake.contains(term)) {
-            self.offer_templates(ServerId { place: 0, term }, templates.clone());
         }
     }
 

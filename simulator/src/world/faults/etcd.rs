@@ -53,4 +53,20 @@ impl World<'_> {
             }
         }
     }
+
+    /// Nothing goes wrong with etcd any more, and nobody waits for those who are gone.
+    pub(super) fn heal_etcd(&mut self) {
+        let now = self.now;
+        let mut held = Vec::new();
+        for id in self.contenders() {
+            self.notice_cut(id, now);
+            let server = self.place(id.place).and_then(|place| place.server(id.term));
+            held.extend(server.and_then(|it| it.contender.as_ref()?.lease));
+        }
+        for lease in self.etcd.store.leases() {
+            if !held.contains(&lease) {
+                self.end_lease(lease);
+            }
+        }
+    }
 }

@@ -1,0 +1,194 @@
+//! What stands in etcd after what was asked.
+
+use doorward_session::candidate::store::Master;
+
+use super::*;
+
+const TTL: Duration = Duration::from_secs(10);
+
+fn at(seconds: u64) -> Time {
+    Time::from_secs(seconds)
+}
+
+fn master(server: &str) -> Value {
+    Value::Master(Master {
+        address: "a:1".into(),
+        server: server.into(),
+        epoch_offset: 0,
+    })
+}
+
+fn put(key: Key, value: Value, lease: Option<LeaseId>) -> Step {
+    Step::Put { key, value, lease }
+}
+
+fn txn(when: Vec<Compare>, then: Vec<Step>) -> Op {
+    let or_else = vec![Step::Get(Key::Master)];
+    Op::Transact(
+        "test",
+        Txn {
+            when,
+            then,
+            or_else,
+        },
+    )
+}
+
+/// A store with a lease, and the master's key of node 0 under it, at revision 2.
+fn with_master() -> (Store, LeaseId) {
+    let mut store = Store::new(2, true);
+    let lease = grant(&mut store, 0);
+    let created = put(Key::Master, master("a"), Some(lease));
+    let vacant = Compare::Created(Key::Master, 0);
+    check(&mut store, 0, &txn(vec![vacant], vec![created]), true, 2);
+    (store, lease)
+}
+
+fn grant(store: &mut Store, node: u32) -> LeaseId {
+    match store.execute(node, &Op::Grant(TTL), at(0)) {
+        OpAnswer::Granted(lease, _) => lease,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn check(store: &mut Store, node: u32, op: &Op, succeeds: bool, at_revision: u64) {
+    match store.execute(node, op, at(1)) {
+        OpAnswer::Transacted(answer) => {
+            let found = (answer.succeeded, answer.revision);
+            assert_eq!(found, (succeeds, at_revision), "{op:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_transaction_does_one_thing_or_the_other_by_what_stands_there() {
+    let (store, lease) = with_master();
+    let other = LeaseId(77);
+    for (compare, holds) in [
+        (Compare::Created(Key::Master, 2), true),
+        (Compare::Created(Key::Master, 0), false),
+        (Compare::Created(Key::Term, 0), true),
+        (Compare::Modified(Key::Master, 2), true),
+        (Compare::Modified(Key::Master, 3), false),
+        (Compare::Modified(Key::Term, 0), true),
+        (Compare::Lease(Key::Master, Some(lease)), true),
+        (Compare::Lease(Key::Master, Some(other)), false),
+        (Compare::Lease(Key::Master, None), false),
+        (Compare::Lease(Key::Term, None), true),
+    ] {
+        let mut store = Store {
+            history: None,
+            state: store.state.clone(),
+            ..store
+        };
+        let write = put(Key::Term, master("a"), None);
+        let op = txn(vec![compare], vec![write]);
+        check(&mut store, 0, &op, holds, if holds { 3 } else { 2 });
+        assert_eq!(store.keys(0).contains_key(&Key::Term), holds, "{op:?}");
+    }
+}
+
+#[test]
+fn what_is_written_again_came_to_be_when_it_was_first_written() {
+    let (mut store, lease) = with_master();
+    let again = put(Key::Master, master("b"), Some(lease));
+    check(&mut store, 0, &txn(vec![], vec![again]), true, 3);
+    let found = store.keys(0).get(&Key::Master).cloned().unwrap();
+    assert_eq!((found.created, found.modified), (2, 3));
+    // Once it was deleted it is another one. What is not there is not deleted, and is no write.
+    let delete = || txn(vec![], vec![Step::Delete(Key::Master)]);
+    check(&mut store, 0, &delete(), true, 4);
+    check(&mut store, 0, &delete(), true, 4);
+    let anew = put(Key::Master, master("b"), Some(lease));
+    check(&mut store, 0, &txn(vec![], vec![anew]), true, 5);
+    assert_eq!(store.keys(0).get(&Key::Master).unwrap().created, 5);
+    assert!(store.keys(1).is_empty(), "of another node");
+}
+
+#[test]
+fn what_is_read_is_what_stands_there_when_the_transaction_is_done() {
+    let (mut store, _) = with_master();
+    let vacant = Compare::Created(Key::Master, 0);
+    let op = txn(vec![vacant], vec![]);
+    let OpAnswer::Transacted(answer) = store.execute(0, &op, at(1)) else {
+        panic!("{op:?}");
+    };
+    assert!(!answer.succeeded);
+    assert_eq!(answer.found.unwrap().created, 2);
+}
+
+#[test]
+fn keys_go_with_their_lease_and_nobody_writes_under_one_that_is_gone() {
+    let (mut store, lease) = with_master();
+    assert_eq!(store.ends(lease), Some(at(10)));
+    assert_eq!(
+        store.execute(0, &Op::Renew(lease), at(5)),
+        OpAnswer::Renewed
+    );
+    assert_eq!(store.ends(lease), Some(at(15)));
+    let other = grant(&mut store, 1);
+    let theirs = put(Key::Master, master("b"), Some(other));
+    check(&mut store, 1, &txn(vec![], vec![theirs]), true, 3);
+    assert_eq!(
+        store.execute(0, &Op::Revoke(lease), at(6)),
+        OpAnswer::Revoked
+    );
+    assert_eq!(store.revision(), 4);
+    assert!(store.keys(0).is_empty());
+    assert_eq!(store.master_lease(1), Some(other), "of another lease");
+    for op in [
+        Op::Renew(lease),
+        Op::Revoke(lease),
+        txn(vec![], vec![put(Key::Master, master("a"), Some(lease))]),
+    ] {
+        assert_eq!(store.execute(0, &op, at(7)), OpAnswer::LeaseGone, "{op:?}");
+    }
+    assert_eq!(store.revision(), 4, "nothing was written");
+}
+
+#[test]
+fn a_backup_has_what_was_there_when_it_was_made() {
+    let (mut store, lease) = with_master();
+    let second = put(Key::Term, master("a"), None);
+    let op = txn(vec![], vec![second]);
+    store.execute(0, &op, at(5));
+    store.end(lease, at(9));
+    assert_eq!(store.revision(), 4);
+    store.restore(at(4), at(20));
+    assert_eq!((store.revision(), store.keys(0).len()), (2, 1));
+    assert_eq!(store.ends(lease), Some(at(30)), "it begins anew");
+    store.wipe(at(40));
+    assert_eq!((store.revision(), store.keys(0).len()), (1, 0));
+    assert_eq!(
+        store.execute(0, &Op::Renew(lease), at(41)),
+        OpAnswer::LeaseGone
+    );
+    // A backup that was made after it was restored, and one from before there was anything.
+    store.restore(at(21), at(50));
+    assert_eq!(store.revision(), 2);
+    let mut empty = Store::new(1, true);
+    empty.restore(at(0), at(1));
+    assert_eq!(empty.revision(), 1);
+    // Nobody has the name of a lease that was lost.
+    assert_ne!(grant(&mut store, 0), lease);
+}
+
+#[test]
+fn what_has_not_changed_was_seen_when_it_was_first_seen() {
+    let (mut store, lease) = with_master();
+    let seen = |seconds| LocalTime::after_origin(Duration::from_secs(seconds));
+    let first = store.read(0).seen(None, seen(3));
+    let term = put(Key::Term, master("a"), None);
+    check(&mut store, 0, &txn(vec![], vec![term]), true, 3);
+    let second = store.read(0).seen(Some(&first), seen(7));
+    assert_eq!(second.revision, 3);
+    assert_eq!(second.entries[&Key::Master].seen_at, seen(3));
+    assert_eq!(second.entries[&Key::Term].seen_at, seen(7));
+    // The same revisions in an etcd that was set up anew are not the same key.
+    let again = put(Key::Master, master("b"), Some(lease));
+    check(&mut store, 0, &txn(vec![], vec![again]), true, 4);
+    let third = store.read(0).seen(Some(&second), seen(9));
+    assert_eq!(third.entries[&Key::Master].seen_at, seen(9));
+}

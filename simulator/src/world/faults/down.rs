@@ -1,0 +1,128 @@
+//! Servers that die, start anew or hand over.
+
+use doorward_engine::time::Time;
+
+use crate::scenario::fault::Span;
+use crate::world::World;
+use crate::world::clock::session_time;
+use crate::world::faults::Ending;
+use crate::world::message::ServerId;
+use crate::world::place::Server;
+
+impl World<'_> {
+    /// Its master dies. There is none for that long, whatever candidates there are, or as long as an election
+    /// takes.
+    pub(super) fn kill(&mut self, number: u32, length: Option<Span>) {
+        let (least, most) = length.unwrap_or(self.elections.take);
+        let until = self.now + self.mishaps.duration(least, most);
+        let text = format!("{} loses its master", self.name_of(number));
+        self.mark(Some(until), "kill", text);
+        self.note(5, number.into(), 0.0);
+        let leader = self.leader(number);
+        let Some(place) = self.place(number) else {
+            return;
+        };
+        if place.slots.len() == 1 {
+            self.take_down(number, 0, until);
+            return;
+        }
+        if length.is_some() {
+            place.unable_until = place.unable_until.max(until);
+            let able = place.unable_until;
+            self.tell_able(number);
+            self.end_with(able, Ending::Able { place: number });
+        }
+        if let Some(id) = leader {
+            if length.is_none() {
+                self.silence(id, until);
+            }
+            self.take_down_server(id, until);
+        }
+    }
+
+    /// Its master starts anew, and knows nothing. Another candidate is the master after an election.
+    pub(super) fn restart(&mut self, number: u32, length: Span) {
+        let (least, most) = self.elections.take;
+        let lasts = self.mishaps.duration(length.0, length.1);
+        let election = self.mishaps.duration(least, most);
+        let has_election = self.place(number).is_some_and(|it| it.slots.len() > 1);
+        let until = self.now + lasts;
+        let succession = self.now + election;
+        let text = format!("{}'s master restarts", self.name_of(number));
+        let over = if has_election { succession } else { until };
+        self.mark(Some(over), "restart", text);
+        // Where there is no master, none restarts.
+        if let Some(id) = self.leader(number) {
+            self.note(5, number.into(), 0.0);
+            self.silence(id, succession);
+            self.take_down_server(id, until);
+        }
+    }
+
+    /// Its master hands over. Where there is none, nobody does.
+    pub(super) fn hand_over(&mut self, number: u32) {
+        let now = self.now;
+        let Some(id) = self.leader(number) else {
+            return;
+        };
+        let Some(server) = self.place(number).and_then(|it| it.server(id.term)) else {
+            return;
+        };
+        if server.contender.is_none() {
+            self.take_down_server(id, now);
+        } else if server.is_frozen(now) {
+            server.is_to_resign = true;
+        } else {
+            self.resign(id);
+        }
+    }
+
+    /// A slot of a place is down until then, and starts again.
+    pub(super) fn take_down(&mut self, number: u32, slot: u32, until: Time) {
+        let now = self.now;
+        let Some(place) = self.place(number) else {
+            return;
+        };
+        let Some(down) = place.slots.get_mut(slot as usize) else {
+            return;
+        };
+        down.down_until = down.down_until.max(until);
+        let until = down.down_until;
+        let runs = |it: &&Server| it.slot == slot && !it.is_twin;
+        let term = place.servers.iter().find(runs).map(|server| server.term);
+        if let Some(term) = term {
+            self.end_server(ServerId {
+                place: number,
+                term,
+            });
+        }
+        if until <= now {
+            self.start_server(number, slot);
+        } else {
+            let start = Ending::Start {
+                place: number,
+                slot,
+            };
+            self.end_with(until, start);
+        }
+    }
+
+    /// The same of the slot of a server.
+    fn take_down_server(&mut self, id: ServerId, until: Time) {
+        let server = self.place(id.place).and_then(|place| place.server(id.term));
+        if let Some(slot) = server.map(|server| server.slot) {
+            self.take_down(id.place, slot, until);
+        }
+    }
+
+    /// The candidates of a place hear whether they are able to be the master.
+    pub(super) fn tell_able(&mut self, number: u32) {
+        let now = self.now;
+        let able = self.place(number).is_some_and(|it| it.unable_until <= now);
+        for id in self.contenders_of(number) {
+            self.change_candidate(id, |candidate, now| {
+                candidate.handle_able(able, session_time(now));
+            });
+        }
+    }
+}

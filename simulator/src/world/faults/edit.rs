@@ -1,0 +1,63 @@
+//! The operator writes other templates: who reads them when.
+
+use std::sync::Arc;
+
+use doorward_engine::template::Templates;
+
+use crate::checker::Watched;
+use crate::world::World;
+use crate::world::event::What;
+use crate::world::message::ServerId;
+use crate::world::sampling::SETTLE;
+
+impl World<'_> {
+    pub(super) fn edit(&mut self, templates: &Templates) {
+        let now = self.now;
+        let before = std::mem::replace(&mut self.templates, templates.clone());
+        self.templates_before.push(before);
+        let mut said = Vec::new();
+        for watched in &mut self.watched {
+            let template = templates.find(&watched.resource).map(Arc::clone);
+            let capacity = template.as_ref().map_or(0.0, |it| it.capacity.get());
+            said.push(format!("{} has {capacity}", watched.resource));
+            watched.note_template(template.as_deref(), now);
+        }
+        let restless = self.watched.iter().any(Watched::is_restless);
+        if restless && !self.is_settling {
+            self.is_settling = true;
+            self.events.put(now + SETTLE, What::Settle);
+        }
+        let text = format!("the templates are edited: {}", said.join(", "));
+        self.mark(None, "edit", text);
+        self.hand_out(templates);
+    }
+
+    /// The servers of the root read them, unless they are frozen.
+    fn hand_out(&mut self, templates: &Templates) {
+        let now = self.now;
+        let Some(root) = self.place(0) else { return };
+        let local = root.clock.shows(now);
+        let terms: Vec<u64> = root.servers.iter().map(|server| server.term).collect();
+        let (mut awake, mut late) = (Vec::new(), None);
+        for server in &mut root.servers {
+            let way = root.slots.get(server.slot as usize).map(|slot| slot.way);
+            let is_cut = way.is_some_and(|way| now < way.cut_until());
+            if server.is_frozen(now) {
+                server.unread = Some(templates.clone());
+            } else {
+                awake.push(server.term);
+            }
+            let ends = server.node.valid_until().filter(|_| server.leads);
+            if let (Some(ends), true) = (ends, is_cut || server.is_frozen(now)) {
+                // It grants by those before for as long as it takes itself for the master.
+                late = Some((server.templates.clone(), local.max(ends)));
+            }
+        }
+        if let Some((former, until)) = late {
+            self.note_granted_by(&former, until);
+        }
+        for term in terms.into_iter().filter(|term| awake.contains(term)) {
+            self.offer_templates(ServerId { place: 0, term }, templates.clone());
+        }
+    }
+}
