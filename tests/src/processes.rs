@@ -29,8 +29,8 @@ use tokio::time::Instant;
 /// What does not happen within this will not happen.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A program of this workspace, built.
-fn program(name: &str) -> PathBuf {
+/// Where a program of this workspace is, built as the test is.
+pub fn program(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());

@@ -52,6 +52,33 @@ pub enum Bug {
     OlderLeasesForgotten,
 }
 
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 21] = [
+        Self::OldConnectionHeeded,
+        Self::InFlightForgotten,
+        Self::OlderAnswerCounts,
+        Self::StandbyAsks,
+        Self::DeadlineForgotten,
+        Self::BackoffGoesOn,
+        Self::OlderEpochHeeded,
+        Self::RedirectsWithoutEnd,
+        Self::ReplacedStaysOpen,
+        Self::OlderEpochReplaces,
+        Self::FullReaderKept,
+        Self::RoundNeverBeginsAgain,
+        Self::CallWaitsWithoutEnd,
+        Self::MarginLeftOut,
+        Self::RenewalFromAnswer,
+        Self::ConfirmWithoutComparing,
+        Self::ResignWithoutComparing,
+        Self::BeginsAtOnce,
+        Self::VacantTooEarly,
+        Self::EpochGoesBack,
+        Self::OlderLeasesForgotten,
+    ];
+}
+
 #[cfg(feature = "planted")]
 mod switch {
     use std::sync::Mutex;
@@ -59,19 +86,19 @@ mod switch {
 
     use super::Bug;
 
-    static PLANTED: Mutex<Option<Bug>> = Mutex::new(None);
+    /// Stands in every program that is built with the feature: beside the switch, so that no linker drops it.
+    pub const MARK: &str = "doorward-session was built with the feature planted";
+
+    static PLANTED: Mutex<(Option<Bug>, &str)> = Mutex::new((None, MARK));
 
     /// Switches a bug on, for the whole program, and all others off.
     pub fn plant(bug: Option<Bug>) {
-        *PLANTED.lock().unwrap_or_else(PoisonError::into_inner) = bug;
+        PLANTED.lock().unwrap_or_else(PoisonError::into_inner).0 = bug;
     }
 
     pub(crate) fn is(bug: Bug) -> bool {
-        *PLANTED.lock().unwrap_or_else(PoisonError::into_inner) == Some(bug)
+        PLANTED.lock().unwrap_or_else(PoisonError::into_inner).0 == Some(bug)
     }
-
-    /// Stands in every program that is built with the feature.
-    pub static MARK: &str = "doorward-session was built with the feature planted";
 }
 
 #[cfg(feature = "planted")]

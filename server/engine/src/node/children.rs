@@ -124,8 +124,9 @@ impl Node {
     /// Whether a process that asks as a child server was refused lately, since another live process of
     /// that name was there first.
     pub fn is_refused(&self, server: &HolderName, process: Option<Incarnation>, now: Time) -> bool {
-        let conflict = self.conflicts.get(&HolderId::server(server.clone()));
-        conflict.is_some_and(|it| it.refused == process && now.since(it.at) < REFUSED_LENGTH)
+        let holder = HolderId::server(server.clone());
+        let ago = self.conflicts.refused_ago(&holder, process, now);
+        ago.is_some_and(|ago| ago < REFUSED_LENGTH)
     }
 
     /// A child server has a stream open, or has it no more.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::id::HolderId;
+use crate::id::{HolderId, Incarnation};
 use crate::snapshot::Conflict;
 use crate::time::Time;
 
@@ -14,37 +14,75 @@ const SHOWN: Duration = Duration::from_secs(120);
 /// Names that are remembered.
 const NAMES_MAX: usize = 1_000;
 
+/// Processes of one name that were refused, of which is known when: more than are ever started by mistake.
+const REFUSED_MAX: usize = 8;
+
 /// What was seen lately, by the name.
 #[derive(Debug, Default)]
-pub(super) struct Conflicts(BTreeMap<HolderId, Conflict>);
+pub(super) struct Conflicts(BTreeMap<HolderId, Seen>);
+
+/// What was seen of a name.
+#[derive(Debug)]
+struct Seen {
+    last: Conflict,
+    /// Each process that was refused, and when that was last; who was refused last is last.
+    refused: Vec<(Option<Incarnation>, Time)>,
+}
+
+impl Seen {
+    fn new(conflict: Conflict) -> Self {
+        Self {
+            refused: vec![(conflict.refused, conflict.at)],
+            last: conflict,
+        }
+    }
+
+    fn note(&mut self, conflict: Conflict) {
+        self.refused
+            .retain(|(process, _)| *process != conflict.refused);
+        if self.refused.len() == REFUSED_MAX {
+            self.refused.remove(0);
+        }
+        self.refused.push((conflict.refused, conflict.at));
+        self.last = conflict;
+    }
+}
 
 impl Conflicts {
     /// It was seen now. Returns whether that is news.
     pub(super) fn note(&mut self, conflict: Conflict) -> bool {
         if let Some(known) = self.0.get_mut(&conflict.holder) {
-            let is_news = conflict.at.since(known.at) >= SHOWN;
-            *known = conflict;
+            let is_news = conflict.at.since(known.last.at) >= SHOWN;
+            known.note(conflict);
             return is_news;
         }
         if self.0.len() >= NAMES_MAX {
             self.0
-                .retain(|_, known| conflict.at.since(known.at) < SHOWN);
+                .retain(|_, known| conflict.at.since(known.last.at) < SHOWN);
         }
         if self.0.len() < NAMES_MAX {
-            self.0.insert(conflict.holder.clone(), conflict);
+            self.0.insert(conflict.holder.clone(), Seen::new(conflict));
         }
         true
     }
 
     /// What is shown.
     pub(super) fn shown(&self, now: Time) -> impl Iterator<Item = &Conflict> {
-        let all = self.0.values();
+        let all = self.0.values().map(|seen| &seen.last);
         all.filter(move |conflict| now.since(conflict.at) < SHOWN)
     }
 
-    /// The one under this name.
-    pub(super) fn get(&self, holder: &HolderId) -> Option<&Conflict> {
-        self.0.get(holder)
+    /// How long ago that process of the name was refused last. There may be more than one that is. None: it was
+    /// not, as far as is known.
+    pub(super) fn refused_ago(
+        &self,
+        holder: &HolderId,
+        process: Option<Incarnation>,
+        now: Time,
+    ) -> Option<Duration> {
+        let mut refused = self.0.get(holder)?.refused.iter();
+        let (_, at) = refused.find(|(refused, _)| *refused == process)?;
+        Some(now.since(*at))
     }
 
     pub(super) fn forget(&mut self) {
@@ -89,5 +127,30 @@ mod tests {
         assert_eq!(conflicts.shown(Time::from_secs(150)).count(), 1);
         assert!(conflicts.note(conflict("one more", 150)));
         assert_eq!(conflicts.shown(Time::from_secs(150)).count(), 2);
+    }
+
+    #[test]
+    fn each_of_several_processes_that_were_refused_is_known() {
+        let process = |number| Incarnation::new(number);
+        let refused = |number, seconds| Conflict {
+            refused: process(number),
+            ..conflict("a", seconds)
+        };
+        let mut conflicts = Conflicts::default();
+        let holder = refused(1, 0).holder;
+        for (number, seconds) in [(1, 0), (2, 5), (1, 9)] {
+            conflicts.note(refused(number, seconds));
+        }
+        let now = Time::from_secs(10);
+        for (number, ago) in [(1, Some(1)), (2, Some(5)), (3, None)] {
+            let found = conflicts.refused_ago(&holder, process(number), now);
+            assert_eq!(found, ago.map(Duration::from_secs), "{number}");
+        }
+        // The one that was refused longest ago makes room.
+        for number in 3..10 {
+            conflicts.note(refused(number, 10));
+        }
+        assert_eq!(conflicts.refused_ago(&holder, process(2), now), None);
+        assert!(conflicts.refused_ago(&holder, process(1), now).is_some());
     }
 }

@@ -1,0 +1,25 @@
+//! Programs that ship have no bug that can be switched on.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(missing_docs, reason = "a test")]
+
+use doorward_tests::processes::program;
+
+/// What a program says that is built with the feature `planted`: `doorward_session::planted::MARK`, in two parts,
+/// so that it stands in no other program.
+const MARK: [&str; 2] = ["doorward-session was built with", " the feature planted"];
+
+#[test]
+fn no_program_that_ships_is_built_with_planted_bugs() {
+    let mark = MARK.concat();
+    let server = program("doorward-server");
+    // Where the whole workspace is tested, it is there, too.
+    let simulator = server.with_file_name(format!("doorward-sim{}", std::env::consts::EXE_SUFFIX));
+    let simulator = simulator.exists().then_some(simulator);
+    for program in [server, program("doorward")].into_iter().chain(simulator) {
+        let bytes = std::fs::read(&program).unwrap();
+        let mut windows = bytes.windows(mark.len());
+        let is_marked = windows.any(|window| window == mark.as_bytes());
+        assert!(!is_marked, "{}", program.display());
+    }
+}
