@@ -83,7 +83,7 @@ impl Scenario {
     /// Whether etcd is ever restored from a backup.
     pub fn restores_etcd(&self) -> bool {
         let mut events = self.faults.iter().flat_map(|fault| &fault.choices);
-        events.any(|(_, event)| matches!(event, Event::Etcd { back: Some(_) }))
+        events.any(|(_, event)| matches!(event, Event::Etcd { back: Some(_), .. }))
     }
 
     /// All templates that are ever in force: those at the start, and those of every edit.

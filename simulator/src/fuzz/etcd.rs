@@ -45,7 +45,7 @@ pub(super) fn scenario(seed: u64) -> Scenario {
         let lost = chance.duration(FAULTY.0, FAULTY.1);
         let back = (Duration::from_secs(1), lost);
         let back = chance.happens(0.6).then_some(back);
-        faults.push(once(lost, Event::Etcd { back }));
+        faults.push(once(lost, Event::Etcd { back, length: None }));
         // Before and after it, servers come and go.
         for _ in 0..chance.below(6) {
             let at = lost.saturating_sub(spec.lease / 2);

@@ -75,6 +75,8 @@ pub enum Event {
     Etcd {
         /// To what it was so long ago. Absent: it is wiped.
         back: Option<Span>,
+        /// For how long nobody reaches it before that. Absent: it happens at once.
+        length: Option<Span>,
     },
     /// A node's master hands over to another one at once.
     Elect {

@@ -23,6 +23,8 @@ pub(super) enum Ending {
     Start { place: u32, slot: u32 },
     /// The candidates of a place are able to be the master again.
     Able { place: u32 },
+    /// etcd is again what it was then, or nothing.
+    EtcdBack { then: Option<Time> },
     /// Clients start again.
     Restart { clients: Vec<u32> },
     /// A second process of a node, or of clients, ends.
@@ -155,7 +157,7 @@ impl World<'_> {
                 let place = self.choose(node);
                 self.stop(place, *length);
             }
-            Event::Etcd { back } => self.lose_etcd(*back),
+            Event::Etcd { back, length } => self.lose_etcd(*back, *length),
             Event::Elections { take, length } => self.change_elections(*take, *length),
             Event::Elect { node } => {
                 let place = self.choose(node);
@@ -347,6 +349,7 @@ impl World<'_> {
         match ending {
             Some(Ending::Start { place, slot }) => self.start_server(place, slot),
             Some(Ending::Able { place }) => self.tell_able(place),
+            Some(Ending::EtcdBack { then }) => self.set_etcd_back(then),
             Some(Ending::Restart { clients }) => {
                 for client in clients {
                     self.start_client(client);

@@ -97,10 +97,17 @@ impl Scenario {
                 out.put("stop", self.node(node));
                 lasts(&mut out, Some(*length));
             }
-            Event::Etcd { back: None } => out.put("etcd", Yaml::plain("wiped")),
-            Event::Etcd { back: Some(back) } => {
+            Event::Etcd { back: None, length } => {
+                out.put("etcd", Yaml::plain("wiped"));
+                lasts(&mut out, *length);
+            }
+            Event::Etcd {
+                back: Some(back),
+                length,
+            } => {
                 out.put("etcd", Yaml::plain("restored"));
                 out.put("back", Yaml::span(*back));
+                lasts(&mut out, *length);
             }
             Event::Elect { node } => out.put("elect", self.node(node)),
             Event::Elections { take, length } => {

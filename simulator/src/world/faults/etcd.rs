@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 
-use crate::scenario::fault::Span;
+use crate::scenario::fault::{Span, ToEtcd};
 use crate::world::World;
+use crate::world::faults::Ending;
 
 impl World<'_> {
     /// All servers of a place stop, and start again when this is over.
@@ -21,8 +22,9 @@ impl World<'_> {
         }
     }
 
-    /// What was written to etcd since then is lost. Candidates that are alive remember.
-    pub(super) fn lose_etcd(&mut self, back: Option<Span>) {
+    /// What was written to etcd since then is lost. Candidates that are alive remember. Before that, nobody
+    /// may reach it for some time.
+    pub(super) fn lose_etcd(&mut self, back: Option<Span>, length: Option<Span>) {
         let now = self.now;
         let (then, text) = match back {
             None => (None, "etcd is wiped".to_owned()),
@@ -33,8 +35,18 @@ impl World<'_> {
                 (Some(Time::ZERO + then), text)
             }
         };
-        self.mark(None, "election", text);
-        self.set_etcd_back(then);
+        let until = length.map(|(least, most)| now + self.mishaps.duration(least, most));
+        self.mark(until, "election", text);
+        let Some(until) = until else {
+            return self.set_etcd_back(then);
+        };
+        for number in 0..self.places.len() as u32 {
+            let slots = self.place(number).map_or(0, |place| place.slots.len());
+            for slot in 0..slots as u32 {
+                self.cut_off(number, slot, ToEtcd::Both, until);
+            }
+        }
+        self.end_with(until, Ending::EtcdBack { then });
     }
 
     /// What the servers of a place ask etcd is lost in part, and answered late.

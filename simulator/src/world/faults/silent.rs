@@ -101,7 +101,7 @@ impl World<'_> {
     }
 
     /// The server of a slot is cut off from etcd until then.
-    fn cut_off(&mut self, number: u32, slot: u32, way: ToEtcd, until: Time) {
+    pub(super) fn cut_off(&mut self, number: u32, slot: u32, way: ToEtcd, until: Time) {
         let Some(place) = self.place(number) else {
             return;
         };

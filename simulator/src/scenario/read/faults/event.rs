@@ -12,7 +12,7 @@ const EVENTS: [(&str, &[&str]); 17] = [
     ("kill", &["for"]),
     ("restart", &["for"]),
     ("stop", &["for"]),
-    ("etcd", &["back"]),
+    ("etcd", &["back", "for"]),
     ("elect", &[]),
     ("elections", &["for"]),
     ("freeze", &["for"]),
@@ -153,17 +153,18 @@ impl Reader<'_> {
     fn etcd(&mut self, at: &At<'_>, map: &Map<'_>) -> Option<Event> {
         let words = [("wiped", false), ("restored", true)];
         let is_restored = at.word(&words, &mut self.problems)?;
+        let length = self.may_last(map)?;
         if !is_restored {
             if let Some(at) = map.get("back") {
                 let message = "is for etcd: restored; what is wiped is gone";
                 self.problems.wrong(&at, message);
             }
-            return Some(Event::Etcd { back: None });
+            return Some(Event::Etcd { back: None, length });
         }
         let what = "how old the backup is";
         let back = map.need("back", what, &mut self.problems)?;
         let back = Some(back.span(&mut self.problems)?);
-        Some(Event::Etcd { back })
+        Some(Event::Etcd { back, length })
     }
 
     fn twin(&mut self, at: &At<'_>, map: &Map<'_>, around: &Around<'_>) -> Option<Event> {

@@ -67,6 +67,14 @@ fn every_event_is_read() {
             "EtcdLink { node: Any, loss: 0.2, late: (0ns, 2s), length: (5s, 5s) }",
         ),
         (
+            "etcd: wiped, for: 5s",
+            "Etcd { back: None, length: Some((5s, 5s)) }",
+        ),
+        (
+            "etcd: restored, back: 1m, for: 5s",
+            "Etcd { back: Some((60s, 60s)), length: Some((5s, 5s)) }",
+        ),
+        (
             "etcd_link: any, late: 1s, for: 5s",
             "EtcdLink { node: Any, loss: 0.0, late: (1s, 1s), length: (5s, 5s) }",
         ),

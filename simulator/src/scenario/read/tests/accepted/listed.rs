@@ -28,8 +28,16 @@ faults:
 - {{at: 1s, stop: root, for: 5s}}"
     ));
     let events: Vec<&Event> = scenario.faults.iter().map(|it| &it.choices[0].1).collect();
-    assert!(matches!(events[0], Event::Etcd { back: None }));
-    assert!(matches!(events[1], Event::Etcd { back: Some(back) } if *back == (s(10), s(60))));
+    assert!(matches!(
+        events[0],
+        Event::Etcd {
+            back: None,
+            length: None
+        }
+    ));
+    assert!(
+        matches!(events[1], Event::Etcd { back: Some(back), length: None } if *back == (s(10), s(60)))
+    );
     assert!(matches!(events[2], Event::Stop { length, .. } if *length == (s(5), s(5))));
 }
 
