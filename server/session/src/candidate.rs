@@ -32,6 +32,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::backoff::Backoff;
+use crate::planted::{self, Bug};
 use crate::time::Time;
 use claim::Claim;
 pub use config::{Config, InForce, NextTemplates};
@@ -275,7 +276,8 @@ impl Candidate {
         };
         let created = held.created.revision;
         let found = view.entries.get(&Key::Master).map(|entry| entry.created);
-        view.revision >= created && found != Some(created)
+        let is_gone = view.revision >= created && found != Some(created);
+        is_gone && !planted::is(Bug::LostKeyUnnoticed)
     }
 
     fn report(&mut self, report: Report) {

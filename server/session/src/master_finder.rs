@@ -259,7 +259,9 @@ impl MasterFinder {
             return Err(self.leave(Why::TooManyRedirects { last: master }, true));
         }
         self.redirects = self.redirects.saturating_add(1);
-        self.whom = Whom::Named(master);
+        if !planted::is(Bug::RedirectForgotten) {
+            self.whom = Whom::Named(master);
+        }
         Ok(forgotten)
     }
 
@@ -284,7 +286,9 @@ impl MasterFinder {
     fn leave(&mut self, why: Why, is_election: bool) -> Lost {
         debug_assert!(self.turn < self.count().max(1), "it is somebody's turn");
         self.whom = Whom::InTurn;
-        self.turn = (self.turn + 1) % self.count().max(1);
+        if !planted::is(Bug::NextAddressForgotten) {
+            self.turn = (self.turn + 1) % self.count().max(1);
+        }
         // Where it leads next time may be somewhere else.
         self.redirects = 0;
         self.masterless = self

@@ -241,6 +241,7 @@ impl ParentSession {
         }
         match &self.state {
             State::Standby => None,
+            State::Waiting { .. } if planted::is(Bug::WaitWithoutEnd) => None,
             State::Connecting { until, .. }
             | State::Discovering { until, .. }
             | State::Opening { until }
@@ -367,7 +368,7 @@ impl ParentSession {
 
     /// Something is due at the node.
     pub fn handle_due(&mut self) {
-        if self.may_ask() {
+        if self.may_ask() && !planted::is(Bug::DueForgotten) {
             self.actions.push_back(match self.state {
                 State::Polling { .. } => Action::Call,
                 _ => Action::Send { greets: false },

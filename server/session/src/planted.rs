@@ -18,6 +18,16 @@ pub enum Bug {
     StandbyAsks,
     /// A step of a session that takes too long is waited for without end.
     DeadlineForgotten,
+    /// A wait for the next attempt at the parent does not end.
+    WaitWithoutEnd,
+    /// What is due after a stream has begun is not asked for.
+    DueForgotten,
+    /// A parent that knows no streams is asked for one again and again.
+    StreamsInsistedOn,
+    /// After a failure the same address is tried again, whoever else there is.
+    NextAddressForgotten,
+    /// A redirect is heard, and not followed.
+    RedirectForgotten,
     /// Backoff does not start over after a success.
     BackoffGoesOn,
     /// A master of an older epoch is listened to, whatever leases last.
@@ -46,6 +56,8 @@ pub enum Bug {
     BeginsAtOnce,
     /// A successor takes the node for vacant since before its predecessor was over.
     VacantTooEarly,
+    /// A key of the master that is gone is not noticed.
+    LostKeyUnnoticed,
     /// An epoch goes back with etcd.
     EpochGoesBack,
     /// Nothing is told of how long leases last by former templates.
@@ -54,12 +66,17 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 27] = [
         Self::OldConnectionHeeded,
         Self::InFlightForgotten,
         Self::OlderAnswerCounts,
         Self::StandbyAsks,
         Self::DeadlineForgotten,
+        Self::WaitWithoutEnd,
+        Self::DueForgotten,
+        Self::StreamsInsistedOn,
+        Self::NextAddressForgotten,
+        Self::RedirectForgotten,
         Self::BackoffGoesOn,
         Self::OlderEpochHeeded,
         Self::RedirectsWithoutEnd,
@@ -74,6 +91,7 @@ impl Bug {
         Self::ResignWithoutComparing,
         Self::BeginsAtOnce,
         Self::VacantTooEarly,
+        Self::LostKeyUnnoticed,
         Self::EpochGoesBack,
         Self::OlderLeasesForgotten,
     ];

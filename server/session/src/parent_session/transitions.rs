@@ -11,6 +11,7 @@ use crate::backoff;
 use crate::closing::{Closed, Closing};
 use crate::master_finder::Lost;
 use crate::parent_session::CONNECT_TIMEOUT;
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 impl ParentSession {
@@ -80,7 +81,9 @@ impl ParentSession {
             return self.distrust(stream, false, trouble, chance, now);
         };
         match (closed, stream) {
-            (Closed::NoStreams, Some(_)) => self.poll(Polled::NoStreams, trouble, now),
+            (Closed::NoStreams, Some(_)) if !planted::is(Bug::StreamsInsistedOn) => {
+                self.poll(Polled::NoStreams, trouble, now)
+            }
             (Closed::Said(Closing::AnotherProcess), Some(_)) => {
                 self.poll(Polled::AnotherProcess, trouble, now);
             }
