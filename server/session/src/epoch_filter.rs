@@ -61,7 +61,8 @@ impl EpochFilter {
         let newer = self.newest.filter(|newest| *newest > epoch);
         if let Some(newest) = newer {
             let forgotten_in = leases_last();
-            if !forgotten_in.is_zero() && !planted::is(Bug::OlderEpochHeeded) {
+            let is_refused = !forgotten_in.is_zero() || planted::is(Bug::EpochNeverForgotten);
+            if is_refused && !planted::is(Bug::OlderEpochHeeded) {
                 return Err(OutOfDate {
                     epoch,
                     newest,

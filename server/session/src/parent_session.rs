@@ -259,6 +259,8 @@ impl ParentSession {
     /// This server is the master of its node, or is not. Only a master asks.
     pub fn handle_mastership(&mut self, is_master: bool, chance: f64, now: Time) {
         match (&self.state, is_master) {
+            (State::Standby, true)
+                if planted::is(Bug::SecondMastershipSilent) && self.address.is_some() => {}
             (State::Standby, true) => self.begin(chance, now),
             (State::Standby, false) | (_, true) => {}
             (_, false) if planted::is(Bug::StandbyAsks) => {}
@@ -368,7 +370,7 @@ impl ParentSession {
 
     /// Something is due at the node.
     pub fn handle_due(&mut self) {
-        if self.may_ask() && !planted::is(Bug::DueForgotten) {
+        if self.may_ask() {
             self.actions.push_back(match self.state {
                 State::Polling { .. } => Action::Call,
                 _ => Action::Send { greets: false },

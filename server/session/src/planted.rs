@@ -18,10 +18,12 @@ pub enum Bug {
     StandbyAsks,
     /// A step of a session that takes too long is waited for without end.
     DeadlineForgotten,
+    /// When a connection to the parent ends, the node is not told.
+    LossNotTold,
+    /// Who was the master of its node before asks no parent when it is again.
+    SecondMastershipSilent,
     /// A wait for the next attempt at the parent does not end.
     WaitWithoutEnd,
-    /// What is due after a stream has begun is not asked for.
-    DueForgotten,
     /// A parent that knows no streams is asked for one again and again.
     StreamsInsistedOn,
     /// After a failure the same address is tried again, whoever else there is.
@@ -32,6 +34,8 @@ pub enum Bug {
     BackoffGoesOn,
     /// A master of an older epoch is listened to, whatever leases last.
     OlderEpochHeeded,
+    /// A newer epoch is never forgotten, though no lease lasts any more.
+    EpochNeverForgotten,
     /// Redirects are followed without end.
     RedirectsWithoutEnd,
     /// A stream that a newer one replaces stays open, and is told what changes.
@@ -46,6 +50,10 @@ pub enum Bug {
     CallWaitsWithoutEnd,
     /// A mastership holds to the end of its lease, without a margin.
     MarginLeftOut,
+    /// A candidate does not renew its lease in etcd.
+    RenewalForgotten,
+    /// A candidate does not notice that its lease in etcd is gone.
+    LeaseGoneUnnoticed,
     /// A renewal counts from when it was answered, not from when it was sent.
     RenewalFromAnswer,
     /// A confirmation does not look whether the key is still its own.
@@ -66,19 +74,21 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 31] = [
         Self::OldConnectionHeeded,
         Self::InFlightForgotten,
         Self::OlderAnswerCounts,
         Self::StandbyAsks,
         Self::DeadlineForgotten,
+        Self::LossNotTold,
+        Self::SecondMastershipSilent,
         Self::WaitWithoutEnd,
-        Self::DueForgotten,
         Self::StreamsInsistedOn,
         Self::NextAddressForgotten,
         Self::RedirectForgotten,
         Self::BackoffGoesOn,
         Self::OlderEpochHeeded,
+        Self::EpochNeverForgotten,
         Self::RedirectsWithoutEnd,
         Self::ReplacedStaysOpen,
         Self::OlderEpochReplaces,
@@ -86,6 +96,8 @@ impl Bug {
         Self::RoundNeverBeginsAgain,
         Self::CallWaitsWithoutEnd,
         Self::MarginLeftOut,
+        Self::RenewalForgotten,
+        Self::LeaseGoneUnnoticed,
         Self::RenewalFromAnswer,
         Self::ConfirmWithoutComparing,
         Self::ResignWithoutComparing,

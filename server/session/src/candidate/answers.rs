@@ -32,6 +32,9 @@ impl Candidate {
         now: Time,
     ) -> Option<Stage> {
         match (awaited, answer) {
+            (_, OpAnswer::LeaseGone) if planted::is(Bug::LeaseGoneUnnoticed) => {
+                self.fail(chance, now)
+            }
             (_, OpAnswer::LeaseGone) => self.lose_lease(chance, now),
             (_, OpAnswer::Failed) => self.fail(chance, now),
             (Awaited::Heard, OpAnswer::Heard) => Some(Stage::Renew),

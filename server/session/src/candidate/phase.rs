@@ -6,6 +6,7 @@ use super::claim::Created;
 use super::standing::{Standing, Term};
 use super::state::State;
 use super::store::{LeaseId, Registration, Txn};
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// What a candidate has in etcd, as far as it knows.
@@ -67,6 +68,9 @@ pub(super) struct Resignation {
 
 impl Lease {
     pub(super) fn next_renewal(&self) -> Time {
+        if planted::is(Bug::RenewalForgotten) {
+            return self.renewed + self.ttl * 2;
+        }
         self.renewed + self.ttl / 3
     }
 }

@@ -56,7 +56,9 @@ impl ParentSession {
         if is_connected {
             // What it still does is for nobody.
             self.connection = Connection(self.connection.0 + 1);
-            self.actions.push_back(Action::Close);
+            if !planted::is(Bug::LossNotTold) {
+                self.actions.push_back(Action::Close);
+            }
         }
     }
 
