@@ -111,15 +111,25 @@ impl Bug {
 
 #[cfg(feature = "planted")]
 mod switch {
-    use std::sync::Mutex;
-    use std::sync::PoisonError;
+    use std::sync::{Mutex, OnceLock, PoisonError};
 
     use super::Bug;
 
     /// Stands in every program that is built with the feature: beside the switch, so that no linker drops it.
     pub const MARK: &str = "doorward-session was built with the feature planted";
 
+    /// The variable with the name of a bug that is switched on from the start, so that tests beside the machines can
+    /// be seen to fail: `DOORWARD_PLANTED=StandbyAsks cargo test -p doorward-session --features planted`.
+    const VARIABLE: &str = "DOORWARD_PLANTED";
+
     static PLANTED: Mutex<(Option<Bug>, &str)> = Mutex::new((None, MARK));
+
+    static FROM_START: OnceLock<Option<Bug>> = OnceLock::new();
+
+    fn from_start() -> Option<Bug> {
+        let name = std::env::var(VARIABLE).ok()?;
+        Bug::ALL.into_iter().find(|bug| format!("{bug:?}") == name)
+    }
 
     /// Switches a bug on, for the whole program, and all others off.
     pub fn plant(bug: Option<Bug>) {
@@ -127,7 +137,8 @@ mod switch {
     }
 
     pub(crate) fn is(bug: Bug) -> bool {
-        PLANTED.lock().unwrap_or_else(PoisonError::into_inner).0 == Some(bug)
+        let planted = PLANTED.lock().unwrap_or_else(PoisonError::into_inner).0;
+        planted.or_else(|| *FROM_START.get_or_init(from_start)) == Some(bug)
     }
 }
 
