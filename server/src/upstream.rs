@@ -2,8 +2,8 @@
 //!
 //! What to ask and when, and what an answer does, the engine knows ([`doorward_engine::node`]); whom to ask
 //! and how, the session ([`doorward_session::parent_session`]). This does what they want done: it connects,
-//! calls and streams ([`link`]), carries what is said between the node and the parent ([`body`]), follows
-//! where the parent is ([`addresses`]), and tells whoever looks.
+//! calls and streams (`link`), carries what is said between the node and the parent (`body`), follows
+//! where the parent is (`addresses`), and tells whoever looks.
 
 mod addresses;
 mod body;

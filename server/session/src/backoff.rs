@@ -13,7 +13,7 @@
 //!
 //! **Masterless**: a server of the node answers, but there is no master to be had, so a successor is
 //! being elected and comes within seconds. Each wait is about the base, from a half to one and a
-//! half of it. Who fails otherwise within [`ELECTION`] of such an answer meets the same election at
+//! half of it. Who fails otherwise within `ELECTION` of such an answer meets the same election at
 //! another server, and waits as long. Half a minute without a master is no election any more: from
 //! then on waits double too, up to eight times the base.
 //!

@@ -2,7 +2,7 @@
 //! nothing.
 //!
 //! Only the feature `planted` makes them possible, which one package of tests switches on and which is built
-//! alone. Without it, [`is`] is false when the program is compiled, and no program that ships has a word of
+//! alone. Without it, `is` is false when the program is compiled, and no program that ships has a word of
 //! this: a test looks for [`MARK`] in them.
 
 /// A bug, named for what goes wrong.

@@ -206,6 +206,22 @@ fn what_comes_of_an_older_connection_is_for_nobody() {
         .handle_reply(old, &reply, Duration::ZERO, CHANCE, story.now);
     assert_eq!(verdict, Verdict::Drop);
     story.check("connecting");
+    // Nor does it answer what is asked on the next one.
+    story.connects().discovers(MASTER).opens().sends(2, &[7]);
+    story.does();
+    let answered = [Answered {
+        resource: 7,
+        to: None,
+    }];
+    let reply = Reply {
+        answered: &answered,
+        ..reply
+    };
+    let verdict = story
+        .session
+        .handle_reply(old, &reply, Duration::ZERO, CHANCE, story.now);
+    assert_eq!(verdict, Verdict::Drop);
+    assert!(story.session.poll_timeout().is_some(), "it is waited for");
 }
 
 #[test]
