@@ -68,13 +68,15 @@ pub enum Bug {
     LostKeyUnnoticed,
     /// An epoch goes back with etcd.
     EpochGoesBack,
+    /// Templates count that etcd has not been told of, when something else is confirmed.
+    UntoldTemplatesApplied,
     /// Nothing is told of how long leases last by former templates.
     OlderLeasesForgotten,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::OldConnectionHeeded,
         Self::InFlightForgotten,
         Self::OlderAnswerCounts,
@@ -105,6 +107,7 @@ impl Bug {
         Self::VacantTooEarly,
         Self::LostKeyUnnoticed,
         Self::EpochGoesBack,
+        Self::UntoldTemplatesApplied,
         Self::OlderLeasesForgotten,
     ];
 }

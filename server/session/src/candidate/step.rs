@@ -39,8 +39,13 @@ pub(super) enum Awaited {
     Renewed,
     /// That this is said of this server.
     Registered(Registration),
-    /// That the mastership is its own, after that renewal.
-    Confirmed { lease: Lease, then: Stage },
+    /// That the mastership is its own, after that renewal; and, with `tells_next`, that etcd knows of the
+    /// templates that wait.
+    Confirmed {
+        lease: Lease,
+        tells_next: bool,
+        then: Stage,
+    },
     /// The mastership.
     Stood { epoch_offset: u64 },
     /// That the master's key is gone.
@@ -310,7 +315,11 @@ impl Candidate {
         };
         let told = self.told(&held, lease, now);
         let txn = self.claim.confirm(held.created, told, lease.id, mend);
-        let awaited = Awaited::Confirmed { lease, then };
+        let awaited = Awaited::Confirmed {
+            lease,
+            tells_next: matches!(self.templates, Templates::Waiting(_)),
+            then,
+        };
         self.transact("confirm a mastership", txn, awaited, now)
     }
 

@@ -98,6 +98,26 @@ fn of_a_master_they_count_when_etcd_has_confirmed_what_they_leave_behind() {
 }
 
 #[test]
+fn a_confirmation_that_was_asked_before_they_came_does_not_bring_them_into_force() {
+    let mut played = master();
+    // A renewal is due; after it the mastership is confirmed, by the templates that are in force.
+    let next = played.candidate.poll_timeout().unwrap();
+    played.wait(next.since(played.now));
+    played.answer(OpAnswer::Renewed);
+    assert_eq!(played.asks(), "confirm a mastership");
+    assert_eq!(told(&played), said("long", 40, 0));
+    hand_in(&mut played);
+    played.transacted(true);
+    assert_eq!(played.applied, 0, "etcd does not know of them yet");
+    while played.asks() != "confirm a mastership" {
+        played.transacted(true);
+    }
+    assert_eq!(told(&played), said("short", 5, 40));
+    played.transacted(true);
+    assert_eq!(played.applied, 1);
+}
+
+#[test]
 fn if_etcd_cannot_be_told_they_count_when_the_mastership_is_over() {
     let mut played = master();
     hand_in(&mut played);
