@@ -303,16 +303,6 @@ impl Server {
             });
         }
 
-        if let Some(mut states) = election.states() {
-            show(&board, *states.borrow_and_update());
-            let board = Arc::clone(&board);
-            background.spawn(async move {
-                while states.changed().await.is_ok() {
-                    show(&board, *states.borrow_and_update());
-                }
-            });
-        }
-
         background.spawn(streams.run(stop_grpc.clone()));
         if let Some(upstream) = upstream {
             background.spawn(upstream.run());

@@ -19,8 +19,8 @@ use doorward_engine::time::Time as EngineTime;
 use doorward_proto::doorman as wire;
 use doorward_session::closing::Closed;
 use doorward_session::parent_session::{
-    Action, CONNECT_TIMEOUT, Mastership, ParentSession, Polled, Reply, Report, STATES, Trouble,
-    Verdict, Way,
+    Action, CONNECT_TIMEOUT, Connection, Mastership, ParentSession, Polled, Reply, Report, STATES,
+    Trouble, Verdict, Way,
 };
 use doorward_session::time::Time;
 use tonic::{Code, Status as RpcStatus};
@@ -60,11 +60,16 @@ pub struct Upstream {
     board: Arc<Board>,
     addresses: Addresses,
     session: ParentSession,
+    /// What is told of the link is of this connection.
+    connection: Connection,
     link: Link,
     /// What was heard last of why something failed, for people.
     heard: Option<String>,
     /// What is wrong, as everyone who looks is told.
     problem: Option<String>,
+    /// What the parent said of another process of this node, which was there first. It is shown as long as all
+    /// that it answers is no.
+    second: Option<String>,
     /// How the parent is reached, as everyone who looks is told.
     told: ParentLink,
     /// The state of the session that is shown.
@@ -91,9 +96,11 @@ impl Upstream {
             config,
             node: Arc::clone(board.node()),
             board,
+            connection: Connection::default(),
             link: Link::Idle,
             heard: None,
             problem: None,
+            second: None,
             told: ParentLink::Idle,
             shown: "",
         };
@@ -193,7 +200,7 @@ impl Upstream {
     }
 
     fn hear(&mut self, heard: Heard) {
-        let (on, chance, now) = (self.session.connection(), clock::chance(), self.now());
+        let (on, chance, now) = (self.connection, clock::chance(), self.now());
         match heard {
             Heard::Connected => self.session.handle_connected(on, now),
             Heard::Unreachable(problem) => {
@@ -250,7 +257,7 @@ impl Upstream {
             answered: &body::answered(&answer),
             ..Reply::default()
         };
-        let (on, chance, now) = (self.session.connection(), clock::chance(), self.now());
+        let (on, chance, now) = (self.connection, clock::chance(), self.now());
         let verdict = self
             .session
             .handle_reply(on, &reply, Duration::ZERO, chance, now);
@@ -266,7 +273,7 @@ impl Upstream {
             not_master: Some(body::mastership(false, mastership)),
             answered: &[],
         };
-        let (on, chance, now) = (self.session.connection(), clock::chance(), self.now());
+        let (on, chance, now) = (self.connection, clock::chance(), self.now());
         let leases_last = self.leases_last();
         let verdict = self
             .session
@@ -278,7 +285,7 @@ impl Upstream {
     fn hear_failure(&mut self, status: &RpcStatus) {
         self.hear_of_cycle(status);
         self.heard = Some(told_by(status));
-        let (on, chance, now) = (self.session.connection(), clock::chance(), self.now());
+        let (on, chance, now) = (self.connection, clock::chance(), self.now());
         self.session
             .handle_closed(on, closed::heard(status), chance, now);
     }
@@ -287,7 +294,12 @@ impl Upstream {
     fn drain(&mut self) {
         while let Some(action) = self.session.poll_action() {
             match action {
-                Action::Connect { to, way, .. } => {
+                Action::Connect {
+                    connection,
+                    to,
+                    way,
+                } => {
+                    self.connection = connection;
                     self.link = Link::connect(&to, way, CONNECT_TIMEOUT);
                 }
                 Action::Discover => self.link.discover(),
@@ -315,7 +327,7 @@ impl Upstream {
             .handle_sent(sequence, body::numbers(&request), now);
         if !self.link.send(&request) {
             self.heard = Some("the stream takes no more requests".to_owned());
-            let (on, chance) = (self.session.connection(), clock::chance());
+            let (on, chance) = (self.connection, clock::chance());
             self.session
                 .handle_closed(on, Closed::TakesNoMore, chance, now);
             return;
@@ -330,9 +342,14 @@ impl Upstream {
 
     fn call(&mut self) {
         let Some(request) = self.due() else {
-            self.session.handle_nothing_due();
-            // There is nothing to ask: what is known of the parent is that it is there.
-            return self.note_answered();
+            if self.next_due().is_none() {
+                // There is nothing to ask: what is known of the parent is that it is there.
+                self.session.handle_nothing_due();
+            }
+            if self.session.answers().is_some() {
+                self.note_answered();
+            }
+            return;
         };
         let now = self.now();
         let sequence = request.sequence.unwrap_or_default();
@@ -352,10 +369,10 @@ impl Upstream {
                 if is_news {
                     info!(parent, link = link.as_str(), "the parent answers");
                 }
-                // As long as another process has the stream, all that is answered is no.
-                let problem = self.problem.take();
-                let problem = problem.filter(|_| self.session.is_second(self.now()));
-                self.show(link, problem);
+                if !self.session.is_second(self.now()) {
+                    self.second = None;
+                }
+                self.show(link, self.second.clone());
             }
             Report::Polls {
                 why,
@@ -375,7 +392,9 @@ impl Upstream {
                     ),
                     (_, false) => debug!(parent, problem, "the parent is still polled"),
                 }
-                self.problem = (why == Polled::AnotherProcess).then_some(problem);
+                if why == Polled::AnotherProcess {
+                    self.second = Some(problem);
+                }
             }
             Report::Redirected { from, to } => {
                 debug!(%from, %to, "the parent's master is elsewhere");

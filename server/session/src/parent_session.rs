@@ -265,7 +265,7 @@ impl ParentSession {
             (State::Standby, false) | (_, true) => {}
             (_, false) if planted::is(Bug::StandbyAsks) => {}
             (_, false) => {
-                self.close();
+                self.close(now);
                 self.state = State::Standby;
             }
         }
@@ -287,7 +287,7 @@ impl ParentSession {
             _ if is_new => {
                 let target = self.finder.target().map(|target| target.address);
                 if target.is_some() && target != self.address {
-                    self.close();
+                    self.close(now);
                     self.redirect(chance, now);
                 }
             }
@@ -329,7 +329,7 @@ impl ParentSession {
         match self.finder.handle_master(told.epoch, leases_last) {
             Ok(forgotten) => self.note_forgotten(forgotten, told.epoch),
             Err(lost) => {
-                self.close();
+                self.close(now);
                 return self.lose(&lost, chance, now);
             }
         }
@@ -370,7 +370,9 @@ impl ParentSession {
 
     /// Something is due at the node.
     pub fn handle_due(&mut self) {
-        if self.may_ask() {
+        let asks = |action: &Action| matches!(action, Action::Call | Action::Send { .. });
+        // What is asked already takes all that is due.
+        if self.may_ask() && !self.actions.iter().any(asks) {
             self.actions.push_back(match self.state {
                 State::Polling { .. } => Action::Call,
                 _ => Action::Send { greets: false },
@@ -406,7 +408,9 @@ impl ParentSession {
 
     /// Nothing is due, and there is nothing to call for: what is known of the parent is that it is there.
     pub fn handle_nothing_due(&mut self) {
-        if let State::Polling { .. } = self.state {
+        if let State::Polling { in_flight, .. } = &self.state
+            && in_flight.len() == 0
+        {
             self.note_answered(Way::Calls);
         }
     }
@@ -466,7 +470,7 @@ impl ParentSession {
             State::Waiting { .. } => self.begin(chance, now),
             State::Polling { in_flight, .. } if in_flight.len() == 0 => {
                 self.streams.try_again();
-                self.close();
+                self.close(now);
                 self.begin(chance, now);
             }
             State::Connecting { .. } => {

@@ -176,8 +176,9 @@ impl Link {
         messages.all(|message| requests.try_send(message).is_ok())
     }
 
-    /// Asks by calls.
+    /// Asks by calls. Nothing else is under way: the session sees to that.
     pub(super) fn call(&mut self, request: GetServerCapacity) {
+        debug_assert!(matches!(self, Self::Connected(_)), "{self:?}");
         if let Some(channel) = self.take_channel() {
             let sent_at = clock::wall();
             let messages = tree::get_server_capacity_requests(&request, sent_at);

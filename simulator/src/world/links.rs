@@ -108,7 +108,9 @@ impl World<'_> {
                 Action::Call => match self.next_request(id, false) {
                     Some(request) => self.send_up(id, Up::Call(request)),
                     None => {
-                        if let Some(server) = self.server_of(id) {
+                        if let Some(server) = self.server_of(id)
+                            && server.node.poll_upstream_timeout().is_none()
+                        {
                             server.way_up.session.handle_nothing_due();
                         }
                     }

@@ -84,13 +84,6 @@ impl Streams {
         true
     }
 
-    /// A stream that began then was ended for a reason that says nothing of streams.
-    pub(super) fn note_ended(&mut self, began: Time, now: Time) {
-        if now.since(began) >= WORKS_AFTER {
-            *self = Self::default();
-        }
-    }
-
     /// The server cannot be reached: that is why its stream broke.
     pub(super) fn note_unreachable(&mut self) {
         if matches!(self.polled, Some((Polled::StreamsBreak, _))) {

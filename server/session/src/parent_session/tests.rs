@@ -524,8 +524,62 @@ fn who_is_told_when_to_come_back_comes_back_then() {
     story.connects().discovers(MASTER).does();
     story.is_closed(Closed::Overloaded(Duration::from_secs(8)));
     story.check("close, down (the connection ended)!, waiting");
-    let until = story.now + Duration::from_secs(10);
+    // Not later than others come back that are told nothing, or its leases would run out.
+    let until = story.now + Duration::from_millis(6_250);
     assert_eq!(story.session.poll_timeout(), Some(until));
+    // Another one may have time.
+    let mut story = Story::new(&["a:1", "b:1"]);
+    story.connects().discovers(MASTER).does();
+    story.is_closed(Closed::Overloaded(Duration::from_secs(8)));
+    story.check("close, down (the connection ended)!, connect b:1 Stream, connecting");
+}
+
+#[test]
+fn what_is_due_is_asked_once_when_polling_begins() {
+    let mut story = Story::new(&["a:1"]);
+    story.connects().discovers(MASTER).does();
+    story.is_closed(Closed::NoStreams).connects();
+    story.discovers(Mastership::UNTOLD);
+    story.session.handle_due();
+    let done = story.does();
+    assert_eq!(done.matches("call").count(), 1, "{done}");
+    // While that is under way, nothing is known of the parent.
+    story.sends(1, &[7]);
+    story.session.handle_nothing_due();
+    story.check("polling");
+}
+
+#[test]
+fn what_was_to_be_done_on_a_connection_is_not_done_on_the_next() {
+    let mut story = Story::new(&["a:1"]);
+    story.connects().discovers(MASTER).does();
+    story.opens();
+    story.session.handle_mastership(false, CHANCE, story.now);
+    story.check("close, standby");
+}
+
+#[test]
+fn a_stream_that_lasted_shows_that_streams_work_however_it_ends() {
+    let mut story = Story::new(&["a:1"]);
+    for _ in 0..2 {
+        story.streams_for(4.0).is_closed(Closed::Failed).is_late();
+    }
+    story.streams_for(60.0);
+    let reply = Reply {
+        not_master: Some(told(Some("a:1"), Some(6))),
+        ..Reply::default()
+    };
+    assert_eq!(story.replies(&reply), Verdict::Drop);
+    story.does();
+    // The third young one in a row would be taken for a sign.
+    let master = Mastership {
+        epoch: Some(6),
+        ..MASTER
+    };
+    story.connects().discovers(master).opens().sends(2, &[7]);
+    story.answers(2, 7).after(4.0).does();
+    story.is_closed(Closed::Failed);
+    story.check("close, down (the connection ended)!, waiting");
 }
 
 #[test]

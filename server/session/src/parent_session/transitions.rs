@@ -51,11 +51,21 @@ impl ParentSession {
     }
 
     /// What was there of a connection is gone.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close(&mut self, now: Time) {
+        if let State::Streaming { since, .. } = self.state
+            && now.since(since) >= streams::WORKS_AFTER
+        {
+            // It has shown that streams work here, however it ends.
+            self.polls_told = None;
+            self.replaced.succeed();
+            self.streams = streams::Streams::default();
+        }
         let is_connected = !matches!(self.state, State::Standby | State::Waiting { .. });
         if is_connected {
-            // What it still does is for nobody.
+            // What it still does is for nobody, and what was to be done on it is not to be.
             self.connection = Connection(self.connection.0 + 1);
+            self.actions
+                .retain(|action| matches!(action, Action::Close | Action::Report(_)));
             if !planted::is(Bug::LossNotTold) {
                 self.actions.push_back(Action::Close);
             }
@@ -73,11 +83,7 @@ impl ParentSession {
             } => Some((since, has_answered)),
             _ => None,
         };
-        if stream.is_some_and(|(since, _)| now.since(since) >= streams::WORKS_AFTER) {
-            self.polls_told = None;
-            self.replaced.succeed();
-        }
-        self.close();
+        self.close(now);
         let Trouble::Closed(closed) = trouble else {
             // What is swallowed while the connection stands is no death of the server.
             return self.distrust(stream, false, trouble, chance, now);
@@ -89,12 +95,16 @@ impl ParentSession {
             (Closed::Said(Closing::AnotherProcess), Some(_)) => {
                 self.poll(Polled::AnotherProcess, trouble, now);
             }
-            (Closed::Said(closing), Some((since, _))) if closing.is_replacement() => {
-                self.streams.note_ended(since, now);
+            (Closed::Said(closing), Some(_)) if closing.is_replacement() => {
                 self.stand_back(trouble, chance, now);
             }
+            // Another one may have time; and who waits for long has no lease any more.
+            (Closed::Overloaded(_), _) if self.finder.others() > 0 => {
+                self.fail(trouble, chance, now);
+            }
             (Closed::Overloaded(retry_in), _) => {
-                let until = now + backoff::come_back(retry_in, chance);
+                let told = retry_in.min(BACKOFF.cap);
+                let until = now + backoff::come_back(told, chance);
                 self.report_down(&trouble);
                 self.become_waiting(trouble, until);
             }
@@ -175,7 +185,7 @@ impl ParentSession {
         chance: f64,
         now: Time,
     ) {
-        self.close();
+        self.close(now);
         match self
             .finder
             .handle_redirect(told.master, told.epoch, leases_last)
