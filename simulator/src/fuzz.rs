@@ -5,6 +5,7 @@
 //! A seed that fails is made smaller, as far as it still fails in the same way: fewer faults, fewer
 //! clients.
 
+mod addresses;
 mod clocks;
 mod drawn;
 mod elections;
@@ -50,6 +51,8 @@ pub enum Family {
     Twins,
     /// etcd that servers reach badly (`elections`); came later.
     Elections,
+    /// Servers that are looked for where they are not (`addresses`); came later.
+    Addresses,
 }
 
 impl Family {
@@ -65,10 +68,10 @@ impl Family {
     ];
 
     /// Those that came later, in the same way.
-    const LATER: [Self; 1] = [Self::Elections];
+    const LATER: [Self; 2] = [Self::Elections, Self::Addresses];
 
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Deep,
         Self::Wider,
         Self::Further,
@@ -77,6 +80,7 @@ impl Family {
         Self::Etcd,
         Self::Twins,
         Self::Elections,
+        Self::Addresses,
     ];
 
     /// That of a seed.
@@ -96,6 +100,7 @@ impl Family {
     pub const fn first_seed(self) -> u64 {
         match self {
             Self::Elections => LATER_SEEDS,
+            Self::Addresses => LATER_SEEDS + FAMILY_SEEDS,
             _ => self as u64 * FAMILY_SEEDS,
         }
     }
@@ -163,6 +168,7 @@ pub fn scenario(seed: u64) -> Scenario {
         Family::Etcd => etcd::scenario(seed),
         Family::Twins => twins::scenario(seed),
         Family::Elections => elections::scenario(seed),
+        Family::Addresses => addresses::scenario(seed),
     };
     healed::demand_what_is_right(&mut scenario);
     scenario

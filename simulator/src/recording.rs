@@ -304,7 +304,7 @@ pub struct Mark {
     pub at_s: f64,
     /// Until when, if it lasted.
     pub until_s: Option<f64>,
-    /// `kill`, `elect`, `freeze`, `isolate`, `partition`, `clock`, `edit`, `crash` or `demand`.
+    /// `kill`, `elect`, `freeze`, `isolate`, `addresses`, `partition`, `clock`, `edit`, `crash` or `demand`.
     pub kind: String,
     /// For people.
     pub text: String,

@@ -275,6 +275,7 @@ impl<'a> World<'a> {
             let Ok(name) = HolderName::new(&node.name) else {
                 continue;
             };
+            let addresses = addresses_of(number, node.candidates);
             self.places.push(Place {
                 name,
                 parent,
@@ -291,8 +292,11 @@ impl<'a> World<'a> {
                 ],
                 starts: 0,
                 unable_until: Time::ZERO,
-                addresses: addresses_of(number, node.candidates),
-                parents: above.map_or_else(Arc::default, |it| Arc::clone(&it.addresses)),
+                told: Arc::clone(&addresses),
+                addresses,
+                circles_until: Time::ZERO,
+                stale_until: Time::ZERO,
+                parents: above.map_or_else(Arc::default, |it| Arc::clone(&it.told)),
                 cut_above_until: Time::ZERO,
                 cut_below_until: Time::ZERO,
                 clock: LocalClock::TRUE,
@@ -343,7 +347,7 @@ impl<'a> World<'a> {
                     continue;
                 };
                 there.clients += 1;
-                let known = Arc::clone(&there.addresses);
+                let known = Arc::clone(&there.told);
                 let chance = self.chance.fork(client.into());
                 self.clients.push(Client {
                     group: number as u32,

@@ -122,6 +122,22 @@ pub enum Event {
         /// For how long.
         length: Span,
     },
+    /// Servers of a node that are not its master send whoever asks to one another, not to the master;
+    /// one that is alone sends to itself. Of nodes with other candidates only; elsewhere nothing happens.
+    RedirectLoop {
+        /// Which.
+        node: NodeChoice,
+        /// For how long.
+        length: Span,
+    },
+    /// Whoever looks for the servers of a node is told of addresses at which nobody is any more, and last of one
+    /// of those that there are; of no master. Of nodes with other candidates only; elsewhere nothing happens.
+    StaleAddresses {
+        /// Which.
+        node: NodeChoice,
+        /// For how long. Then all are told of.
+        length: Span,
+    },
     /// Nothing gets through.
     Partition {
         /// Of which node.

@@ -152,7 +152,10 @@ impl World<'_> {
                 self.note(3, child.place.into(), reply.leases.len() as f64);
                 Down::Told { call, reply }
             }
-            Ok(Outcome::NotMaster(mastership)) => Down::NotMaster { call, mastership },
+            Ok(Outcome::NotMaster(_)) => Down::NotMaster {
+                call,
+                mastership: self.told_by(to),
+            },
             Err(_) => Down::Closed(Closed::Said(Closing::Cycle)),
         };
         self.send_down(child, connection, answer);
@@ -184,7 +187,7 @@ impl World<'_> {
                         continue;
                     };
                     if closing == Closing::NotMaster {
-                        let mastership = server.node.mastership(local).clone();
+                        let mastership = self.told_by(id);
                         let call = None;
                         self.send_down(child, connection, Down::NotMaster { call, mastership });
                     }

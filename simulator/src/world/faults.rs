@@ -1,5 +1,6 @@
 //! What goes wrong, and when it is over.
 
+mod addresses;
 mod choice;
 mod down;
 mod edit;
@@ -23,6 +24,8 @@ pub(super) enum Ending {
     Start { place: u32, slot: u32 },
     /// The candidates of a place are able to be the master again.
     Able { place: u32 },
+    /// Whoever looks for the servers of a place is told of all again, unless it is to take longer by now.
+    Told { place: u32 },
     /// etcd is again what it was then, or nothing.
     EtcdBack { then: Option<Time> },
     /// Clients start again.
@@ -81,6 +84,8 @@ impl World<'_> {
             };
             place.cut_above_until = place.cut_above_until.min(now);
             place.cut_below_until = place.cut_below_until.min(now);
+            place.circles_until = place.circles_until.min(now);
+            place.stale_until = place.stale_until.min(now);
             for server in &mut place.servers {
                 server.frozen_until = server.frozen_until.map(|until| until.min(now));
             }
@@ -94,6 +99,7 @@ impl World<'_> {
                 self.start_server(number, slot);
             }
             self.tell_able(number);
+            self.tell_of_all(number);
             self.plan(number);
         }
         self.heal_etcd();
@@ -186,6 +192,14 @@ impl World<'_> {
             } => {
                 let place = self.choose(node);
                 self.disturb_etcd(place, *loss, *late, *length);
+            }
+            Event::RedirectLoop { node, length } => {
+                let place = self.choose(node);
+                self.send_in_circles(place, *length);
+            }
+            Event::StaleAddresses { node, length } => {
+                let place = self.choose(node);
+                self.tell_of_few(place, *length);
             }
             Event::Partition { node, from, length } => {
                 let place = self.choose(node);
@@ -349,6 +363,7 @@ impl World<'_> {
         match ending {
             Some(Ending::Start { place, slot }) => self.start_server(place, slot),
             Some(Ending::Able { place }) => self.tell_able(place),
+            Some(Ending::Told { place }) => self.tell_of_all(place),
             Some(Ending::EtcdBack { then }) => self.set_etcd_back(then),
             Some(Ending::Restart { clients }) => {
                 for client in clients {

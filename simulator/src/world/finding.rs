@@ -12,7 +12,7 @@ use doorward_session::master_finder::Lost;
 use crate::world::World;
 use crate::world::clients::client_time;
 use crate::world::event::What;
-use crate::world::message::{Answer, Discovered, Message};
+use crate::world::message::{Answer, Discovered, Message, ServerId};
 use crate::world::servers::CLIENT_TIMEOUT;
 
 impl World<'_> {
@@ -69,7 +69,6 @@ impl World<'_> {
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
             return;
         }
-        let local = place.clock.shows(now);
         let Some(server) = behind.and_then(|term| place.server(term)) else {
             let at = now + self.takes(&way);
             self.fail_later(client, sequence, at);
@@ -86,7 +85,10 @@ impl World<'_> {
             return;
         }
         let by = server.term;
-        let mastership = server.node.mastership(local).clone();
+        let mastership = self.told_by(ServerId {
+            place: number,
+            term: by,
+        });
         let answer = Answer::Discovered(Box::new(Discovered {
             request: *request,
             by,

@@ -311,7 +311,6 @@ impl World<'_> {
         let Some(place) = self.place(to.place) else {
             return;
         };
-        let local = place.clock.shows(now);
         let Some(server) = place.server(to.term) else {
             let answer = match what {
                 Up::Connect => Down::Closed(Closed::Unreachable),
@@ -331,7 +330,7 @@ impl World<'_> {
         }
         let answer = match what {
             Up::Connect => Down::Connected,
-            Up::Discover => Down::Discovered(server.node.mastership(local).clone()),
+            Up::Discover => Down::Discovered(self.told_by(to)),
             Up::Open if way_up == WayUp::Poll => Down::Closed(Closed::NoStreams),
             Up::Open => return self.open_stream(child, connection, to),
             Up::Ask(request) => {

@@ -38,8 +38,14 @@ pub(crate) struct Place {
     pub(crate) starts: u64,
     /// Until then no candidate is able to be the master.
     pub(crate) unable_until: Time,
-    /// Where the servers of its parent are.
+    /// Where the servers of its parent are, as far as it is told.
     pub(crate) parents: Arc<[Address]>,
+    /// Until then its servers send whoever asks to one another, not to the master.
+    pub(crate) circles_until: Time,
+    /// Until then whoever looks for its servers is told of addresses at which nobody is.
+    pub(crate) stale_until: Time,
+    /// What those who look are told: `addresses`, or stale ones.
+    pub(crate) told: Arc<[Address]>,
     /// Until then, nothing passes between it and its parent.
     pub(crate) cut_above_until: Time,
     /// Until then, nothing passes between it and its clients and children.

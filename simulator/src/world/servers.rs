@@ -207,6 +207,10 @@ impl World<'_> {
             self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
             return;
         }
+        let outcome = match outcome {
+            Outcome::NotMaster(_) => Outcome::NotMaster(self.told_by(by)),
+            served @ Outcome::Served(_) => served,
+        };
         let message = Message::Answer {
             client,
             sequence,

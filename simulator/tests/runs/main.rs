@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
+mod addresses;
 mod comeback;
 mod faults;
 mod kept;

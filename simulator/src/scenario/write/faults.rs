@@ -17,7 +17,10 @@ impl Scenario {
 
     fn is_idle(&self, event: &Event) -> bool {
         match event {
-            Event::Isolate { node, .. } | Event::EtcdLink { node, .. } => {
+            Event::Isolate { node, .. }
+            | Event::EtcdLink { node, .. }
+            | Event::RedirectLoop { node, .. }
+            | Event::StaleAddresses { node, .. } => {
                 let of = node.only().and_then(|node| self.nodes.get(node));
                 of.is_some_and(|node| node.candidates == 1)
             }
@@ -147,6 +150,14 @@ impl Scenario {
                 out.put("etcd_link", self.node(node));
                 out.put("loss", Yaml::plain(loss));
                 out.put("late", Yaml::span(*late));
+                lasts(&mut out, Some(*length));
+            }
+            Event::RedirectLoop { node, length } => {
+                out.put("redirect_loop", self.node(node));
+                lasts(&mut out, Some(*length));
+            }
+            Event::StaleAddresses { node, length } => {
+                out.put("stale_addresses", self.node(node));
                 lasts(&mut out, Some(*length));
             }
             Event::Partition { node, from, length } => {

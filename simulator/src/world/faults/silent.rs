@@ -1,10 +1,13 @@
 //! Servers that are not heard of in etcd: frozen, or cut off from it. If that lasts for longer than an
 //! election, another candidate is the master by then, and they find that when they go on.
 
+use std::sync::Arc;
+
 use doorward_engine::time::Time;
 
 use crate::scenario::fault::{Servers, Span, ToEtcd};
 use crate::world::World;
+use crate::world::clock::session_time;
 use crate::world::message::ServerId;
 
 /// Of how many a server is, where some are meant.
@@ -129,10 +132,17 @@ impl World<'_> {
         let Some(place) = self.place(id.place) else {
             return;
         };
+        let (parents, at) = (
+            Arc::clone(&place.parents),
+            session_time(place.clock.shows(now)),
+        );
         let Some(server) = place.server(id.term) else {
             return;
         };
         server.frozen_until = None;
+        // What it was told meanwhile of where its parent is, it reads now.
+        let session = &mut server.way_up.session;
+        session.handle_addresses(parents, None, 0.0, at);
         let is_master = server.leads;
         let letters = std::mem::take(&mut server.letters);
         let inbox = std::mem::take(&mut server.inbox);

@@ -8,7 +8,7 @@ use crate::scenario::read::faults::Around;
 use crate::scenario::read::form::{At, Map};
 
 /// What can happen, and what else can be said of each.
-const EVENTS: [(&str, &[&str]); 17] = [
+const EVENTS: [(&str, &[&str]); 19] = [
     ("kill", &["for"]),
     ("restart", &["for"]),
     ("stop", &["for"]),
@@ -18,6 +18,8 @@ const EVENTS: [(&str, &[&str]); 17] = [
     ("freeze", &["for"]),
     ("isolate", &["servers", "way", "for"]),
     ("etcd_link", &["loss", "late", "for"]),
+    ("redirect_loop", &["for"]),
+    ("stale_addresses", &["for"]),
     ("partition", &["side", "for"]),
     ("drift", &["speed"]),
     ("jump", &["by"]),
@@ -108,6 +110,20 @@ impl Reader<'_> {
             }
             "isolate" => self.isolate(&at, map, around),
             "etcd_link" => self.etcd_link(&at, map, around),
+            "redirect_loop" => {
+                let (node, length) = (self.elected(&at, around), self.lasts(map));
+                Some(Event::RedirectLoop {
+                    node: node?,
+                    length: length?,
+                })
+            }
+            "stale_addresses" => {
+                let (node, length) = (self.elected(&at, around), self.lasts(map));
+                Some(Event::StaleAddresses {
+                    node: node?,
+                    length: length?,
+                })
+            }
             "partition" => self.partition(&at, map, around),
             "drift" => self.drift(&at, map, around),
             "jump" => self.jump(&at, map, around),

@@ -78,6 +78,14 @@ fn every_event_is_read() {
             "etcd_link: any, late: 1s, for: 5s",
             "EtcdLink { node: Any, loss: 0.0, late: (1s, 1s), length: (5s, 5s) }",
         ),
+        (
+            "redirect_loop: any, for: 5s",
+            "RedirectLoop { node: Any, length: (5s, 5s) }",
+        ),
+        (
+            "stale_addresses: below_root, for: [1s, 5s]",
+            "StaleAddresses { node: AnyBelowRoot, length: (1s, 5s) }",
+        ),
         ("elect: below_root", "Elect { node: AnyBelowRoot }"),
         ("elect: leaves", "Elect { node: Node(1) }"),
         ("elect: [root, leaf]", "Elect { node: AnyOf([0, 1]) }"),

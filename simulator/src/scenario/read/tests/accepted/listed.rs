@@ -69,15 +69,17 @@ faults:
 - {{at: 1s, crash: {{clients: 3}}}}
 - {{at: 1s, crash: {{clients: 3, at: leaf}}}}
 - {{at: 1s, isolate: root, for: 1s}}
+- {{at: 1s, redirect_loop: root, for: 1s}}
+- {{at: 1s, stale_addresses: root, for: 1s}}
 - {{at: 1s, partition: root, side: parent, for: 1s}}
 - {{at: 1s, elect: [root]}}"
     ));
-    assert_eq!(scenario.faults.len(), 5);
+    assert_eq!(scenario.faults.len(), 7);
     assert_eq!(scenario.heal_at, Some(s(300)));
     assert_eq!(scenario.right_at, [s(360), s(420)]);
     assert_eq!(scenario.limits.rest_max, Some(0.01));
     // Chance chooses from a list, also of one.
-    let last = &scenario.faults[4].choices[0].1;
+    let last = &scenario.faults[6].choices[0].1;
     assert!(
         matches!(last, Event::Elect { node } if *node == NodeChoice::AnyOf(vec![0])),
         "{last:?}"

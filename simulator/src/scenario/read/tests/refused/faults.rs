@@ -20,7 +20,7 @@ fn times_at_which_nothing_would_happen_are_refused() {
             "{}",
             &[
                 "5:3: faults: has none of at, every, per_hour; give one",
-                "5:3: faults: has none of kill, restart, stop, etcd, elect, elections, freeze, isolate, etcd_link, partition, drift, jump, edit, crash, twin, surge, demand; give one",
+                "5:3: faults: has none of kill, restart, stop, etcd, elect, elections, freeze, isolate, etcd_link, redirect_loop, stale_addresses, partition, drift, jump, edit, crash, twin, surge, demand; give one",
             ],
         ),
         (
@@ -30,7 +30,7 @@ fn times_at_which_nothing_would_happen_are_refused() {
         (
             "{at: 5s}",
             &[
-                "5:3: faults: has none of kill, restart, stop, etcd, elect, elections, freeze, isolate, etcd_link, partition, drift, jump, edit, crash, twin, surge, demand; give one",
+                "5:3: faults: has none of kill, restart, stop, etcd, elect, elections, freeze, isolate, etcd_link, redirect_loop, stale_addresses, partition, drift, jump, edit, crash, twin, surge, demand; give one",
             ],
         ),
         (
@@ -177,6 +177,26 @@ fn events_that_make_no_sense_are_refused() {
             ],
         ),
         (
+            "{at: 5s, redirect_loop: root, for: 5s}",
+            &[
+                r#"5:27: faults.redirect_loop: "root" has no other candidate, so there is no election; give it candidates: 2"#,
+            ],
+        ),
+        (
+            "{at: 5s, stale_addresses: root, for: 5s}",
+            &[
+                r#"5:29: faults.stale_addresses: "root" has no other candidate, so there is no election; give it candidates: 2"#,
+            ],
+        ),
+        (
+            "{at: 5s, redirect_loop: any}",
+            &["5:3: faults.for: is missing; give how long it lasts"],
+        ),
+        (
+            "{at: 5s, stale_addresses: any}",
+            &["5:3: faults.for: is missing; give how long it lasts"],
+        ),
+        (
             "{at: 5s, isolate: any, servers: one, way: up, for: 5s}",
             &[
                 r#"5:35: faults.servers: is "one"; give one of master, others, some, all"#,
@@ -312,7 +332,7 @@ fn choices_that_are_none_are_refused() {
         (
             "{at: 5s, one_of: [{weight: 1}]}",
             &[
-                "5:21: faults.one_of: has none of kill, restart, stop, etcd, elect, elections, freeze, isolate, etcd_link, partition, drift, jump, edit, crash, twin, surge, demand; give one",
+                "5:21: faults.one_of: has none of kill, restart, stop, etcd, elect, elections, freeze, isolate, etcd_link, redirect_loop, stale_addresses, partition, drift, jump, edit, crash, twin, surge, demand; give one",
             ],
         ),
         (

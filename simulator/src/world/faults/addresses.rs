@@ -1,0 +1,137 @@
+//! Where servers are said to be: by those that are not the master, to whoever asks them; and by the lists of
+//! whoever looks for them.
+
+use std::sync::Arc;
+
+use doorward_engine::node::mastership::Mastership;
+use doorward_session::address::Address;
+
+use crate::scenario::fault::Span;
+use crate::world::World;
+use crate::world::clock::session_time;
+use crate::world::faults::Ending;
+use crate::world::message::ServerId;
+
+impl World<'_> {
+    /// The servers of a place that are not its master send whoever asks to one another.
+    pub(super) fn send_in_circles(&mut self, number: u32, length: Span) {
+        let until = self.now + self.mishaps.duration(length.0, length.1);
+        let name = self.name_of(number);
+        let text = format!("{name}'s servers send from one to the other, not to the master");
+        self.mark(Some(until), "addresses", text);
+        if let Some(place) = self.place(number) {
+            place.circles_until = place.circles_until.max(until);
+        }
+    }
+
+    /// What a server says of who the master is.
+    pub(in crate::world) fn told_by(&self, id: ServerId) -> Mastership {
+        let place = self.places.get(id.place as usize);
+        let server = place.and_then(|it| it.servers.iter().find(|it| it.term == id.term));
+        let (Some(place), Some(server)) = (place, server) else {
+            return Mastership::Unknown;
+        };
+        let local = place.clock.shows(self.now);
+        let known = server.node.mastership(local);
+        if known.is_master() || place.circles_until <= self.now || place.slots.len() == 1 {
+            return known.clone();
+        }
+        let others = place.servers.iter();
+        let others = others.filter(|it| !it.node.mastership(local).is_master());
+        // The next one after it, or the first; itself, if it is alone.
+        let slots = place.slots.len() as u32;
+        let after = |slot: u32| (slot + slots - server.slot - 1) % slots;
+        let next = others.map(|it| it.slot).min_by_key(|slot| after(*slot));
+        let address = next.and_then(|slot| place.addresses.get(slot as usize));
+        let Some(address) = address else {
+            return known.clone();
+        };
+        Mastership::Follower {
+            master_address: address.to_string(),
+            epoch: known.epoch(),
+        }
+    }
+
+    /// Whoever looks for the servers of a place is told of addresses at which nobody is, and of one of them.
+    pub(super) fn tell_of_few(&mut self, number: u32, length: Span) {
+        let until = self.now + self.mishaps.duration(length.0, length.1);
+        let name = self.name_of(number);
+        let text = format!("whoever looks for {name}'s servers is told of those that are gone");
+        self.mark(Some(until), "addresses", text);
+        let slots = self.place(number).map_or(0, |place| place.slots.len());
+        if slots < 2 {
+            return;
+        }
+        let left = self.mishaps.below(slots);
+        let Some(place) = self.place(number) else {
+            return;
+        };
+        place.stale_until = place.stale_until.max(until);
+        let gone = (0..slots).filter_map(|slot| {
+            let gone = format!("gone-{number}-{slot}:1");
+            Address::parse(&gone).ok()
+        });
+        let left = place.addresses.get(left).cloned();
+        let told: Arc<[Address]> = gone.chain(left).collect();
+        self.tell_addresses(number, told, None);
+        self.end_with(until, Ending::Told { place: number });
+    }
+
+    /// Whoever looks for the servers of a place is told of all of them again, and who the master is, once that
+    /// is over.
+    pub(super) fn tell_of_all(&mut self, number: u32) {
+        let now = self.now;
+        let Some(place) = self.places.get(number as usize) else {
+            return;
+        };
+        if place.stale_until > now || Arc::ptr_eq(&place.told, &place.addresses) {
+            return;
+        }
+        let local = place.clock.shows(now);
+        let named = place.master(now).and_then(|server| {
+            let address = place.addresses.get(server.slot as usize)?;
+            Some((address.clone(), server.node.mastership(local).epoch()?))
+        });
+        self.tell_addresses(number, Arc::clone(&place.addresses), named);
+    }
+
+    /// All that look for the servers of a place, or will, are told where they are.
+    fn tell_addresses(&mut self, number: u32, told: Arc<[Address]>, named: Option<(Address, u64)>) {
+        let now = self.now;
+        let Some(place) = self.place(number) else {
+            return;
+        };
+        place.told = Arc::clone(&told);
+        let children = place.children.clone();
+        for client in self.clients.iter_mut().filter(|it| it.place == number) {
+            let finder = &mut client.finder;
+            if finder.handle_addresses(Arc::clone(&told), named.clone()) {
+                // It asks that one next.
+                client.connected = None;
+            }
+        }
+        for child in children {
+            let Some(place) = self.place(child) else {
+                continue;
+            };
+            place.parents = Arc::clone(&told);
+            let awake = place.servers.iter().filter(|it| !it.is_frozen(now));
+            let terms: Vec<u64> = awake.map(|server| server.term).collect();
+            for term in terms {
+                let id = ServerId { place: child, term };
+                let chance = self.chance.uniform();
+                let Some((server, local)) = self.server_at(id) else {
+                    continue;
+                };
+                let session = &mut server.way_up.session;
+                let at = session_time(local);
+                session.handle_addresses(Arc::clone(&told), named.clone(), chance, at);
+                self.tend_link(id);
+                self.after(id);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

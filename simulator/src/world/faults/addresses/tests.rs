@@ -1,0 +1,138 @@
+use std::time::Duration;
+
+use doorward_engine::time::Time;
+
+use super::*;
+use crate::scenario::Scenario;
+use crate::scenario::read::Files;
+
+/// A root with so many candidates, a leaf with one, two clients at each, and these faults.
+fn scenario(candidates: u32, faults: &str) -> Scenario {
+    let text = format!(
+        "templates: {{resources: [{{identifier_glob: shared, capacity: 100, algorithm: {{kind: FAIR_SHARE, \
+         lease_length: 60s, refresh_interval: 5s}}}}]}}
+duration: 10m
+tree: {{root: {{candidates: {candidates}, children: [leaf]}}}}
+clients: [{{name: high, count: 2, wants: 20, at: root}}, {{name: low, count: 2, wants: 20, at: leaf}}]
+faults: [{faults}]
+"
+    );
+    Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[])).unwrap()
+}
+
+fn play_until(world: &mut World<'_>, second: f64) {
+    let end = Time::ZERO + Duration::from_secs_f64(second);
+    while let Some((at, what)) = world.events.next(end) {
+        world.now = at;
+        world.play(what);
+    }
+    world.now = end;
+}
+
+/// Where each server of the root sends to, by slot. None: it is the master.
+fn sent_to(world: &World<'_>) -> Vec<Option<String>> {
+    let place = &world.places[0];
+    let mut servers: Vec<(u32, u64)> = place.servers.iter().map(|it| (it.slot, it.term)).collect();
+    servers.sort_unstable();
+    let told =
+        servers.into_iter().map(
+            |(_, term)| match world.told_by(ServerId { place: 0, term }) {
+                Mastership::Follower { master_address, .. } => Some(master_address),
+                Mastership::Master { .. } => None,
+                Mastership::Unknown => Some(String::new()),
+            },
+        );
+    told.collect()
+}
+
+#[test]
+fn servers_that_are_not_the_master_send_to_one_another_and_afterwards_to_the_master() {
+    for (candidates, healed) in [(2, false), (3, false), (4, true)] {
+        let mut scenario = scenario(candidates, "{at: 100s, redirect_loop: root, for: 100s}");
+        scenario.heal_at = healed.then_some(Duration::from_secs(150));
+        let mut world = World::new(&scenario);
+        play_until(&mut world, 120.0);
+        let now = world.now;
+        let master = world.places[0].master(now).unwrap().slot;
+        let address = |slot: u32| Some(world.places[0].addresses[slot as usize].to_string());
+        let others: Vec<u32> = (0..candidates).filter(|slot| *slot != master).collect();
+        let next = |slot: u32| {
+            let place = others.iter().position(|it| *it == slot).unwrap();
+            others[(place + 1) % others.len()]
+        };
+        let expected = |to: &dyn Fn(u32) -> u32| -> Vec<Option<String>> {
+            let all = 0..candidates;
+            all.map(|it| (it != master).then(|| address(to(it)).unwrap()))
+                .collect()
+        };
+        assert_eq!(sent_to(&world), expected(&next), "{candidates} candidates");
+        let right = expected(&|_| master);
+        play_until(&mut world, if healed { 151.0 } else { 201.0 });
+        assert_eq!(sent_to(&world), right, "{candidates} candidates");
+    }
+}
+
+#[test]
+fn whoever_looks_is_told_of_addresses_that_are_gone_and_afterwards_of_all() {
+    for healed in [false, true] {
+        let mut scenario = scenario(
+            3,
+            "{at: 100s, stale_addresses: root, for: 100s}, {at: 105s, crash: {clients: 4}, for: 5s}, \
+             {at: 105s, restart: leaf, for: 5s}, {at: 110s, stale_addresses: root, for: 20s}",
+        );
+        scenario.heal_at = healed.then_some(Duration::from_secs(150));
+        let mut world = World::new(&scenario);
+        play_until(&mut world, 140.0);
+        let all = Arc::clone(&world.places[0].addresses);
+        let told = Arc::clone(&world.places[0].told);
+        let shown: Vec<&str> = told.iter().map(Address::as_str).collect();
+        assert_eq!(shown[..3], ["gone-0-0:1", "gone-0-1:1", "gone-0-2:1"]);
+        assert_eq!(told.len(), 4);
+        assert!(all.contains(&told[3]));
+        let of_clients = |world: &World<'_>| -> Vec<Arc<[Address]>> {
+            let here = world.clients.iter().filter(|it| it.place == 0);
+            here.map(|it| Arc::clone(it.finder.known())).collect()
+        };
+        assert_eq!(of_clients(&world), [Arc::clone(&told), told.clone()]);
+        assert_eq!(world.places[1].parents, told);
+        play_until(&mut world, if healed { 151.0 } else { 201.0 });
+        assert_eq!(world.places[0].told, all);
+        assert_eq!(of_clients(&world), [Arc::clone(&all), all.clone()]);
+        assert_eq!(world.places[1].parents, all);
+    }
+}
+
+/// When the leaf is answered by its parent after its server started anew at 102 s.
+fn back_at(fault: &str) -> f64 {
+    let scenario = scenario(
+        3,
+        &format!("{{at: 50s, elect: root}}, {fault} {{at: 101s, restart: leaf, for: 1s}}"),
+    );
+    let mut world = World::new(&scenario);
+    play_until(&mut world, 102.0);
+    let master = world.places[0].master(world.now).unwrap().slot;
+    assert_ne!(master, 0, "who is asked first is not the master");
+    for hundredth in 10_201..20_000 {
+        let at = f64::from(hundredth) / 100.0;
+        play_until(&mut world, at);
+        let answers = world.places[1].servers.first();
+        let answers = answers.and_then(|it| it.way_up.session.answers());
+        if answers.is_some() {
+            return at;
+        }
+    }
+    f64::INFINITY
+}
+
+#[test]
+fn a_server_that_starts_finds_its_parent_behind_loops_and_addresses_that_are_gone_after_waits() {
+    let at_once = back_at("");
+    assert!(at_once < 103.0, "{at_once}");
+    for fault in ["redirect_loop", "stale_addresses"] {
+        let later = back_at(&format!("{{at: 100s, {fault}: root, for: 60s}},"));
+        assert!(
+            at_once < later && later < 130.0,
+            "{fault}: {at_once} and {later}"
+        );
+    }
+}
