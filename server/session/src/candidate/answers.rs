@@ -54,7 +54,7 @@ impl Candidate {
                 Some(Stage::Key)
             }
             (Awaited::Confirmed { lease, then }, OpAnswer::Transacted(answer)) => {
-                self.confirmed(lease, &answer, then)
+                self.confirmed(lease, &answer, then, now)
             }
             (Awaited::Stood { epoch_offset }, OpAnswer::Transacted(answer)) => {
                 self.stood(epoch_offset, &answer, now)
@@ -91,15 +91,20 @@ impl Candidate {
     }
 
     /// etcd has confirmed the mastership after that renewal, or has not.
-    fn confirmed(&mut self, lease: Lease, answer: &TxnAnswer, then: Stage) -> Option<Stage> {
+    fn confirmed(
+        &mut self,
+        lease: Lease,
+        answer: &TxnAnswer,
+        then: Stage,
+        now: Time,
+    ) -> Option<Stage> {
         let until = term::valid_until(lease.renewed, lease.ttl, self.config.clock_error);
         if let Some(seat) = self.phase.seat_mut() {
             seat.lease = lease;
         }
         let held = self.phase.held_mut()?;
         if answer.succeeded {
-            debug_assert!(held.valid_until <= Some(until), "{held:?}, {until:?}");
-            held.valid_until = Some(until);
+            held.note_confirmed(until, now);
             self.decides_until = Some(until);
             return self.apply_then(then);
         }
