@@ -214,16 +214,21 @@ fn a_mastership_that_is_confirmed_in_time_goes_on() {
 
 #[test]
 fn a_mastership_that_is_confirmed_too_late_begins_anew() {
-    let mut node = elected(false);
-    assert_eq!(granted(&mut node, 1, at(1)), 30.0);
-    node.handle_term(term(7, 15, 30), at(15));
-    assert_eq!(node.snapshot(at(15)).resources, []);
-    assert_eq!(node.masterships(), 3, "won, ended, won again");
-    // In learning mode, as after any other change of master.
-    assert_eq!(granted(&mut node, 2, at(16)), 30.0);
-    let resource = &node.snapshot(at(16)).resources[0];
-    // It granted nothing after its term was over, at 10 s.
-    assert_eq!(resource.learning_remaining, Some(Duration::from_secs(54)));
+    for (what, vacant_since, learns_for) in [
+        ("it granted nothing after its term was over, at 10 s", 0, 54),
+        ("somebody else may have decided until now", 15, 59),
+    ] {
+        let mut node = elected(false);
+        assert_eq!(granted(&mut node, 1, at(1)), 30.0);
+        node.handle_term(term(7, vacant_since, 30), at(15));
+        assert_eq!(node.snapshot(at(15)).resources, []);
+        assert_eq!(node.masterships(), 3, "won, ended, won again");
+        // In learning mode, as after any other change of master.
+        assert_eq!(granted(&mut node, 2, at(16)), 30.0);
+        let resource = &node.snapshot(at(16)).resources[0];
+        let learns_for = Some(Duration::from_secs(learns_for));
+        assert_eq!(resource.learning_remaining, learns_for, "{what}");
+    }
 }
 
 #[test]

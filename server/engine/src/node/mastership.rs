@@ -157,12 +157,12 @@ impl Node {
         longer_leases: Duration,
         now: Time,
     ) {
-        // If it is one that ended and is confirmed too late, nobody had another one in between.
+        // If it is one that ended and is confirmed too late, it may say itself since when nobody has decided.
         let ended = self
             .ended
             .filter(|(epoch, _)| mastership.is_master() && mastership.epoch() == Some(*epoch));
         if self.set_mastership(mastership) {
-            let since = ended.map_or(vacant_since, |(_, ended)| ended);
+            let since = ended.map_or(vacant_since, |(_, ended)| ended.max(vacant_since));
             // What it knew of its predecessors' leases stays known, though it begins anew.
             self.former_leases_until = self.known_leases_until();
             self.vacant_since = since.min(now);

@@ -60,7 +60,7 @@ impl Candidate {
                     then,
                 },
                 OpAnswer::Transacted(answer),
-            ) => self.confirmed(lease, &answer, tells_next, then),
+            ) => self.confirmed(lease, &answer, tells_next, then, now),
             (Awaited::Stood { epoch_offset }, OpAnswer::Transacted(answer)) => {
                 self.stood(epoch_offset, &answer, now)
             }
@@ -107,6 +107,7 @@ impl Candidate {
         answer: &TxnAnswer,
         tells_next: bool,
         then: Stage,
+        now: Time,
     ) -> Option<Stage> {
         let until = term::valid_until(lease.renewed, lease.ttl, self.config.clock_error);
         if let Some(seat) = self.phase.seat_mut() {
@@ -114,8 +115,7 @@ impl Candidate {
         }
         let held = self.phase.held_mut()?;
         if answer.succeeded {
-            debug_assert!(held.valid_until <= Some(until), "{held:?}, {until:?}");
-            held.valid_until = Some(until);
+            held.note_confirmed(until, now);
             self.decides_until = Some(until);
             // Templates that were handed in since it was asked, etcd has not heard of: they are told next.
             return if tells_next || planted::is(Bug::UntoldTemplatesApplied) {

@@ -154,6 +154,21 @@ impl Phase {
 }
 
 impl Held {
+    /// It is confirmed until then.
+    ///
+    /// If it had lapsed before, somebody else may have decided meanwhile, although the key is as it was: etcd may
+    /// have been restored from a backup to when that one was not elected yet. So it begins anew, as after one who
+    /// decided until now.
+    pub(super) fn note_confirmed(&mut self, until: Time, now: Time) {
+        debug_assert!(self.valid_until <= Some(until), "{self:?}, {until:?}");
+        let has_lapsed = self.valid_until.is_some_and(|before| before <= now);
+        if has_lapsed {
+            self.vacant_since = self.vacant_since.max(now);
+            self.begins = self.begins.max(self.vacant_since);
+        }
+        self.valid_until = Some(until);
+    }
+
     /// How a server stands that has it: as the master, from when it begins, as long as it is confirmed.
     pub(super) fn standing(&self, now: Time) -> Standing {
         match self.valid_until {
@@ -187,6 +202,42 @@ mod tests {
         Time::after_origin(Duration::from_secs(seconds))
     }
 
+    /// One that begins at 10 s.
+    fn held(valid_until: Option<u64>) -> Held {
+        Held {
+            created: Created {
+                revision: 3,
+                epoch_offset: 0,
+            },
+            begins: at(10),
+            vacant_since: at(10),
+            longer_leases: Duration::ZERO,
+            valid_until: valid_until.map(at),
+        }
+    }
+
+    #[test]
+    fn what_is_confirmed_too_late_is_vacant_until_then() {
+        for (what, valid_until, begins, now, expected) in [
+            ("for the first time", None, 10, 12, (10, 5)),
+            ("in time", Some(15), 10, 14, (10, 5)),
+            ("too late", Some(15), 10, 15, (15, 15)),
+            ("long after", Some(15), 10, 90, (90, 90)),
+            ("too late, before it begins", Some(15), 30, 20, (30, 20)),
+        ] {
+            let mut held = Held {
+                begins: at(begins),
+                vacant_since: at(5),
+                ..held(valid_until)
+            };
+            held.note_confirmed(at(99), at(now));
+            let (begins, vacant) = expected;
+            let found = (held.begins, held.vacant_since);
+            assert_eq!(found, (at(begins), at(vacant)), "{what}");
+            assert_eq!(held.valid_until, Some(at(99)), "{what}");
+        }
+    }
+
     #[test]
     fn a_mastership_is_in_force_once_it_begins_and_while_it_is_confirmed() {
         for (what, valid_until, now, state) in [
@@ -196,16 +247,7 @@ mod tests {
             ("it is confirmed", Some(15), 14, State::Master),
             ("it was confirmed", Some(15), 15, State::Lapsed),
         ] {
-            let held = Held {
-                created: Created {
-                    revision: 3,
-                    epoch_offset: 0,
-                },
-                begins: at(10),
-                vacant_since: at(10),
-                longer_leases: Duration::ZERO,
-                valid_until: valid_until.map(at),
-            };
+            let held = held(valid_until);
             let is_master = state == State::Master;
             assert_eq!(held.standing(at(now)).is_master(), is_master, "{what}");
             assert_eq!(held.state(at(now)), state, "{what}");

@@ -42,6 +42,34 @@ fn a_mastership_counts_from_when_its_renewal_was_sent() {
     assert_eq!(term.valid_until, sent + Duration::from_secs(9));
 }
 
+/// etcd may have been restored from a backup: then its key is as it was, and so is its term, although another one
+/// has decided in between.
+#[test]
+fn a_mastership_that_had_lapsed_is_vacant_until_it_is_confirmed() {
+    for (what, late, is_vacant_until_then) in
+        [("in time", 1, false), ("after it had lapsed", 60, true)]
+    {
+        let mut played = Played::renewing();
+        let Standing::Master(before) = played.candidate.standing(played.now) else {
+            panic!("it is the master");
+        };
+        played.now = played.now + Duration::from_secs(late);
+        played.answer(OpAnswer::Failed);
+        played.answer(OpAnswer::Heard);
+        played.answer(OpAnswer::Renewed);
+        played.transacted(true);
+        let Standing::Master(term) = played.candidate.standing(played.now) else {
+            panic!("{what}: it is the master again");
+        };
+        assert_eq!(term.epoch, before.epoch, "{what}");
+        let vacant_since = match is_vacant_until_then {
+            true => played.now,
+            false => before.vacant_since,
+        };
+        assert_eq!(term.vacant_since, vacant_since, "{what}");
+    }
+}
+
 #[test]
 fn what_a_master_writes_is_bound_to_its_key() {
     let bound = |played: &Played, created: u64| {
