@@ -214,7 +214,7 @@ impl Upstream {
                 self.session
                     .handle_discovered(on, told, leases_last, chance, now);
             }
-            // It is of a kind so old that it cannot say.
+            // It is a server that cannot say.
             Heard::Failed(status)
                 if status.code() == Code::Unimplemented && self.session.is_discovering() =>
             {

@@ -16,8 +16,8 @@
 //! says there that it is the master, and elsewhere that it is not, is part of a loop, too.
 //!
 //! **Who has seen a master of one epoch does not go back to an older one** while a lease is valid
-//! ([`EpochFilter`]). An epoch that is absent says nothing: the node has no election, or the server is of the
-//! old kind. There is nothing to compare, and the master is taken as it is.
+//! ([`EpochFilter`]). An epoch that is absent says nothing: the node has no election, or it is a
+//! Doorman server. There is nothing to compare, and the master is taken as it is.
 //!
 //! **An election is told apart from a node that is out of reach**, for it is over within seconds: a server that
 //! says that it is not the master, and does not lead to one, is there; and a master that another server named,
