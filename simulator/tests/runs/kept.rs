@@ -155,8 +155,19 @@ const REVIVED: &[(&str, Expected)] = &[
     ("fuzz-1007003345.yaml", Holds),
 ];
 
+/// Not mended. While a server learns after the capacity and the length of leases were lowered, what its holders
+/// say that they have is shared out as if all of them came down, and backed by a lease of its own that ends before
+/// theirs.
+const SHARED_OUT: &[(&str, Expected)] = &[
+    ("fuzz-1007002534.yaml", MayFail(&["nesting"])),
+    ("fuzz-1007004934.yaml", MayFail(&["overshoot", "nesting"])),
+    // Its cause is not known.
+    ("fuzz-7011476.yaml", MayFail(&["nesting"])),
+];
+
 /// All of them.
-const KEPT: [&[(&str, Expected)]; 12] = [
+const KEPT: [&[(&str, Expected)]; 13] = [
+    SHARED_OUT,
     TWICE,
     GROWN,
     SHORTENED,
