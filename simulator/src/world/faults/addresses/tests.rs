@@ -1,3 +1,5 @@
+//! Who looks for the servers of a node that sends in circles, or is looked for at addresses of nobody.
+
 use std::time::Duration;
 
 use doorward_engine::time::Time;
