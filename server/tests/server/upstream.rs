@@ -189,8 +189,7 @@ async fn a_child_that_nobody_asks_anything_keeps_its_stream() {
     until_link(&server, ParentLink::Stream).await;
     assert_eq!(news(&server).problem, None);
     assert_eq!(server.board().status(None, 0).ancestors, ["root"]);
-    // Longer than an answer may take.
-    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    // That nothing is waited for on it from now on, the session's own tests say.
     assert!(parent.has_stream());
     assert_eq!(logs.count("the parent"), 1, "{}", logs.text());
 }
@@ -269,9 +268,12 @@ async fn a_parent_that_wants_to_be_asked_at_once_is_asked_in_rounds() {
     let server = child(&[&parent.address]).await;
     let mut client = capacity(&server).await;
     until_gets(&mut client, 30.0, 30.0).await;
-    parent.count_asks();
-    tokio::time::sleep(10 * ROUND).await;
-    let hasty = parent.count_asks();
+    // However soon it wants to be asked, a round passes between two messages.
+    let since = tokio::time::Instant::now();
+    for _ in 0..6 {
+        parent.next_ask().await;
+    }
+    assert!(since.elapsed() >= 4 * ROUND, "{:?}", since.elapsed());
     parent.answer(|ask| {
         let ahead = |asked| doorman::ServerCapacityResourceResponse {
             sequence: ask.sequence.map(|sequence| sequence + 1),
@@ -279,13 +281,16 @@ async fn a_parent_that_wants_to_be_asked_at_once_is_asked_in_rounds() {
         };
         Ok(response(ask.resource.iter().map(ahead).collect()))
     });
-    get(&mut client, "a", vec![asked_with("r", 40.0, 30.0)]).await;
-    tokio::time::sleep(10 * ROUND).await;
-    let ahead = parent.count_asks();
-    let few = |n: Option<&usize>| n.is_none_or(|n| *n <= 15);
+    // And an answer that is ahead of what was asked makes nobody ask without end.
+    parent.count_asks();
+    for wants in [40.0, 41.0, 42.0, 43.0] {
+        get(&mut client, "a", vec![asked_with("r", wants, 30.0)]).await;
+        parent.next_ask().await;
+    }
+    let more = parent.count_asks();
     assert!(
-        few(hasty.get("messages")) && few(ahead.get("messages")),
-        "{hasty:?} {ahead:?}"
+        more.get("messages").is_none_or(|messages| *messages <= 4),
+        "{more:?}"
     );
 }
 
