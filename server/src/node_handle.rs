@@ -45,7 +45,7 @@ pub struct NodeHandle {
     limits: Arc<Limits>,
 }
 
-/// A mastership, and the how manieth it is.
+/// A mastership, and its number.
 type Told = (u64, Mastership);
 
 impl NodeHandle {

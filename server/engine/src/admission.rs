@@ -47,7 +47,7 @@ impl TemplateSlot {
     /// Of what no template matches: it is bounded by none.
     pub const NONE: Self = Self(0);
 
-    /// The how manieth template it is, counted from 0.
+    /// The number of the template, counted from 0.
     pub const fn of(position: usize) -> Self {
         Self(position + 1)
     }

@@ -75,7 +75,7 @@ impl MastershipId {
         Self(bits)
     }
 
-    /// The how manieth mastership of a process.
+    /// The number of a mastership of a process.
     pub fn of(incarnation: Incarnation, masterships: u64) -> Self {
         // SplitMix64 (Steele, Lea, Flood, 2014): different for each, and hardly ever that of another
         // process.

@@ -314,7 +314,7 @@ impl Templates {
             .map(|(_, template)| template)
     }
 
-    /// The same, and the how manieth template it is, counted from 0.
+    /// The same, and the number of the template, counted from 0.
     pub fn find_with_position(&self, resource: &ResourceId) -> Option<(usize, &Arc<Template>)> {
         let id = resource.as_str();
         let exact = self.exact.get(id).copied();

@@ -219,7 +219,7 @@ impl ChildStreams {
         self.round.begin(self.round_length, now);
     }
 
-    /// The how manieth mastership of the parent's node has begun: streams of those before it end.
+    /// The mastership of that number of the parent's node has begun: streams of those before it end.
     pub fn handle_mastership(&mut self, begun: u64) {
         let is_older = |number: &u64| matches!(self.streams.get(number), Some(Stream::Open(open)) if open.mastership < begun);
         let older: Vec<u64> = self.by_child.values().copied().filter(is_older).collect();

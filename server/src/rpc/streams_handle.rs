@@ -109,7 +109,7 @@ impl StreamsHandle {
         }
     }
 
-    /// Another mastership has begun, the how manieth is said: streams of those before it are ended,
+    /// Another mastership has begun, of that number: streams of those before it are ended,
     /// with where the master is, if that is known.
     pub fn end_older(&self, begun: u64) {
         self.change(|streams, _| streams.handle_mastership(begun));

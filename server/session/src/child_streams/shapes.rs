@@ -27,7 +27,7 @@ pub struct Hello {
     /// Whether the node refuses that process now, since another live one was there first. It counts only
     /// beside the stream of another process.
     pub is_refused: bool,
-    /// The how manieth mastership of the parent's node this is.
+    /// The number of the mastership of the parent's node.
     pub mastership: u64,
     /// How many children may have a stream now.
     pub room: Room,
