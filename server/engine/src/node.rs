@@ -43,6 +43,8 @@ use crate::request::{
 };
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
+use crate::resource::timer::Timer;
+use crate::resource::upstream::Pace;
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;
@@ -57,7 +59,7 @@ pub struct Timeout {
 }
 
 /// What is due at a [`Timeout`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimeoutReason {
     /// A lease may have ended.
     LeaseExpiry,
@@ -77,7 +79,7 @@ const EXPIRIES_PER_TIMEOUT: usize = 1024;
 #[derive(Debug)]
 struct Entry {
     resource: Resource,
-    scheduled: Option<(Time, bool)>,
+    scheduled: Option<(Time, TimeoutReason)>,
     upstream_scheduled: Option<Time>,
     template: TemplateSlot,
     /// Who brought it.
@@ -109,8 +111,8 @@ pub struct Node {
     conflicts: Conflicts,
     resources: BTreeMap<ResourceId, Entry>,
     admission: Admission,
-    /// The next timeout of every resource that has one; true is for the end of learning mode.
-    timeouts: BTreeSet<(Time, bool, ResourceId)>,
+    /// The next timeout of every resource that has one.
+    timeouts: BTreeSet<(Time, TimeoutReason, ResourceId)>,
     upstream: NodeUpstream,
     children: Children,
     events: VecDeque<Event>,
@@ -302,13 +304,9 @@ impl Node {
 
     /// When to call [`Node::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Timeout> {
-        let of_resources = self.timeouts.first().map(|(at, learning, _)| Timeout {
+        let of_resources = self.timeouts.first().map(|(at, reason, _)| Timeout {
             at: *at,
-            reason: if *learning {
-                TimeoutReason::LearningEnd
-            } else {
-                TimeoutReason::LeaseExpiry
-            },
+            reason: *reason,
         });
         let of_term = self.valid_until.map(|at| Timeout {
             at,
@@ -394,7 +392,7 @@ impl Node {
             },
         ) in &self.resources
         {
-            let due = resource.upstream_due(self.upstream.pace());
+            let due = resource.due(Timer::ParentRequest, self.upstream.pace());
             assert_eq!(*upstream_scheduled, due, "when to ask the parent for {id}");
             resource.assert_consistent();
             assert_eq!(*weighed, resource.weight(), "what {id} weighs");
@@ -406,13 +404,14 @@ impl Node {
                 scheduled.is_some() || upstream_scheduled.is_some() || self.config.has_parent,
                 "{id} has leases that will end, and no timeout"
             );
-            assert_eq!(*scheduled, resource.next_timeout(), "the timeout of {id}");
+            let timeout = next_timeout(resource, self.upstream.pace());
+            assert_eq!(*scheduled, timeout, "the timeout of {id}");
         }
         self.assert_counted();
         let scheduled = self.resources.iter().filter_map(|(id, entry)| {
             entry
                 .scheduled
-                .map(|(time, learning)| (time, learning, id.clone()))
+                .map(|(time, reason)| (time, reason, id.clone()))
         });
         assert_eq!(
             scheduled.collect::<BTreeSet<_>>(),
@@ -501,11 +500,12 @@ impl Node {
         }
         let conflict = entry.resource.take_conflict();
         let gone = entry.resource.is_empty();
+        let pace = self.upstream.pace();
         let (template, caller) = (entry.template, entry.caller);
         let next = if gone {
             None
         } else {
-            entry.resource.next_timeout()
+            next_timeout(&entry.resource, pace)
         };
         if entry.resource.take_unsettled() {
             self.children.note_unsettled(id, &entry.resource);
@@ -513,17 +513,17 @@ impl Node {
         let ask = if gone {
             None
         } else {
-            entry.resource.upstream_due(self.upstream.pace())
+            entry.resource.due(Timer::ParentRequest, pace)
         };
         let ask_before = std::mem::replace(&mut entry.upstream_scheduled, ask);
         self.upstream.reschedule(id, ask_before, ask);
         let before = std::mem::replace(&mut entry.scheduled, next);
         if next != before {
-            if let Some((time, learning)) = before {
-                self.timeouts.remove(&(time, learning, id.clone()));
+            if let Some((time, reason)) = before {
+                self.timeouts.remove(&(time, reason, id.clone()));
             }
-            if let Some((time, learning)) = next {
-                self.timeouts.insert((time, learning, id.clone()));
+            if let Some((time, reason)) = next {
+                self.timeouts.insert((time, reason, id.clone()));
             }
         }
         if let Some(conflict) = conflict {
@@ -552,4 +552,16 @@ impl Node {
         }
         self.events.push_back(event);
     }
+}
+
+/// When a resource's [`Resource::handle_timeout`] is due, and why.
+fn next_timeout(resource: &Resource, pace: Pace) -> Option<(Time, TimeoutReason)> {
+    let (at, timer) = resource.next_timeout(pace)?;
+    let reason = match timer {
+        Timer::LearningEnd => TimeoutReason::LearningEnd,
+        Timer::LeaseExpiry | Timer::OwnLeaseEnd | Timer::RefusalEnd | Timer::ParentRequest => {
+            TimeoutReason::LeaseExpiry
+        }
+    };
+    Some((at, reason))
 }

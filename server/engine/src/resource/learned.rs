@@ -195,6 +195,11 @@ impl Learned {
         *self = Self::default();
     }
 
+    /// Whether no holder told of anything.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
     /// Whether a parent has said how much earlier masterships handed out.
     pub fn has_books(&self) -> bool {
         self.books.is_some()
