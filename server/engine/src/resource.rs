@@ -13,22 +13,22 @@ mod admit;
 mod arrivals;
 pub mod ask;
 mod child_lease;
-pub mod decision;
-pub mod grant;
+mod decision;
+mod grant;
 mod holder_bounds;
-pub mod learned;
+mod learned;
 mod learning_mode;
 mod ledger;
-pub mod lowering;
-pub mod masterships;
+mod lowering;
+mod masterships;
 mod overclaimed;
 mod pace;
 mod parent_lease;
-pub mod pending;
+mod pending;
 mod policy;
-pub mod processes;
+mod processes;
 mod release;
-pub mod reported;
+mod reported;
 mod safe;
 pub(crate) mod timer;
 pub mod upstream;
@@ -59,20 +59,20 @@ const EXPIRIES_PER_REQUEST: usize = 32;
 
 /// How a mastership of the node began, in which a resource is decided about.
 #[derive(Clone, Copy, Debug)]
-pub struct Beginning {
+pub(crate) struct Beginning {
     /// Which.
-    pub mastership: MastershipId,
+    pub(crate) mastership: MastershipId,
     /// No earlier master of the node has granted anything since then.
-    pub vacant_since: Time,
+    pub(crate) vacant_since: Time,
     /// The longest of their leases by templates other than those in force. Zero: there are none.
-    pub longer_leases: Duration,
+    pub(crate) longer_leases: Duration,
     /// By how much the clock may be wrong that they are counted on now.
-    pub clock_tolerance: Tolerance,
+    pub(crate) clock_tolerance: Tolerance,
 }
 
 /// A resource with holders, or about to have one.
 #[derive(Debug)]
-pub struct Resource {
+pub(crate) struct Resource {
     id: ResourceId,
     policy: Policy,
     supply: Supply,
@@ -90,7 +90,7 @@ pub struct Resource {
 
 impl Resource {
     /// A resource of the root that nobody holds yet.
-    pub fn of_root(
+    pub(crate) fn of_root(
         id: ResourceId,
         template: Arc<Template>,
         beginning: Beginning,
@@ -106,7 +106,7 @@ impl Resource {
 
     /// A resource that nobody holds yet, and that is to be leased from a parent. The template is
     /// for parents of the old kind, which do not say how to divide it.
-    pub fn of_parent(
+    pub(crate) fn of_parent(
         id: ResourceId,
         template: Option<Arc<Template>>,
         beginning: Beginning,
@@ -148,13 +148,13 @@ impl Resource {
     }
 
     /// Its id.
-    pub fn id(&self) -> &ResourceId {
+    pub(crate) fn id(&self) -> &ResourceId {
         &self.id
     }
 
     /// Whether nothing is lost by forgetting it: nobody holds anything of it, and the parent need
     /// not be told so any more.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ledger.is_empty()
             && self
                 .upstream
@@ -163,12 +163,12 @@ impl Resource {
     }
 
     /// Whether what there is comes from somewhere: from a template, or from a parent.
-    pub fn has_source(&self) -> bool {
+    pub(crate) fn has_source(&self) -> bool {
         self.policy.is_in_force()
     }
 
     /// What there is to share, and Σ reserved, if that is more and more than may be.
-    pub fn overcommitted(&self) -> Option<(f64, f64)> {
+    pub(crate) fn overcommitted(&self) -> Option<(f64, f64)> {
         let over = self.policy.algorithm().kind.promises_total()
             && self.ledger.table().reserved().exceeds(self.supply.capacity);
         over.then(|| {
@@ -182,7 +182,7 @@ impl Resource {
     /// The template that is in force from now on; None: it is gone. Below the root it counts only
     /// as long as no parent says how to divide. At the root, `longer_leases` is the longest lease of
     /// predecessors by templates other than those in force.
-    pub fn handle_template(
+    pub(crate) fn handle_template(
         &mut self,
         template: Option<Arc<Template>>,
         longer_leases: Duration,
@@ -210,7 +210,7 @@ impl Resource {
 
     /// Does up to `entries_max` steps of taking out ended leases, and ends learning mode and the
     /// server's own lease. Returns whether learning mode ended just now.
-    pub fn handle_timeout(&mut self, entries_max: usize, now: Time) -> bool {
+    pub(crate) fn handle_timeout(&mut self, entries_max: usize, now: Time) -> bool {
         self.expire(entries_max, now);
         if self.supply.expires_at.is_some_and(|end| end <= now) {
             self.set_supply(Supply::NONE);
@@ -227,28 +227,28 @@ impl Resource {
     }
 
     /// How many holders' last leases have ended since this was last asked.
-    pub fn take_expired(&mut self) -> u64 {
+    pub(crate) fn take_expired(&mut self) -> u64 {
         std::mem::take(&mut self.expired)
     }
 
     /// Two live processes under one name, if that was seen since this was last asked.
-    pub fn take_conflict(&mut self) -> Option<Conflict> {
+    pub(crate) fn take_conflict(&mut self) -> Option<Conflict> {
         self.conflict.take()
     }
 
     /// Whether something changed since this was last asked that may change what child servers
     /// should have.
-    pub fn take_unsettled(&mut self) -> bool {
+    pub(crate) fn take_unsettled(&mut self) -> bool {
         self.ledger.take_unsettled()
     }
 
     /// When the server's own lease ends. None: it has none, or is the root's.
-    pub fn own_lease_ends(&self) -> Option<Time> {
+    pub(crate) fn own_lease_ends(&self) -> Option<Time> {
         self.supply.expires_at
     }
 
     /// Levels of servers from this one down, as far as this resource's holders tell.
-    pub fn height(&self) -> u32 {
+    pub(crate) fn height(&self) -> u32 {
         let heights = self.ledger.children().values().filter_map(|slot| {
             let report = self.ledger.get(*slot)?.report.as_ref()?;
             Some(report.height)
@@ -257,7 +257,7 @@ impl Resource {
     }
 
     /// Bytes of memory behind it.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.ledger.memory_bytes()
     }
 
@@ -266,7 +266,7 @@ impl Resource {
     /// # Panics
     ///
     /// If one is not.
-    pub fn assert_consistent(&self) {
+    pub(crate) fn assert_consistent(&self) {
         self.ledger.assert_consistent();
         assert_eq!(
             self.learning == LearningMode::Undecided,

@@ -140,17 +140,17 @@ impl Resource {
     }
 
     /// Which holders came and went since that was last asked.
-    pub fn take_changes(&mut self) -> Vec<Change> {
+    pub(crate) fn take_changes(&mut self) -> Vec<Change> {
         self.ledger.take_changes()
     }
 
     /// What takes memory.
-    pub fn weight(&self) -> Weight {
+    pub(crate) fn weight(&self) -> Weight {
         self.ledger.weight()
     }
 
     /// How many holders there are.
-    pub fn holders(&self) -> usize {
+    pub(crate) fn holders(&self) -> usize {
         self.ledger.table().len()
     }
 }

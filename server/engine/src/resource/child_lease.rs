@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use crate::admission::Gate;
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::id::HolderName;
 use crate::lease_table::{Holding, Slot};
+use crate::request::RefusalReason;
 use crate::request::server::ServerLease;
 use crate::resource::Resource;
-use crate::resource::ask::{Answer, AnswerKind};
+use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::decision::without_apart;
 use crate::resource::grant::{self, ROUNDING};
 use crate::supply::Told;
@@ -18,9 +20,32 @@ use crate::time::Time;
 const SILENT_MIN: Duration = Duration::from_secs(5);
 
 impl Resource {
+    /// A request of a child server: what came of it, and everything that the child is told.
+    ///
+    /// # Errors
+    ///
+    /// As [`Resource::handle_ask`].
+    pub(crate) fn handle_server_ask(
+        &mut self,
+        ask: &HolderAsk<'_>,
+        gate: &mut Gate<'_>,
+        now: Time,
+    ) -> Result<(Answer, ServerLease), RefusalReason> {
+        let name = &ask.holder.name;
+        // Of a child that does not say by which mastership it speaks: before it is granted anything.
+        let is_silent = ask.mastership().is_none();
+        let before = is_silent.then(|| self.granted_for(name, now));
+        let answer = self.handle_ask(ask, gate, now)?;
+        let inherited_for = before.unwrap_or_else(|| self.granted_for(name, now));
+        let lease = self.server_lease(name, &answer, now, Some(inherited_for), now);
+        // It was just found or put in.
+        let lease = lease.ok_or(RefusalReason::NotReady)?;
+        Ok((answer, lease))
+    }
+
     /// Decides anew for a child server with a stream that did not ask, by what it last asked. None:
     /// it would get and be told just what it has, or it has been silent for too long.
-    pub fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
+    pub(crate) fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
         let holding = self.ledger.get(slot)?;
         let safe_fell = self.safe_fell(holding, now);
         if holding.pending || self.learning_remaining(now).is_some() || !self.has_lease(now) {
@@ -72,7 +97,7 @@ impl Resource {
 
     /// Everything that a child server is told unasked. It counts its lease from when it sent its
     /// newest request, and so do we, from when that came.
-    pub fn pushed_lease(
+    pub(crate) fn pushed_lease(
         &self,
         name: &HolderName,
         answer: &Answer,
@@ -85,7 +110,7 @@ impl Resource {
 
     /// How long what a child server was granted lasts: by its predecessors, if it says by which mastership
     /// it speaks. What we may not know of, in learning mode, lasts no longer than that.
-    pub fn granted_for(&self, name: &HolderName, now: Time) -> Duration {
+    fn granted_for(&self, name: &HolderName, now: Time) -> Duration {
         // What we do not know of is over when we have learned.
         let learns_for = self.learning_remaining(now).unwrap_or_default();
         let holding = self
@@ -105,7 +130,7 @@ impl Resource {
 
     /// Everything that a child server is told with its newest lease, which is counted from
     /// `asked_at`. Before it asked, what it was granted lasted for `inherited_for`.
-    pub fn server_lease(
+    fn server_lease(
         &self,
         name: &HolderName,
         answer: &Answer,
@@ -175,7 +200,7 @@ impl Resource {
     }
 
     /// The child servers that hold something.
-    pub fn children(&self) -> impl Iterator<Item = (&HolderName, Slot)> {
+    pub(crate) fn children(&self) -> impl Iterator<Item = (&HolderName, Slot)> {
         self.ledger
             .children()
             .iter()

@@ -18,7 +18,7 @@ use crate::time::Time;
 impl Resource {
     /// Somebody gives back what a holder has. `caller` is where that comes from: nobody, if it does not matter,
     /// and none, if nothing came from there before.
-    pub fn handle_release(
+    pub(crate) fn handle_release(
         &mut self,
         holder: &HolderId,
         process: Option<Incarnation>,

@@ -64,7 +64,7 @@ pub(super) struct Words {
 
 /// What an answer of the parent did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Applied {
+pub(crate) enum Applied {
     /// It is in force.
     InForce,
     /// It is to an older request, and nothing was changed.
@@ -209,7 +209,7 @@ impl Resource {
     }
 
     /// What to ask the parent, in the request of that sequence.
-    pub fn ask_upstream(&mut self, sequence: u64, now: Time) -> Option<ServerAsk> {
+    pub(crate) fn ask_upstream(&mut self, sequence: u64, now: Time) -> Option<ServerAsk> {
         let learning = self.is_learning();
         let gives_back = self.ledger.is_empty() && !learning;
         if gives_back {
@@ -260,7 +260,7 @@ impl Resource {
     /// # Errors
     ///
     /// What is wrong with it, if it makes no sense; nothing is changed then.
-    pub fn handle_upstream_lease(
+    pub(crate) fn handle_upstream_lease(
         &mut self,
         lease: &ServerLease,
         now: Time,
@@ -373,7 +373,7 @@ impl Resource {
     }
 
     /// The parent's answer makes no sense: it is asked again later. Returns whether this is news.
-    pub fn handle_upstream_nonsense(&mut self, now: Time) -> bool {
+    pub(crate) fn handle_upstream_nonsense(&mut self, now: Time) -> bool {
         let Some(upstream) = &mut self.upstream else {
             return false;
         };
@@ -384,7 +384,7 @@ impl Resource {
     /// The parent refuses the resource. What is out goes on until it expires. Returns whether this
     /// is news. If another live process of the node has the lease, ours is not our own: nothing more is
     /// handed out by it.
-    pub fn handle_upstream_refusal(&mut self, reason: RefusalReason, now: Time) -> bool {
+    pub(crate) fn handle_upstream_refusal(&mut self, reason: RefusalReason, now: Time) -> bool {
         let Some(upstream) = &mut self.upstream else {
             return false;
         };
@@ -401,7 +401,7 @@ impl Resource {
 
     /// The connection broke, or another server answers now: the newest request, the answer to it, or
     /// what was told unasked may be lost. The parent is to be asked again.
-    pub fn handle_upstream_lost(&mut self, now: Time) {
+    pub(crate) fn handle_upstream_lost(&mut self, now: Time) {
         if let Some(upstream) = &mut self.upstream {
             upstream.lease.note_lost(now);
         }

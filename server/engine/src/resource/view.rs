@@ -15,7 +15,7 @@ use crate::time::Time;
 
 impl Resource {
     /// What is known of it now.
-    pub fn snapshot(&self, now: Time) -> ResourceSnapshot {
+    pub(crate) fn snapshot(&self, now: Time) -> ResourceSnapshot {
         let template = self.policy.template();
         ResourceSnapshot {
             resource: self.id.clone(),
@@ -42,7 +42,7 @@ impl Resource {
     }
 
     /// Up to `max` leases, those of child servers first.
-    pub fn lease_snapshots(&self, max: usize, now: Time) -> Vec<LeaseSnapshot> {
+    pub(crate) fn lease_snapshots(&self, max: usize, now: Time) -> Vec<LeaseSnapshot> {
         let children = self
             .ledger
             .children()
@@ -64,7 +64,7 @@ impl Resource {
     }
 
     /// The leases of child servers.
-    pub fn child_snapshots(&self, now: Time) -> Vec<LeaseSnapshot> {
+    pub(crate) fn child_snapshots(&self, now: Time) -> Vec<LeaseSnapshot> {
         self.lease_snapshots(self.ledger.children().len(), now)
     }
 
