@@ -23,6 +23,7 @@ mod lowering;
 mod masterships;
 mod overclaimed;
 mod pace;
+pub(crate) mod parent_answer;
 mod parent_lease;
 mod pending;
 mod policy;
@@ -326,6 +327,12 @@ impl Resource {
             .learns_for(self.beginning.longer_leases);
         let learns_for = self.beginning.clock_tolerance.report(learns_for);
         LearningMode::begun(self.beginning.vacant_since + learns_for, now)
+    }
+
+    /// Whether this server may not know all that is out: it is in learning mode, or does not know
+    /// yet for how long it has to be.
+    fn is_learning(&self) -> bool {
+        self.learning.is_on()
     }
 
     fn learning_remaining(&self, now: Time) -> Option<Duration> {

@@ -1,5 +1,5 @@
-//! A resource's own lease, below the root: what the parent is asked and when, and what its answers
-//! do.
+//! A resource's own lease, below the root: what is known of the parent, and what it is asked and when.
+//! What its answers do is in [`parent_answer`](super::parent_answer).
 //!
 //! At most one request is on its way: a request says what the server has, which is a promise not to
 //! work to any answer to an earlier one (`docs/protocol.md`, "A lease"). So an answer counts only if
@@ -15,14 +15,14 @@ use crate::demand_curve::{DemandCurve, POINTS_MAX};
 use crate::exact_sum::ExactSum;
 use crate::id::MastershipId;
 use crate::refresh;
+use crate::request::Has;
 use crate::request::server::{ServerAsk, ServerLease};
-use crate::request::{Has, RefusalReason};
 use crate::resource::Resource;
-use crate::resource::parent_lease::{AnswerTo, Needs, News, ParentLease, Request};
+use crate::resource::parent_lease::{Needs, News, ParentLease, Request};
 use crate::resource::policy::Policy;
 use crate::snapshot::UpstreamSnapshot;
-use crate::supply::{Supply, Told};
-use crate::time::{self, Time};
+use crate::supply::Supply;
+use crate::time::Time;
 
 /// How soon what changed goes up to the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +43,9 @@ pub(super) struct Upstream {
     pub(super) lease: ParentLease,
     words: Words,
     /// That its answers make no sense was told, and nothing that made sense came since.
-    is_nonsense_told: bool,
+    pub(super) is_nonsense_told: bool,
     /// When the last of what our predecessor handed out ends, as far as the parent knows.
-    inherited_until: Option<Time>,
+    pub(super) inherited_until: Option<Time>,
     /// Which mastership of the parent granted the newest lease.
     granted_by: Option<MastershipId>,
     /// Clients that the parent has heard of, of those served here.
@@ -60,17 +60,6 @@ pub(super) struct Words {
     told: u64,
     /// And those in requests that it has answered.
     answered: u64,
-}
-
-/// What an answer of the parent did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Applied {
-    /// It is in force.
-    InForce,
-    /// It is to an older request, and nothing was changed.
-    Stale,
-    /// The parent has seen a request of this node with a higher sequence.
-    Behind(u64),
 }
 
 impl Words {
@@ -106,28 +95,6 @@ impl Words {
 }
 
 impl Upstream {
-    /// A lease of the parent is in force, as the answer to that request.
-    fn note_granted(
-        &mut self,
-        lease: &ServerLease,
-        request: &Request,
-        expires_at: Time,
-        now: Time,
-    ) {
-        let refresh_in = lease.refresh_in.min(refresh::REFRESH_IN_MAX);
-        let refresh_at = now + refresh::within_lease(refresh_in, expires_at.since(now));
-        // Whether a predecessor of ours was heard decides for how long leases can be.
-        let heard_at = lease.told.predecessor_for.map(|wait| now + wait);
-        self.lease
-            .hold(heard_at.map_or(refresh_at, |at| refresh_at.min(at)));
-        if lease.decided != Some(false) {
-            self.clients_heard = request.clients;
-        }
-        self.granted_by = lease.granted_by;
-        self.is_nonsense_told = false;
-        self.words.note_answered();
-    }
-
     /// Nothing was asked yet.
     pub(super) fn new() -> Self {
         Self {
@@ -163,6 +130,29 @@ impl Upstream {
                 .filter(|until| *until > now)
                 .map(|until| until.since(now)),
         }
+    }
+
+    /// A lease of the parent is in force, as the answer to that request. Returns whether the mastership of the
+    /// parent granted it that granted the one before.
+    pub(super) fn note_granted(
+        &mut self,
+        lease: &ServerLease,
+        request: &Request,
+        expires_at: Time,
+        now: Time,
+    ) -> bool {
+        let refresh_in = lease.refresh_in.min(refresh::REFRESH_IN_MAX);
+        let refresh_at = now + refresh::within_lease(refresh_in, expires_at.since(now));
+        // Whether a predecessor of ours was heard decides for how long leases can be.
+        let heard_at = lease.told.predecessor_for.map(|wait| now + wait);
+        self.lease
+            .hold(heard_at.map_or(refresh_at, |at| refresh_at.min(at)));
+        if lease.decided != Some(false) {
+            self.clients_heard = request.clients;
+        }
+        self.is_nonsense_told = false;
+        self.words.note_answered();
+        std::mem::replace(&mut self.granted_by, lease.granted_by) == lease.granted_by
     }
 }
 
@@ -255,158 +245,6 @@ impl Resource {
         Some(ask)
     }
 
-    /// The parent's answer.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it, if it makes no sense; nothing is changed then.
-    pub(crate) fn handle_upstream_lease(
-        &mut self,
-        lease: &ServerLease,
-        now: Time,
-    ) -> Result<Applied, String> {
-        let Some(upstream) = &mut self.upstream else {
-            return Ok(Applied::Stale);
-        };
-        let request = match upstream.lease.answer_to(lease.sequence) {
-            AnswerTo::Newest(request) => request,
-            AnswerTo::Older => return Ok(Applied::Stale),
-            AnswerTo::Newer(sequence) => {
-                upstream.lease.be_behind(now);
-                return Ok(Applied::Behind(sequence));
-            }
-        };
-        // The granter counts from when it answered, which was later, and by a clock of its own.
-        let expires_at = request.sent_at + time::at_least(lease.expires_in);
-        if expires_at <= now {
-            return Err(format!(
-                "the lease is over already: it lasts {:?}, and {:?} ago it was asked for",
-                lease.expires_in,
-                now.since(request.sent_at)
-            ));
-        }
-        let granted_by = upstream.granted_by;
-        upstream.note_granted(lease, &request, expires_at, now);
-        let is_first = !self.policy.is_heard();
-        let was_overcommitted = self.overcommitted().is_some();
-        let algorithm = self
-            .policy
-            .hear_parent(lease.algorithm.as_ref(), &lease.told);
-        if let Some(algorithm) = algorithm {
-            self.set_algorithm(algorithm, now);
-        }
-        if is_first {
-            self.decide_learning(&lease.told, now);
-        }
-        self.learn_of_parent(lease, now);
-        if is_first {
-            self.ledger
-                .end_all_by(now + self.longest_of_predecessors(now));
-        }
-        if self.is_learning() {
-            self.ledger
-                .learned
-                .note_told(&lease.told, lease.granted_by, now);
-        }
-        // What it may have no more of, it may have for as long as it was promised before: but not by what
-        // another mastership of the parent promised, of which this one may believe less.
-        let promised = self
-            .supply
-            .expires_at
-            .filter(|_| granted_by == lease.granted_by);
-        let promised = promised.unwrap_or(expires_at);
-        let expires_at = if lease.capacity <= self.supply.capacity {
-            expires_at.max(promised)
-        } else {
-            expires_at
-        };
-        let mut told = lease.told.clone();
-        if let (true, Some(before)) = (told.learning, &self.supply.told) {
-            told.bands.clone_from(&before.bands);
-            told.per_client = before.per_client;
-        }
-        let supply = Supply::of_parent(lease.capacity, expires_at, told, now);
-        self.change_supply(supply, was_overcommitted);
-        self.count_answered_words(now);
-        Ok(Applied::InForce)
-    }
-
-    /// By the parent's first answer: until now, how long to learn was not known, nor how long leases are.
-    fn decide_learning(&mut self, told: &Told, now: Time) {
-        let Some(upstream) = &mut self.upstream else {
-            return;
-        };
-        // What our predecessor handed out was cut from what the parent had granted it. When that is over,
-        // there is nothing left to learn of. What is told later counts what we were granted ourselves.
-        let inherited_for = told
-            .inherited_for
-            .filter(|_| self.policy.algorithm().learns());
-        let inherited_until = inherited_for.map(|lasts| now + time::at_most(lasts));
-        upstream.inherited_until = inherited_until;
-        // Leases of our predecessor may be longer than they are now.
-        let out_until = now + told.reserved_for.unwrap_or_default();
-        let by_algorithm = self.learning_from(now);
-        self.learning
-            .decide(by_algorithm, out_until, inherited_until);
-    }
-
-    /// There is nothing left to learn of when what our predecessor handed out is over, and be it now; and
-    /// when the parent knows how the whole is divided, which it does not while it learns itself.
-    fn learn_of_parent(&mut self, lease: &ServerLease, now: Time) {
-        let upstream = self.upstream.as_ref();
-        let inherited_until = upstream.and_then(|upstream| upstream.inherited_until);
-        if lease.told.learning {
-            // It confirms what it is told, rounded up. That is not to be handed out before the parent knows
-            // how the whole is divided, be it that it cannot be asked meanwhile.
-            let next = 2 * lease.refresh_in.min(refresh::REFRESH_IN_MAX);
-            let learns = lease
-                .told
-                .learning_for
-                .map_or(Duration::ZERO, time::at_most);
-            self.learning.outlast(now + next.max(learns));
-        } else if let Some(inherited_until) = inherited_until {
-            self.learning.end_with(inherited_until);
-        }
-        if self.learning.is_due(now) {
-            self.end_learning();
-        }
-    }
-
-    /// The parent's answer makes no sense: it is asked again later. Returns whether this is news.
-    pub(crate) fn handle_upstream_nonsense(&mut self, now: Time) -> bool {
-        let Some(upstream) = &mut self.upstream else {
-            return false;
-        };
-        upstream.lease.note_nonsense(now);
-        !std::mem::replace(&mut upstream.is_nonsense_told, true)
-    }
-
-    /// The parent refuses the resource. What is out goes on until it expires. Returns whether this
-    /// is news. If another live process of the node has the lease, ours is not our own: nothing more is
-    /// handed out by it.
-    pub(crate) fn handle_upstream_refusal(&mut self, reason: RefusalReason, now: Time) -> bool {
-        let Some(upstream) = &mut self.upstream else {
-            return false;
-        };
-        if reason == RefusalReason::NotReady {
-            upstream.lease.be_not_ready();
-            return false;
-        }
-        let is_news = upstream.lease.refuse(reason, now);
-        if matches!(reason, RefusalReason::AnotherProcess(_)) {
-            self.set_supply(Supply::NONE);
-        }
-        is_news
-    }
-
-    /// The connection broke, or another server answers now: the newest request, the answer to it, or
-    /// what was told unasked may be lost. The parent is to be asked again.
-    pub(crate) fn handle_upstream_lost(&mut self, now: Time) {
-        if let Some(upstream) = &mut self.upstream {
-            upstream.lease.note_lost(now);
-        }
-    }
-
     /// The most that may be handed out or in use by this server's own lease.
     fn holding(&self) -> Amount {
         self.supply
@@ -432,12 +270,6 @@ impl Resource {
             }
             None => Has::untimed(Amount::ZERO),
         }
-    }
-
-    /// Whether this server may not know all that is out: it is in learning mode, or does not know
-    /// yet for how long it has to be.
-    pub(super) fn is_learning(&self) -> bool {
-        self.learning.is_on()
     }
 
     /// The demand of all holders together, band by band.
