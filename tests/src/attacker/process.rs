@@ -88,7 +88,7 @@ impl Load {
         let mut slot_ends = began;
         while !is_over.load(Ordering::Relaxed) {
             slot_ends += Self::SLOT;
-            std::thread::sleep(slot_ends.saturating_duration_since(Instant::now()));
+            rest_until(slot_ends);
             let now_spent = cpu_time(process);
             slots.push(now_spent.saturating_sub(spent));
             spent = now_spent;
@@ -104,13 +104,13 @@ impl Load {
                 scope.spawn(|| {
                     let mut slot_begins = began;
                     for busy in &self.0 {
-                        std::thread::sleep(slot_begins.saturating_duration_since(Instant::now()));
+                        rest_until(slot_begins);
                         while slot_begins.elapsed() < *busy / THREADS {
                             std::hint::spin_loop();
                         }
                         slot_begins += Self::SLOT;
                     }
-                    std::thread::sleep(slot_begins.saturating_duration_since(Instant::now()));
+                    rest_until(slot_begins);
                 });
             }
         });
@@ -125,6 +125,12 @@ impl Load {
         let millis = argument.split(',').filter(|it| !it.is_empty());
         let busy = millis.map(|it| Duration::from_millis(it.parse().unwrap()));
         Self(busy.collect())
+    }
+}
+
+fn rest_until(moment: Instant) {
+    while moment > Instant::now() {
+        std::thread::park_timeout(moment.saturating_duration_since(Instant::now()));
     }
 }
 
