@@ -181,3 +181,23 @@ fn a_first_answer_without_a_decision_is_followed_at_its_time() {
     exchange(&mut client, 0.8, 0.8, &told(true, 5.0));
     answered(&client, 10.0);
 }
+
+#[test]
+fn what_is_known_of_a_resource_can_be_read() {
+    let mut client = client(Mode::Safe);
+    let state = |client: &ClientState| {
+        let state = client.resource(R).unwrap();
+        (state.wants(), state.is_held(), state.safe_capacity())
+    };
+    assert_eq!(state(&client), (10.0, false, None));
+    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
+    let safe = Some(Capacity::Limited(3.0));
+    assert_eq!(state(&client), (10.0, false, safe));
+    client.ask(R, 20.0);
+    let held = Granted {
+        decided: Some(false),
+        ..granted(8.0, 60, 5)
+    };
+    exchange(&mut client, 5.0, 5.0, &answer(held));
+    assert_eq!(state(&client), (20.0, true, safe));
+}
