@@ -338,8 +338,15 @@ impl Resource {
             expires_at,
         };
         let immediate = self.algorithm.shrink == Shrink::Immediate;
+        let hands_out = self
+            .table
+            .get(slot)
+            .is_some_and(|it| it.holder.kind == HolderKind::Server);
         self.table.change_leases(slot, |leases| {
-            leases.grant(lease);
+            match hands_out {
+                true => leases.grant_to_server(lease),
+                false => leases.grant(lease),
+            }
             if immediate {
                 leases.forget_older();
             }
@@ -402,7 +409,10 @@ impl Resource {
         let mut leases = Leases::new(lease);
         if !words.is_empty() {
             words.into_iter().for_each(|word| leases.grant(word));
-            leases.grant(lease);
+            match ask.holder.kind {
+                HolderKind::Server => leases.grant_to_server(lease),
+                HolderKind::Client => leases.grant(lease),
+            }
         }
         let slot = self.insert(ask, leases, grant.share, now);
         self.note_granted(ask.holder, &grant);
