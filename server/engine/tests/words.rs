@@ -8,6 +8,8 @@
     reason = "a test"
 )]
 
+use std::time::Duration;
+
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
@@ -17,7 +19,6 @@ use doorward_engine::request::{Ask, GetCapacity, Has, RefusalReason};
 use doorward_engine::supply::Told;
 use doorward_engine::template::{Algorithm, Templates};
 use doorward_engine::time::Time;
-use std::time::Duration;
 
 fn resource() -> ResourceId {
     ResourceId::new("r").unwrap()
@@ -31,12 +32,16 @@ fn at(s: u64) -> Time {
     Time::from_secs(s)
 }
 
+fn secs(s: u64) -> Duration {
+    Duration::from_secs(s)
+}
+
 /// What a client gets that has so much for so many seconds.
 fn client(
     leaf: &mut Node,
     (name, process, sequence): (&str, u64, u64),
     wants: f64,
-    has: Option<(f64, u64)>,
+    has: Option<(f64, Duration)>,
     now: Time,
 ) -> Result<f64, RefusalReason> {
     let request = GetCapacity {
@@ -50,7 +55,7 @@ fn client(
             wants: amount(wants),
             has: has.map(|(c, s)| Has {
                 capacity: amount(c),
-                expires_in: Some(Duration::from_secs(s)),
+                expires_in: Some(s),
                 granted_by: Some(MastershipId::new(99)),
             }),
         }],
@@ -112,21 +117,37 @@ fn answer(leaf: &mut Node, capacity: f64, inherited: f64, inherited_for: u64, no
 #[test]
 fn work_that_goes_on_when_its_lease_is_over_is_no_part_of_what_others_have() {
     let mut leaf = leaf();
-    client(&mut leaf, ("a", 1, 1), 0.0, Some((50.0, 0)), at(1)).unwrap_err();
+    client(&mut leaf, ("a", 1, 1), 0.0, Some((50.0, secs(0))), at(1)).unwrap_err();
     answer(&mut leaf, 60.0, 60.0, 50, at(2));
-    client(&mut leaf, ("a", 1, 2), 0.0, Some((50.0, 0)), at(3)).unwrap();
+    client(&mut leaf, ("a", 1, 2), 0.0, Some((50.0, secs(0))), at(3)).unwrap();
     client(&mut leaf, ("a", 1, 3), 0.0, None, at(4)).unwrap();
     let new = client(&mut leaf, ("new", 2, 1), 60.0, None, at(5));
     assert!(new.unwrap() <= 0.0, "{new:?}, and 60 are out");
-    let b = client(&mut leaf, ("b", 3, 1), 60.0, Some((60.0, 40)), at(6));
+    let b = client(&mut leaf, ("b", 3, 1), 60.0, Some((60.0, secs(40))), at(6));
     assert_eq!(b.unwrap(), 60.0);
+}
+
+/// The node had 60, of which 20 are over: those of `a`, whose word was sent before and comes afterwards. The
+/// other 40 are those of `b`.
+#[test]
+fn a_lease_that_was_over_when_its_holders_word_came_is_no_part_of_what_others_have() {
+    let mut leaf = leaf();
+    client(&mut leaf, ("z", 1, 1), 0.0, None, at(1)).unwrap_err();
+    answer(&mut leaf, 60.0, 60.0, 50, at(2));
+    answer(&mut leaf, 40.0, 40.0, 30, at(20));
+    let nearly_over = Some((20.0, Duration::from_millis(100)));
+    let later = at(20) + Duration::from_millis(200);
+    let a = client(&mut leaf, ("a", 2, 1), 20.0, nearly_over, later);
+    assert!(a.unwrap_or(0.0) <= 0.0, "{a:?}, and 40 are out");
+    let b = client(&mut leaf, ("b", 3, 1), 40.0, Some((40.0, secs(28))), at(21));
+    assert_eq!(b.unwrap(), 40.0);
 }
 
 #[test]
 fn what_a_process_said_counts_while_its_server_waits_though_another_one_takes_its_name() {
     let mut leaf = leaf();
     for second in 1..4 {
-        let has = Some((60.0, 50 - second));
+        let has = Some((60.0, secs(50 - second)));
         client(&mut leaf, ("a", 1, second), 60.0, has, at(second)).unwrap_err();
     }
     client(&mut leaf, ("a", 2, 1), 60.0, None, at(4)).unwrap_err();
@@ -137,7 +158,7 @@ fn what_a_process_said_counts_while_its_server_waits_though_another_one_takes_it
             assert!(got <= 0.0, "{name:?}: {got}");
         }
     }
-    let has = Some((60.0, 43));
+    let has = Some((60.0, secs(43)));
     let first = client(&mut leaf, ("a", 1, 9), 60.0, has, at(8));
     assert_eq!(first.unwrap(), 60.0);
 }
