@@ -8,13 +8,18 @@
     reason = "a test"
 )]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
+use doorward_engine::demand::{BandDemand, ServerDemand};
+use doorward_engine::demand_curve::DemandCurve;
 use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{GetServerCapacityReply, ServerLease};
+use doorward_engine::request::server::{
+    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
+};
 use doorward_engine::request::{Ask, GetCapacity, Has, RefusalReason};
 use doorward_engine::supply::Told;
 use doorward_engine::template::{Algorithm, Templates};
@@ -99,6 +104,7 @@ fn answer(leaf: &mut Node, capacity: f64, inherited: f64, inherited_for: u64, no
         told: Told {
             inherited_for: Some(Duration::from_secs(inherited_for)),
             inherited: Some(amount(inherited)),
+            reserved: Some(amount(capacity)),
             ..Told::default()
         },
         granted_by: Some(MastershipId::new(7)),
@@ -125,6 +131,73 @@ fn work_that_goes_on_when_its_lease_is_over_is_no_part_of_what_others_have() {
     assert!(new.unwrap() <= 0.0, "{new:?}, and 60 are out");
     let b = client(&mut leaf, ("b", 3, 1), 60.0, Some((60.0, secs(40))), at(6));
     assert_eq!(b.unwrap(), 60.0);
+}
+
+/// What a child server gets that says so much of itself, and of its holders, for so many seconds.
+fn child(
+    node: &mut Node,
+    (name, sequence): (&str, u64),
+    has: f64,
+    outstanding: (f64, u64),
+    now: Time,
+) -> Result<f64, RefusalReason> {
+    let lasting = |it: f64, lasts: u64| Has {
+        expires_in: Some(secs(lasts)),
+        granted_by: Some(MastershipId::new(99)),
+        ..Has::untimed(amount(it))
+    };
+    let band = BandDemand {
+        priority: 0,
+        clients: 1.0,
+        wants: amount(50.0),
+        curve: DemandCurve::of_equals(amount(50.0), 1.0),
+    };
+    let (out, lasts) = outstanding;
+    let request = GetServerCapacity {
+        caller: None,
+        server: HolderName::new(name).unwrap(),
+        epoch: None,
+        incarnation: Incarnation::new(1),
+        mastership: Some(MastershipId::new(1)),
+        sequence: Some(sequence),
+        height: 1,
+        asks: vec![ServerAsk {
+            resource: resource(),
+            demand: Arc::new(ServerDemand::new(vec![band])),
+            has: Some(lasting(has, lasts)),
+            outstanding: Some(lasting(out, lasts)),
+            told_of: Vec::new(),
+            unheard: Amount::ZERO,
+            learning: false,
+        }],
+    };
+    match node.handle_get_server_capacity(&request, Via::Stream, now) {
+        Ok(Outcome::Served(reply)) => match reply.refused.first() {
+            Some(refusal) => Err(refusal.reason),
+            None => Ok(reply.leases[0].capacity.get()),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The capacity was lowered: two children have 90 of 50, and each is confirmed its part. When what `a` had is over,
+/// `b` still has 40: its holders have longer leases.
+#[test]
+fn who_was_cut_does_not_grow_by_what_another_one_has_that_was_cut() {
+    let mut region = leaf();
+    child(&mut region, ("a", 1), 50.0, (50.0, 11), at(1)).unwrap_err();
+    child(&mut region, ("b", 1), 40.0, (40.0, 40), at(1)).unwrap_err();
+    answer(&mut region, 50.0, 0.0, 60, at(1));
+    let a = child(&mut region, ("a", 2), 50.0, (50.0, 2), at(10));
+    assert_eq!(a, Ok(25.0));
+    // As long as its lease lasts, it may as well keep that.
+    child(&mut region, ("b", 2), 40.0, (40.0, 29), at(12)).unwrap_err();
+    let a = child(&mut region, ("a", 3), 0.0, (0.0, 0), at(13));
+    assert!(a.is_ok_and(|it| it <= 10.0), "{a:?}, and b has 40");
+    child(&mut region, ("b", 3), 40.0, (40.0, 27), at(14)).unwrap();
+    let a = child(&mut region, ("a", 4), 10.0, (10.0, 10), at(30));
+    assert!(a.is_ok_and(|it| it <= 10.0), "{a:?}, and b has 40");
+    region.assert_consistent();
 }
 
 /// The node had 60, of which 20 are over: those of `a`, whose word was sent before and comes afterwards. The

@@ -307,7 +307,9 @@ impl Resource {
             grant.waits |= most < grant.gets;
             grant.gets = grant.gets.min(most);
         }
-        if self.learning_remaining(now).is_some() && ask.word() > ask.to_confirm() {
+        let may_use_more = ask.word() > held.max(grant.gets);
+        let learns = self.learning_remaining(now).is_some();
+        if learns && (may_use_more || ask.word() > ask.to_confirm()) {
             let leases = self.leases_of_words(ask, grant.room, now);
             self.table.change_leases(slot, |known| {
                 leases.into_iter().for_each(|lease| known.grant(lease));
