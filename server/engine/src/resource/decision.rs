@@ -29,6 +29,7 @@ use crate::request::{LimitedBy, RefusalReason};
 use crate::resource::admit::Admitted;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::grant::Grant;
+use crate::resource::ledger::grant_by_kind;
 use crate::resource::pace::Before;
 use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
 use crate::time::Time;
@@ -282,7 +283,9 @@ impl Resource {
             grant.waits |= most < grant.gets;
             grant.gets = grant.gets.min(most);
         }
-        if self.learning_remaining(now).is_some() && ask.word() > ask.to_confirm() {
+        let may_use_more = ask.word() > held.max(grant.gets);
+        let learns = self.learning_remaining(now).is_some();
+        if learns && (may_use_more || ask.word() > ask.to_confirm()) {
             let leases = self.leases_of_words(ask, grant.room, now);
             self.ledger.change_leases(slot, |known| {
                 leases.into_iter().for_each(|lease| known.grant(lease));
@@ -308,7 +311,7 @@ impl Resource {
         let mut leases = Leases::new(decision.lease);
         if !words.is_empty() {
             words.into_iter().for_each(|word| leases.grant(word));
-            leases.grant(decision.lease);
+            grant_by_kind(&mut leases, ask.holder.kind, decision.lease);
         }
         let slot = self.insert(ask, leases, &decision, now);
         self.note_granted(ask.holder, &grant);

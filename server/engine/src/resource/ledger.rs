@@ -12,7 +12,7 @@ use crate::amount::Amount;
 use crate::bands::Bands;
 use crate::demand::Demand;
 use crate::id::{HolderId, HolderKind, HolderName};
-use crate::lease::Leases;
+use crate::lease::{Lease, Leases};
 use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
 use crate::request::RefusalReason;
 use crate::resource::arrivals::{Arrivals, Brings};
@@ -172,8 +172,11 @@ impl Ledger {
 
     /// A decision reaches a holder that is there.
     pub(super) fn decide(&mut self, slot: Slot, decision: &Decision, shrink: Shrink) {
+        let Some(kind) = self.table.get(slot).map(|holding| holding.holder.kind) else {
+            return;
+        };
         self.table.change_leases(slot, |leases| {
-            leases.grant(decision.lease);
+            grant_by_kind(leases, kind, decision.lease);
             if shrink == Shrink::Immediate {
                 leases.forget_older();
             }
@@ -350,5 +353,13 @@ impl Decision {
         holding.share = self.share;
         holding.why = self.why;
         holding.lowering = self.lowering;
+    }
+}
+
+/// Adds a lease to those of a holder of that kind. A child server hands out what it has.
+pub(super) fn grant_by_kind(leases: &mut Leases, kind: HolderKind, lease: Lease) {
+    match kind {
+        HolderKind::Client => leases.grant(lease),
+        HolderKind::Server => leases.grant_to_server(lease),
     }
 }
