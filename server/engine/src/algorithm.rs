@@ -259,7 +259,8 @@ pub struct Why {
 }
 
 /// Divides what there is by the template's algorithm, as far as the holder is concerned whose
-/// demand is given. Its claims must be in `bands`, under the bands that [`band_of`] gives.
+/// demand is given. Its claims must be in `bands`, under the bands that
+/// [`crate::bands::band_of`] gives.
 pub fn solve(algorithm: &Algorithm, bands: &Bands, supply: &Supply, demand: &Demand) -> Rule {
     let asked = || demand.bands(algorithm.kind);
     solve_for(algorithm, bands, supply, asked)
@@ -291,14 +292,6 @@ fn solve_for<I: Iterator<Item = i64>>(
         AlgorithmKind::PriorityBands => {
             priority_bands::solve(bands, &algorithm.min_shares, supply, asked())
         }
-    }
-}
-
-/// The band a claim of that priority is kept in: its own for PRIORITY_BANDS, one for all else.
-pub const fn band_of(kind: AlgorithmKind, priority: i64) -> i64 {
-    match kind {
-        AlgorithmKind::PriorityBands => priority,
-        _ => Bands::ONLY,
     }
 }
 

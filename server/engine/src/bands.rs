@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 
 use crate::amount::Amount;
 use crate::claim::Claim;
-use crate::claim_index::{ClaimIndex, ENOUGH, Level};
+use crate::claim_index::{ClaimIndex, Level};
+use crate::planted::{self, Bug};
+use crate::rounding::ENOUGH;
+use crate::template::AlgorithmKind;
 
 /// Claim indexes by band, sorted. A band without claims is not there.
 #[derive(Clone, Debug, Default)]
@@ -82,5 +85,13 @@ impl Bands {
     /// Bytes of memory behind it.
     pub fn memory_bytes(&self) -> usize {
         self.bands.values().map(ClaimIndex::memory_bytes).sum()
+    }
+}
+
+/// The band a claim of that priority is kept in: its own for PRIORITY_BANDS, one for all else.
+pub fn band_of(kind: AlgorithmKind, priority: i64) -> i64 {
+    match kind {
+        AlgorithmKind::PriorityBands if !planted::is(Bug::PrioritiesForgotten) => priority,
+        _ => Bands::ONLY,
     }
 }

@@ -4,8 +4,8 @@ pub mod bounded;
 
 use std::sync::Arc;
 
-use crate::algorithm::band_of;
 use crate::amount::Amount;
+use crate::bands::band_of;
 use crate::claim::Claim;
 use crate::claim_index::Level;
 use crate::demand_curve::DemandCurve;

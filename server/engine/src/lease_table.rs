@@ -6,6 +6,10 @@
 //! expiry. An entry that comes up early, because the lease was renewed meanwhile, is put back, so
 //! renewing a lease costs nothing here, and each lease is looked at about once a lease length.
 
+mod holding;
+
+pub use holding::{Holding, ServerReport};
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hash::Hasher;
@@ -14,152 +18,17 @@ use std::time::Duration;
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
 
-use crate::admission::CallerSlot;
 use crate::admission::weight;
-use crate::algorithm::Why;
-use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::exact_sum::ExactSum;
-use crate::id::{HolderId, HolderKind, Incarnation};
-use crate::lease::{Lease, Leases};
-use crate::past::{Identity, Known, Past, Precedence};
-use crate::resource::ask::ServerReport;
+use crate::id::{HolderId, HolderKind};
+use crate::lease::Leases;
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// Where a holder is in the table. Not valid any more once the holder is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot(u32);
-
-/// A holder and everything known of it.
-#[derive(Clone, Debug)]
-pub struct Holding {
-    /// Who.
-    pub holder: HolderId,
-    /// What it last asked for.
-    pub demand: Demand,
-    /// What it says of itself, if it is a child server.
-    pub report: Option<Box<ServerReport>>,
-    /// What it should have, at its last request.
-    pub share: Amount,
-    /// Why it got what it got.
-    pub why: Why,
-    /// The newest request seen; 0 if it does not number its requests.
-    pub sequence: u64,
-    /// Which process has the name. None: it does not say.
-    pub incarnation: Option<Incarnation>,
-    /// What was before that process, if anything is known of it.
-    pub past: Option<Box<Past>>,
-    /// When its last request was decided.
-    pub decided_at: Time,
-    /// When it was told to come back.
-    pub refresh_at: Time,
-    /// It was told to come back before its refresh interval is over, since it waits for others, or others
-    /// wait for it.
-    pub invited: bool,
-    /// Its requests for something else that came faster than the floor are made up for then: each costs a
-    /// floor (a token bucket, kept as the time when it is full again).
-    pub news_paid_until: Time,
-    /// Whether it got less than its share because of what others hold.
-    pub waits: bool,
-    /// The latest lowering of the capacity its grant has taken into account.
-    pub lowering: u32,
-    /// Its newest request is not answered yet: this server waits for its own parent.
-    pub pending: bool,
-    /// Who brought it.
-    pub caller: CallerSlot,
-    /// It wants more than counts: more than its template lets a client have.
-    pub wants_more: bool,
-    leases: Leases,
-    /// The time of its entry in the heap.
-    scheduled: Time,
-}
-
-impl Holding {
-    /// A holder that was just given its first leases; the rest is to be noted.
-    pub fn new(holder: HolderId, demand: Demand, leases: Leases, why: Why, now: Time) -> Self {
-        let scheduled = leases.next_expiry();
-        Self {
-            holder,
-            demand,
-            report: None,
-            share: Amount::ZERO,
-            why,
-            sequence: 0,
-            incarnation: None,
-            past: None,
-            decided_at: now,
-            refresh_at: now,
-            invited: false,
-            news_paid_until: Time::ZERO,
-            waits: false,
-            lowering: 0,
-            pending: false,
-            caller: CallerSlot::NOBODY,
-            wants_more: false,
-            leases,
-            scheduled,
-        }
-    }
-
-    /// Its newest lease.
-    pub fn newest(&self) -> Lease {
-        self.leases.newest()
-    }
-
-    /// How a request stands to what was heard under this name before.
-    pub fn precedence(&self, asks: Identity, now: Time) -> Precedence {
-        let known = Known {
-            epoch: self.report.as_ref().and_then(|report| report.epoch),
-            process: self.incarnation,
-            sequence: self.sequence,
-            pending: self.pending,
-            overdue: self.overdue_at() <= now,
-            past: self.past.as_deref(),
-        };
-        known.precedence(asks)
-    }
-
-    /// Whether it was invited to come back early, and comes then. Its clock, or the network to it, may be
-    /// a little faster than they were.
-    pub fn is_invited(&self, now: Time) -> bool {
-        let slack = self.refresh_at.since(self.decided_at) / 16;
-        self.invited && now + slack >= self.refresh_at
-    }
-
-    /// When it is to have asked again, if it lives and nothing is lost.
-    pub fn overdue_at(&self) -> Time {
-        let interval = self.refresh_at.since(self.decided_at);
-        self.refresh_at + (interval / 4).max(OVERDUE_MIN)
-    }
-
-    /// The most that may be in use under its name.
-    pub fn reserved(&self) -> Amount {
-        self.leases.reserved()
-    }
-
-    /// The most that it may be using itself.
-    pub fn own(&self) -> Amount {
-        self.leases.own()
-    }
-
-    /// Its leases.
-    pub fn leases(&self) -> &Leases {
-        &self.leases
-    }
-
-    /// Until when what it was granted lasts. None: it was granted nothing.
-    pub fn in_use_until(&self) -> Option<Time> {
-        self.leases.in_use_until()
-    }
-
-    /// Until when it may be using anything, if it does not ask again.
-    pub fn reserved_until(&self) -> Time {
-        self.leases.last_expiry()
-    }
-}
-
-/// A request that is due may be under way for so long.
-const OVERDUE_MIN: Duration = Duration::from_secs(1);
 
 /// Holders in a chunk of the table: a power of two. Chunks never move, so adding a holder never
 /// copies what is there.
@@ -343,7 +212,9 @@ impl LeaseTable {
         {
             entry.remove();
         }
-        self.free.push(slot);
+        if !planted::is(Bug::SlotNotFreed) {
+            self.free.push(slot);
+        }
         self.wants.subtract(holding.demand.wants());
         self.granted.subtract(holding.newest().capacity);
         self.reserved.subtract_sum(&holding.leases.reserved_sum());
@@ -433,6 +304,11 @@ impl LeaseTable {
     /// Looks at one entry of the heap that is due, if there is one. A holder whose last lease has
     /// ended is taken out.
     pub fn expire_one(&mut self, now: Time) -> Expired {
+        let now = if planted::is(Bug::ExpiresTooEarly) {
+            now + Duration::from_secs(5)
+        } else {
+            now
+        };
         match self.expiries.peek() {
             Some(Reverse((time, _))) if *time <= now => {}
             _ => return Expired::NothingDue,
@@ -518,6 +394,8 @@ impl LeaseTable {
         assert_eq!(wants, self.wants, "Σ wants");
         assert_eq!(waiting, self.waiting, "waiting holders");
         assert_eq!(len, self.len(), "holders");
+        let places: usize = self.chunks.iter().map(Vec::len).sum();
+        assert_eq!(places, len + self.free.len(), "places");
         assert!(self.expiries.len() >= len, "every holder is in the heap");
     }
 

@@ -13,6 +13,7 @@
 
 use crate::id::{Incarnation, MastershipId};
 use crate::lease::Leases;
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// Former processes, or masterships of a child's node, that are remembered. Who is forgotten counts as
@@ -91,6 +92,9 @@ impl Known<'_> {
     /// How a request stands to that.
     pub fn precedence(&self, asks: Identity) -> Precedence {
         match (asks.epoch, self.epoch) {
+            (Some(epoch), Some(known)) if epoch < known && planted::is(Bug::OlderEpochHeard) => {
+                return Precedence::Next;
+            }
             (Some(epoch), Some(known)) if epoch < known => return Precedence::OutOfOrder,
             (None, Some(_)) => return Precedence::OutOfOrder,
             (Some(epoch), Some(known)) if epoch > known => return Precedence::Next,
@@ -103,6 +107,7 @@ impl Known<'_> {
                 None if self.sequence > 0 => Precedence::Unnumbered,
                 None => Precedence::Next,
                 Some(sequence) if sequence == self.sequence && self.pending => Precedence::Next,
+                Some(_) if planted::is(Bug::OlderRequestHeard) => Precedence::Next,
                 Some(sequence) if sequence <= self.sequence && self.sequence > 0 => {
                     Precedence::OutOfOrder
                 }

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// No holder is told to wait longer than this, whatever its template says. Doorman's own clients obey what
@@ -80,6 +81,9 @@ impl Invitations {
         waited: Option<Duration>,
         now: Time,
     ) -> Duration {
+        if planted::is(Bug::InvitationsForgotten) {
+            return interval;
+        }
         let least = (floor / FLOOR_PART).max(interval / INTERVAL_PART);
         let most = least.max(floor + floor / 16);
         let base = waited.map_or(least, |waited| (2 * waited).clamp(least, most));
@@ -106,6 +110,9 @@ impl Invitations {
 
 /// An interval that is shorter than what remains of the lease: itself, or just shorter.
 pub fn within_lease(interval: Duration, remaining: Duration) -> Duration {
+    if planted::is(Bug::RefreshAfterTheLease) {
+        return interval.max(remaining);
+    }
     interval.min(remaining - remaining / 8)
 }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::admission::Full;
 use crate::amount::Amount;
 use crate::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
+use crate::limit::Full;
 use crate::template::SafeCapacity;
 
 /// A client asks for capacity of one or more resources.

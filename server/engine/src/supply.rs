@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::id::MastershipId;
+use crate::rounding::SHORTFALL;
 use crate::template::{HolderBounds, SafeCapacity};
 use crate::time::Time;
 
@@ -105,7 +106,7 @@ impl Supply {
     pub fn expects_more(&self) -> bool {
         self.told
             .as_ref()
-            .is_some_and(|told| told.share.get() > self.capacity.get() * (1.0 + 1e-12))
+            .is_some_and(|told| told.share.get() > self.capacity.get() * (1.0 + SHORTFALL))
     }
 
     /// Whether more may be out than there is: leases from before the capacity shrank are not over.

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use crate::admission::limits::Limits;
 use crate::admission::weight::{self, BAND_BYTES, CURVE_BYTES, LEASE_BYTES, POINT_BYTES};
-use crate::admission::{Admission, CallerSlot, Limit, TemplateSlot};
+use crate::admission::{Admission, CallerSlot, TemplateSlot};
 use crate::demand::Demand;
 use crate::id::{Caller, HolderId, HolderKind, HolderName};
-use crate::node::Limits;
+use crate::limit::Limit;
 use crate::request::RefusalReason;
 use crate::time::Time;
 
