@@ -21,7 +21,7 @@ pub struct Bands {
 
 impl Bands {
     /// The band of algorithms that do not look at priorities.
-    pub const ONLY: i64 = 0;
+    pub(crate) const ONLY: i64 = 0;
 
     /// All claims of an algorithm that does not look at priorities.
     pub fn only(&self) -> &ClaimIndex {
@@ -65,7 +65,7 @@ impl Bands {
     }
 
     /// Whether the capacity is enough for all bands together.
-    pub fn are_satisfied_by(&self, capacity: Amount) -> bool {
+    pub(crate) fn are_satisfied_by(&self, capacity: Amount) -> bool {
         let mut bands = self.bands.values();
         match (bands.next(), bands.next()) {
             (None, _) => true,

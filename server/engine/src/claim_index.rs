@@ -143,7 +143,7 @@ impl ClaimIndex {
     }
 
     /// The level w* at which all claims together get `capacity`, or all they want. O(log n).
-    pub fn level_for(&self, capacity: f64) -> Level {
+    pub(crate) fn level_for(&self, capacity: f64) -> Level {
         let enough = if planted::is(Bug::RoundingIsAShortage) {
             1.0
         } else {
@@ -176,7 +176,7 @@ impl ClaimIndex {
     /// there. None: D never rises by more. O(log n).
     ///
     /// Of all points of D, this is the one farthest above a line of that slope.
-    pub fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
+    pub(crate) fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
         let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
         for _ in 0..self.height {
             let inner = &self.inners[node];
@@ -192,7 +192,7 @@ impl ClaimIndex {
     }
 
     /// The largest wants per subclient: the level at which everyone has what it wants. O(log n).
-    pub fn highest_ratio(&self) -> Option<f64> {
+    pub(crate) fn highest_ratio(&self) -> Option<f64> {
         let mut node = self.root;
         for _ in 0..self.height {
             let inner = &self.inners[node];

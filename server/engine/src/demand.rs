@@ -144,7 +144,7 @@ impl Demand {
 
     /// Each claim it stands for, and the band it belongs to. Always the same ones in the same
     /// order for the same demand.
-    pub fn for_each_claim(&self, kind: AlgorithmKind, mut each: impl FnMut(i64, Claim)) {
+    pub(crate) fn for_each_claim(&self, kind: AlgorithmKind, mut each: impl FnMut(i64, Claim)) {
         match self {
             Self::Client { priority, claim } => each(band_of(kind, *priority), *claim),
             Self::Server(demand) => {

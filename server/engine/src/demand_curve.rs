@@ -31,7 +31,7 @@ use crate::rounding::{BEND, FROM_OUTSIDE, IDLE, ON_THE_CURVE, ROUNDED_AWAY};
 pub const POINTS_MAX: usize = 64;
 
 /// Corners in a curve, at most, that a server takes from a child.
-pub const POINTS_ACCEPTED_MAX: usize = 1024;
+pub(crate) const POINTS_ACCEPTED_MAX: usize = 1024;
 
 /// A corner of the curve.
 #[derive(Clone, Copy, Debug, PartialEq)]

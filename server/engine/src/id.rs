@@ -68,7 +68,7 @@ pub struct MastershipId(u64);
 
 impl MastershipId {
     /// Of none: what is said to be granted by it was granted by a mastership that nobody knows.
-    pub const NOBODY: Self = Self(0);
+    pub(crate) const NOBODY: Self = Self(0);
 
     /// As a holder, or another node, gives it back.
     pub const fn new(bits: u64) -> Self {
@@ -174,7 +174,7 @@ pub enum HolderKind {
 
 impl HolderKind {
     /// `client` or `server`.
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Client => "client",
             Self::Server => "server",
@@ -193,7 +193,7 @@ pub struct HolderId {
 
 impl HolderId {
     /// The client of that name.
-    pub const fn client(name: HolderName) -> Self {
+    pub(crate) const fn client(name: HolderName) -> Self {
         Self {
             kind: HolderKind::Client,
             name,
@@ -201,7 +201,7 @@ impl HolderId {
     }
 
     /// The child server whose node has that name.
-    pub const fn server(name: HolderName) -> Self {
+    pub(crate) const fn server(name: HolderName) -> Self {
         Self {
             kind: HolderKind::Server,
             name,

@@ -16,7 +16,7 @@
 
 mod apart;
 
-pub use apart::{Apart, Whose};
+pub(crate) use apart::{Apart, Whose};
 
 use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
@@ -123,7 +123,7 @@ impl Leases {
     }
 
     /// The same, exactly: what the holder itself may be using, and what other processes may be.
-    pub fn reserved_sum(&self) -> ExactSum {
+    pub(crate) fn reserved_sum(&self) -> ExactSum {
         let mut sum = self.apart_sum();
         sum.add(self.own());
         sum
@@ -138,13 +138,13 @@ impl Leases {
     }
 
     /// When the first of the leases ends.
-    pub fn next_expiry(&self) -> Time {
+    pub(crate) fn next_expiry(&self) -> Time {
         let all = self.older.all().map(|lease| lease.expires_at);
         all.fold(self.newest.expires_at, Time::min)
     }
 
     /// Ends each lease by then, at the latest.
-    pub fn end_by(&mut self, time: Time) {
+    pub(crate) fn end_by(&mut self, time: Time) {
         self.end_own_by(time);
         self.change_apart(|apart| {
             let lease = Lease {
@@ -156,7 +156,7 @@ impl Leases {
     }
 
     /// Ends each lease of the holder itself by then, at the latest.
-    pub fn end_own_by(&mut self, time: Time) {
+    pub(crate) fn end_own_by(&mut self, time: Time) {
         let earlier = |lease: Lease| Lease {
             expires_at: lease.expires_at.min(time),
             ..lease
@@ -166,13 +166,13 @@ impl Leases {
     }
 
     /// When the last of the leases ends.
-    pub fn last_expiry(&self) -> Time {
+    pub(crate) fn last_expiry(&self) -> Time {
         let all = self.older.all().map(|lease| lease.expires_at);
         all.fold(self.newest.expires_at, Time::max)
     }
 
     /// When the last of the leases ends that are worth anything.
-    pub fn in_use_until(&self) -> Option<Time> {
+    pub(crate) fn in_use_until(&self) -> Option<Time> {
         let all = std::iter::once(&self.newest).chain(self.older.all());
         let worth = all.filter(|lease| !lease.capacity.is_zero());
         worth.map(|lease| lease.expires_at).max()
@@ -198,7 +198,7 @@ impl Leases {
     }
 
     /// Replaces what counts by the newest lease alone (`shrink: immediate`).
-    pub fn forget_older(&mut self) {
+    pub(crate) fn forget_older(&mut self) {
         self.older = Older::of(Vec::new(), self.older.apart().to_vec());
     }
 
@@ -208,7 +208,7 @@ impl Leases {
     }
 
     /// The holder says, in a request that is newer than all before, that it has this much.
-    pub fn acknowledge(&mut self, has: Amount) {
+    pub(crate) fn acknowledge(&mut self, has: Amount) {
         if planted::is(Bug::AcknowledgementForgotten) {
             return;
         }
@@ -221,7 +221,7 @@ impl Leases {
     }
 
     /// Drops the leases that have ended. Returns whether any is left.
-    pub fn expire(&mut self, now: Time) -> bool {
+    pub(crate) fn expire(&mut self, now: Time) -> bool {
         self.change_older(|lease| (lease.expires_at > now).then_some(lease));
         self.change_apart(|apart| (apart.lease.expires_at > now).then_some(apart));
         if self.newest.expires_at > now {

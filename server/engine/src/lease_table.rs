@@ -8,7 +8,7 @@
 
 mod holding;
 
-pub use holding::{Holding, ServerReport};
+pub(crate) use holding::{Holding, ServerReport};
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -36,7 +36,7 @@ const CHUNK: usize = 512;
 
 /// The holders of one resource.
 #[derive(Debug)]
-pub struct LeaseTable {
+pub(crate) struct LeaseTable {
     seed: u64,
     chunks: Vec<Vec<Option<Holding>>>,
     free: Vec<Slot>,
@@ -55,7 +55,7 @@ pub struct LeaseTable {
 
 impl LeaseTable {
     /// An empty table; the seed keys the hash of names.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             seed,
             chunks: Vec::new(),
@@ -72,50 +72,50 @@ impl LeaseTable {
     }
 
     /// What names of holders take that are not kept in place.
-    pub fn name_bytes(&self) -> usize {
+    pub(crate) fn name_bytes(&self) -> usize {
         self.name_bytes
     }
 
     /// How many holders there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.by_name.len()
     }
 
     /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 
     /// Σ of what the newest leases say.
-    pub fn granted(&self) -> &ExactSum {
+    pub(crate) fn granted(&self) -> &ExactSum {
         &self.granted
     }
 
     /// Σ of the most that may be in use.
-    pub fn reserved(&self) -> &ExactSum {
+    pub(crate) fn reserved(&self) -> &ExactSum {
         &self.reserved
     }
 
     /// Until when something may be in use, if nothing more is granted. None: nothing is in use.
     /// It may be later than the last lease ends, if a holder said that it has less than it was
     /// granted; but no lease was ever to last longer.
-    pub fn in_use_until(&self, now: Time) -> Option<Time> {
+    pub(crate) fn in_use_until(&self, now: Time) -> Option<Time> {
         let in_use = !self.reserved.rounded_up().is_zero() && self.in_use_until > now;
         in_use.then_some(self.in_use_until)
     }
 
     /// Σ wants.
-    pub fn wants(&self) -> &ExactSum {
+    pub(crate) fn wants(&self) -> &ExactSum {
         &self.wants
     }
 
     /// How many holders get less than their share because of what others hold.
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.waiting
     }
 
     /// The holder of that name.
-    pub fn find(&self, kind: HolderKind, name: &str) -> Option<Slot> {
+    pub(crate) fn find(&self, kind: HolderKind, name: &str) -> Option<Slot> {
         let hash = self.hash(kind, name);
         self.by_name
             .find(spread(hash), |(slot, kept)| {
@@ -128,7 +128,7 @@ impl LeaseTable {
     }
 
     /// What is in a slot.
-    pub fn get(&self, slot: Slot) -> Option<&Holding> {
+    pub(crate) fn get(&self, slot: Slot) -> Option<&Holding> {
         let (chunk, place) = slot.place();
         self.chunks.get(chunk)?.get(place)?.as_ref()
     }
@@ -139,7 +139,7 @@ impl LeaseTable {
     }
 
     /// Puts in a holder that is not there yet.
-    pub fn insert(&mut self, holding: Holding) -> Slot {
+    pub(crate) fn insert(&mut self, holding: Holding) -> Slot {
         debug_assert!(
             self.find(holding.holder.kind, holding.holder.name.as_str())
                 .is_none(),
@@ -202,7 +202,7 @@ impl LeaseTable {
     }
 
     /// Takes a holder out.
-    pub fn remove(&mut self, slot: Slot) -> Option<Holding> {
+    pub(crate) fn remove(&mut self, slot: Slot) -> Option<Holding> {
         let (chunk, place) = slot.place();
         let holding = self.chunks.get_mut(chunk)?.get_mut(place)?.take()?;
         let hash = self.hash(holding.holder.kind, holding.holder.name.as_str());
@@ -230,7 +230,7 @@ impl LeaseTable {
 
     /// Changes a holder's leases, keeping the sums and the heap in step. What else of the holder
     /// `change` touches but its leases must not be in a sum.
-    pub fn change_leases<T>(
+    pub(crate) fn change_leases<T>(
         &mut self,
         slot: Slot,
         change: impl FnOnce(&mut Leases) -> T,
@@ -261,7 +261,7 @@ impl LeaseTable {
     }
 
     /// Ends every lease by then, at the latest. O(n).
-    pub fn end_all_by(&mut self, time: Time) {
+    pub(crate) fn end_all_by(&mut self, time: Time) {
         for chunk in 0..self.chunks.len() {
             let places = self.chunks.get(chunk).map_or(0, Vec::len);
             for place in 0..places {
@@ -273,7 +273,7 @@ impl LeaseTable {
     }
 
     /// Changes what a holder asks for.
-    pub fn change_demand(&mut self, slot: Slot, demand: Demand) {
+    pub(crate) fn change_demand(&mut self, slot: Slot, demand: Demand) {
         if let Some(holding) = self.get_mut(slot) {
             let after = demand.wants();
             let before = std::mem::replace(&mut holding.demand, demand).wants();
@@ -282,7 +282,7 @@ impl LeaseTable {
     }
 
     /// Changes whether a holder waits for others.
-    pub fn change_waits(&mut self, slot: Slot, waits: bool) {
+    pub(crate) fn change_waits(&mut self, slot: Slot, waits: bool) {
         if let Some(holding) = self.get_mut(slot) {
             let before = std::mem::replace(&mut holding.waits, waits);
             self.waiting = self.waiting + usize::from(waits) - usize::from(before);
@@ -290,20 +290,20 @@ impl LeaseTable {
     }
 
     /// Changes what is in no sum: share, why, sequence, times.
-    pub fn note(&mut self, slot: Slot, note: impl FnOnce(&mut Holding)) {
+    pub(crate) fn note(&mut self, slot: Slot, note: impl FnOnce(&mut Holding)) {
         if let Some(holding) = self.get_mut(slot) {
             note(holding);
         }
     }
 
     /// Not later than the first expiry of any lease.
-    pub fn next_expiry(&self) -> Option<Time> {
+    pub(crate) fn next_expiry(&self) -> Option<Time> {
         self.expiries.peek().map(|Reverse((time, _))| *time)
     }
 
     /// Looks at one entry of the heap that is due, if there is one. A holder whose last lease has
     /// ended is taken out.
-    pub fn expire_one(&mut self, now: Time) -> Expired {
+    pub(crate) fn expire_one(&mut self, now: Time) -> Expired {
         let now = if planted::is(Bug::ExpiresTooEarly) {
             now + Duration::from_secs(5)
         } else {
@@ -344,12 +344,12 @@ impl LeaseTable {
     }
 
     /// All holders, in no meaningful but always the same order.
-    pub fn iter(&self) -> impl Iterator<Item = &Holding> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Holding> {
         self.chunks.iter().flatten().flatten()
     }
 
     /// Bytes of memory behind it, names included (roughly: what the allocator adds is not known).
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         let holdings: usize = self.chunks.iter().map(Vec::capacity).sum();
         let names: usize = self.iter().map(|h| h.holder.name.as_str().len() + 16).sum();
         holdings * size_of::<Option<Holding>>()
@@ -364,7 +364,7 @@ impl LeaseTable {
     /// # Panics
     ///
     /// If one is not.
-    pub fn assert_consistent(&self) {
+    pub(crate) fn assert_consistent(&self) {
         let mut granted = ExactSum::ZERO;
         let mut reserved = ExactSum::ZERO;
         let mut wants = ExactSum::ZERO;
@@ -400,7 +400,7 @@ impl LeaseTable {
     }
 
     /// A keyed hash of a name.
-    pub fn name_hash(&self, holder: &HolderId) -> u64 {
+    pub(crate) fn name_hash(&self, holder: &HolderId) -> u64 {
         self.long_hash(holder.kind, holder.name.as_str())
     }
 
@@ -420,7 +420,7 @@ impl LeaseTable {
 
 /// What came of looking at a due entry.
 #[derive(Debug)]
-pub enum Expired {
+pub(crate) enum Expired {
     /// No entry is due.
     NothingDue,
     /// The entry was of nobody whose last lease has ended; there may be more.

@@ -65,7 +65,7 @@ pub mod exact_sum;
 pub mod glob;
 pub mod id;
 pub mod lease;
-pub mod lease_table;
+pub(crate) mod lease_table;
 pub mod limit;
 pub mod node;
 pub mod past;

@@ -33,7 +33,7 @@ pub struct GetCapacity {
 impl GetCapacity {
     /// The same request, which has waited for so long since it came: what the client has lasts for that
     /// much less, and may be over.
-    pub fn after_waiting(&self, waited: Duration) -> Self {
+    pub(crate) fn after_waiting(&self, waited: Duration) -> Self {
         let mut request = self.clone();
         for ask in &mut request.asks {
             let lasted = ask.has.and_then(|has| has.expires_in);

@@ -6,9 +6,9 @@
 //! 10⁻¹⁴ is 90 of them, 10⁻¹² is 9,000. What must hold to the last bit, that no more is out than there is, has no
 //! tolerance at all ([`crate::exact_sum`]): these decide only what is worth a word, a level or a request.
 //!
-//! They are of several sizes because one makes up for the other. What is granted a little less, by [`KEPT`] or
-//! since [`ENOUGH`] counted as all, must not be taken for a shortage by [`SHORTFALL`] afterwards. The tests
-//! below hold that order.
+//! They are of several sizes because one makes up for the other. What is granted a little less, by [KEPT] or
+//! since [`ENOUGH`] counted as all, must not be taken for a shortage by [`SHORTFALL`] afterwards. What stands
+//! below the names holds that order.
 
 /// How far below Σ wants a capacity may be and still count as enough for all, relative to it: 64 ε, 128
 /// operations.
@@ -66,22 +66,17 @@ pub(crate) const ROUNDED_AWAY: f64 = 1e-30;
 /// than what the engine itself calls a shortfall, since what is shown has gone through one more sum, and over the wire.
 pub const SHOWN: f64 = 1e-9;
 
+// What is kept of a capacity that counted as enough is no shortage, and fits where a rounding is missing.
+const _: () = assert!(2.0 * (1.0 - ENOUGH) + 2.0 * (1.0 - KEPT) < SHORTFALL);
+const _: () = assert!(2.0 * (1.0 - ENOUGH) < 1.0 - KEPT);
+// What a curve leaves out does not look bent, and what looks bent is no nonsense.
+const _: () = assert!(ON_THE_CURVE < BEND && BEND < FROM_OUTSIDE);
+// Nobody is shown a shortage where there is none.
+const _: () = assert!(SHORTFALL < SHOWN);
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_one_takes_away_the_next_does_not_call_a_shortage() {
-        let (enough, kept) = (1.0 - ENOUGH, 1.0 - KEPT);
-        // What is kept, of a capacity that counted as enough.
-        assert!(2.0 * (enough + kept) < SHORTFALL);
-        assert!(
-            2.0 * enough < kept,
-            "what is kept fits a capacity that is a rounding short"
-        );
-        assert!(ON_THE_CURVE < BEND && BEND < FROM_OUTSIDE);
-        assert!(SHORTFALL < SHOWN, "nobody is shown what is no shortage");
-    }
 
     #[test]
     fn a_sum_of_two_is_covered() {

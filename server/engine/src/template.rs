@@ -29,10 +29,10 @@ use crate::template::check::Check;
 pub const DURATION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The shortest lease or refresh interval. Below it a server would serve nothing but refreshes.
-pub const DURATION_MIN: Duration = Duration::from_millis(10);
+pub(crate) const DURATION_MIN: Duration = Duration::from_millis(10);
 
 /// The most templates in one set.
-pub const TEMPLATES_MAX: usize = 10_000;
+pub(crate) const TEMPLATES_MAX: usize = 10_000;
 
 /// How a resource's capacity is divided. See `docs/algorithms.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -317,7 +317,10 @@ impl Templates {
     }
 
     /// The same, and the number of the template, counted from 0.
-    pub fn find_with_position(&self, resource: &ResourceId) -> Option<(usize, &Arc<Template>)> {
+    pub(crate) fn find_with_position(
+        &self,
+        resource: &ResourceId,
+    ) -> Option<(usize, &Arc<Template>)> {
         let id = resource.as_str();
         let exact = self.exact.get(id).copied();
         let position = exact

@@ -26,7 +26,7 @@ pub struct BandShare {
 
 impl BandShare {
     /// No more than either of the two.
-    pub fn stricter(self, other: Self) -> Self {
+    pub(crate) fn stricter(self, other: Self) -> Self {
         Self {
             capacity: self.capacity.min(other.capacity),
             level: match (self.level, other.level) {
@@ -68,7 +68,7 @@ pub fn solve(
 }
 
 /// What the band of that priority gets. O(bands).
-pub fn band_capacity(
+pub(crate) fn band_capacity(
     bands: &Bands,
     min_shares: &BTreeMap<i64, f64>,
     supply: &Supply,

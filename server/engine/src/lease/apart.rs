@@ -11,7 +11,7 @@ use crate::time::Time;
 
 /// What another process under the holder's name may be using.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Apart {
+pub(crate) struct Apart {
     /// Which.
     pub whose: Whose,
     /// What.
@@ -20,7 +20,7 @@ pub struct Apart {
 
 /// Whose a lease is that is kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub(crate) enum Whose {
     /// This process's. None: one that does not say which it is.
     One(Option<Incarnation>),
     /// That of several, counted as one: what one of them says is no word on it.
@@ -33,7 +33,7 @@ const APART_MAX: usize = 4;
 
 impl Leases {
     /// What other processes under the holder's name may be using now.
-    pub fn apart_sum(&self) -> ExactSum {
+    pub(crate) fn apart_sum(&self) -> ExactSum {
         let mut sum = ExactSum::ZERO;
         let apart = self.older.apart().iter();
         apart.for_each(|apart| sum.add(apart.lease.capacity));
@@ -42,7 +42,7 @@ impl Leases {
 
     /// Another process has taken the holder's name: what the holder has is that of the process of
     /// before, and counts besides until then at the latest. The holder itself has nothing.
-    pub fn set_apart(&mut self, process: Option<Incarnation>, until: Time, now: Time) {
+    pub(crate) fn set_apart(&mut self, process: Option<Incarnation>, until: Time, now: Time) {
         let lease = Lease {
             capacity: self.own(),
             expires_at: self.own_last_expiry().min(until),
@@ -72,7 +72,7 @@ impl Leases {
 
     /// The holder is that process again, whose lease was kept apart. Returns its lease, if there is
     /// any left.
-    pub fn take_apart(&mut self, process: Option<Incarnation>) -> Option<Lease> {
+    pub(crate) fn take_apart(&mut self, process: Option<Incarnation>) -> Option<Lease> {
         let whose = Whose::One(process);
         let apart = self.older.apart().iter();
         let found = apart.filter(|apart| apart.whose == whose);
@@ -86,7 +86,7 @@ impl Leases {
     }
 
     /// Another process, whose lease is kept apart, says that it has no more than this.
-    pub fn lower_apart(&mut self, process: Option<Incarnation>, has: Amount) {
+    pub(crate) fn lower_apart(&mut self, process: Option<Incarnation>, has: Amount) {
         self.change_apart(|mut apart| {
             if apart.whose == Whose::One(process) {
                 apart.lease.capacity = apart.lease.capacity.min(has);
@@ -96,7 +96,7 @@ impl Leases {
     }
 
     /// So much is in use besides by another process.
-    pub fn add_apart(&mut self, apart: Apart) {
+    pub(crate) fn add_apart(&mut self, apart: Apart) {
         let mut all = self.older.apart().to_vec();
         all.retain(|known| known.whose != apart.whose);
         all.push(apart);
@@ -106,7 +106,7 @@ impl Leases {
 
     /// What other processes under this name may be using, but for the one that may use most: that of
     /// before, if the holder was started again.
-    pub fn apart_but_one(&self) -> Amount {
+    pub(crate) fn apart_but_one(&self) -> Amount {
         let amounts = || self.older.apart().iter().map(|apart| apart.lease.capacity);
         let most = amounts().max().unwrap_or(Amount::ZERO);
         let all: f64 = amounts().map(Amount::get).sum();
@@ -114,7 +114,7 @@ impl Leases {
     }
 
     /// Whether another process under this name may be using anything.
-    pub fn has_apart(&self) -> bool {
+    pub(crate) fn has_apart(&self) -> bool {
         !self.older.apart().is_empty()
     }
 

@@ -89,7 +89,7 @@ impl Holding {
     }
 
     /// How a request stands to what was heard under this name before.
-    pub fn precedence(&self, asks: Identity, now: Time) -> Precedence {
+    pub(crate) fn precedence(&self, asks: Identity, now: Time) -> Precedence {
         let known = Known {
             epoch: self.report.as_ref().and_then(|report| report.epoch),
             process: self.incarnation,
@@ -103,13 +103,13 @@ impl Holding {
 
     /// Whether it was invited to come back early, and comes then. Its clock, or the network to it, may be
     /// a little faster than they were.
-    pub fn is_invited(&self, now: Time) -> bool {
+    pub(crate) fn is_invited(&self, now: Time) -> bool {
         let slack = self.refresh_at.since(self.decided_at) / 16;
         self.invited && now + slack >= self.refresh_at
     }
 
     /// When it is to have asked again, if it lives and nothing is lost.
-    pub fn overdue_at(&self) -> Time {
+    pub(crate) fn overdue_at(&self) -> Time {
         let interval = self.refresh_at.since(self.decided_at);
         self.refresh_at + (interval / 4).max(OVERDUE_MIN)
     }
@@ -130,7 +130,7 @@ impl Holding {
     }
 
     /// Until when what it was granted lasts. None: it was granted nothing.
-    pub fn in_use_until(&self) -> Option<Time> {
+    pub(crate) fn in_use_until(&self) -> Option<Time> {
         self.leases.in_use_until()
     }
 

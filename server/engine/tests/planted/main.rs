@@ -15,22 +15,36 @@
 
 #[path = "../admission.rs"]
 mod admission;
+#[path = "../admission_children.rs"]
+mod admission_children;
 #[path = "../clocks.rs"]
 mod clocks;
 #[path = "../holder_bounds.rs"]
 mod holder_bounds;
-#[path = "../invariants.rs"]
-mod invariants;
+#[path = "../learning.rs"]
+mod learning;
+#[path = "../lies.rs"]
+mod lies;
 #[path = "../longer_leases.rs"]
 mod longer_leases;
 #[path = "../masterships.rs"]
 mod masterships;
+#[path = "../own_lease.rs"]
+mod own_lease;
+#[path = "../servers.rs"]
+mod servers;
 #[path = "../stories.rs"]
 mod stories;
 #[path = "../terms.rs"]
 mod terms;
+#[path = "../two_servers.rs"]
+mod two_servers;
 #[path = "../vectors.rs"]
 mod vectors;
+#[path = "../what_clients_live_through.rs"]
+mod what_clients_live_through;
+#[path = "../words.rs"]
+mod words;
 
 use std::collections::BTreeSet;
 use std::process::Command;
