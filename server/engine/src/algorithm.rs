@@ -162,7 +162,10 @@ impl Rule {
     }
 
     /// How a child server's share splits over its bands, in their order.
-    pub(crate) fn split<'a>(&'a self, demand: &'a ServerDemand) -> impl Iterator<Item = (i64, f64)> + 'a {
+    pub(crate) fn split<'a>(
+        &'a self,
+        demand: &'a ServerDemand,
+    ) -> impl Iterator<Item = (i64, f64)> + 'a {
         demand.bands().iter().map(|band| {
             let amount = match self {
                 Self::EnoughForAll => band.wants.get(),

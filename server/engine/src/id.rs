@@ -174,7 +174,7 @@ pub enum HolderKind {
 
 impl HolderKind {
     /// `client` or `server`.
-    pub(crate) const fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Client => "client",
             Self::Server => "server",
@@ -193,7 +193,7 @@ pub struct HolderId {
 
 impl HolderId {
     /// The client of that name.
-    pub(crate) const fn client(name: HolderName) -> Self {
+    pub const fn client(name: HolderName) -> Self {
         Self {
             kind: HolderKind::Client,
             name,
@@ -201,7 +201,7 @@ impl HolderId {
     }
 
     /// The child server whose node has that name.
-    pub(crate) const fn server(name: HolderName) -> Self {
+    pub const fn server(name: HolderName) -> Self {
         Self {
             kind: HolderKind::Server,
             name,

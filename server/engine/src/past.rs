@@ -244,7 +244,12 @@ pub struct Masterships {
 impl Masterships {
     /// A request by that mastership of the node came, which was granted all this before; in learning
     /// mode, or not.
-    pub(crate) fn note(&mut self, mastership: MastershipId, granted: Option<&Leases>, learning: bool) {
+    pub(crate) fn note(
+        &mut self,
+        mastership: MastershipId,
+        granted: Option<&Leases>,
+        learning: bool,
+    ) {
         if self.current == Some(mastership) {
             return;
         }

@@ -88,13 +88,6 @@ const fn of_session(bug: session::Bug, from: u64) -> Planted {
     }
 }
 
-const fn of_engine(bug: engine::Bug, from: u64) -> Planted {
-    Planted {
-        bug: Bug::Engine(bug),
-        from,
-    }
-}
-
 /// The first world of so many that breaks a promise with a bug, and which checker saw it. None: none does.
 pub fn find(planted: Planted, seeds: u64) -> Option<(u64, String)> {
     Bug::plant(Some(planted.bug));

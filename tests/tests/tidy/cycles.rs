@@ -151,7 +151,7 @@ fn paths(bare: &str) -> Vec<Vec<String>> {
     let is_in_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     let named = others.split(|c: char| !is_in_path(c));
     let named = named.filter(|it| it.contains("::"));
-    found.extend(named.map(|it| expanded(it)).flatten());
+    found.extend(named.flat_map(expanded));
     found
 }
 

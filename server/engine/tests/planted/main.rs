@@ -13,6 +13,8 @@
 )]
 #![allow(missing_docs, reason = "a test")]
 
+mod behaviours;
+
 #[path = "../admission.rs"]
 mod admission;
 #[path = "../admission_children.rs"]
@@ -52,7 +54,89 @@ use std::process::Command;
 use doorward_engine::planted::{Bug, VARIABLE};
 
 /// A bug, and a test that finds it.
-const FOUND: &[(Bug, &str)] = &[];
+const FOUND: &[(Bug, &str)] = &[
+    (Bug::OlderLeaseForgotten, STORIES),
+    (Bug::AcknowledgementForgotten, STORIES),
+    (
+        Bug::ExpiresTooEarly,
+        "clocks::a_fast_server_that_says_so_frees_no_lease_before_its_holder_has_stopped",
+    ),
+    (Bug::FormerProcessForgotten, STORIES),
+    (Bug::SlotNotFreed, STORIES),
+    (
+        Bug::OlderEpochHeard,
+        "behaviours::what_a_child_asks_by_an_older_epoch_does_not_count",
+    ),
+    (Bug::OlderRequestHeard, STORIES),
+    (
+        Bug::ClockMarginForgotten,
+        "own_lease::the_last_lease_of_the_parent_ends_with_the_longest",
+    ),
+    (
+        Bug::ClockToleranceForgotten,
+        "clocks::no_lease_outlives_the_one_it_was_cut_from_whichever_clock_is_wrong",
+    ),
+    (
+        Bug::TermWithoutEnd,
+        "terms::a_term_that_is_over_when_it_is_told_is_none",
+    ),
+    (
+        Bug::VacantSinceForgotten,
+        "learning::a_root_learns_for_as_long_as_anything_may_be_out_and_says_why",
+    ),
+    (
+        Bug::LongerLeasesForgotten,
+        "learning::a_root_learns_for_as_long_as_anything_may_be_out_and_says_why",
+    ),
+    (
+        Bug::MastershipIdsRepeat,
+        "terms::a_mastership_that_is_confirmed_too_late_begins_anew",
+    ),
+    (Bug::PrioritiesForgotten, "vectors::priority_bands"),
+    (Bug::GuaranteesForgotten, "vectors::priority_bands"),
+    (Bug::LevelOfEqualShares, "vectors::fair_share"),
+    (
+        Bug::RoundingIsAShortage,
+        "behaviours::a_capacity_that_is_one_rounding_short_is_enough_for_all",
+    ),
+    (
+        Bug::EqualShareOfOwn,
+        "behaviours::the_equal_share_is_that_of_the_whole_tree",
+    ),
+    (Bug::LeftIsRoundedUp, "vectors::fair_share"),
+    (
+        Bug::HolderBoundsForgotten,
+        "holder_bounds::by_any_algorithm_nobody_has_more_than_one_client_can_have",
+    ),
+    (
+        Bug::CurveTooCoarse,
+        "admission_children::a_curve_that_may_not_grow_is_served_by_what_it_was",
+    ),
+    (
+        Bug::PushesForgotten,
+        "what_clients_live_through::a_leaf_says_that_it_asks_its_parent_before_it_speaks_of_shares",
+    ),
+    (
+        Bug::CycleUnnoticed,
+        "servers::a_server_that_is_its_own_ancestor_is_refused_and_takes_nothing",
+    ),
+    (Bug::InvitationsForgotten, STORIES),
+    (
+        Bug::RefreshAfterTheLease,
+        "lies::who_is_gone_is_not_counted_any_more",
+    ),
+    (
+        Bug::LimitsForgotten,
+        "admission::counts_are_bounded_in_all_by_template_and_by_caller",
+    ),
+    (
+        Bug::LeasesStayCounted,
+        "admission::counts_are_bounded_in_all_by_template_and_by_caller",
+    ),
+];
+
+/// All of `testdata/stories`.
+const STORIES: &str = "stories::every_story_comes_out_as_it_is_told";
 
 /// Whether a test of this program passes when a bug is planted.
 fn passes(test: &str, bug: Option<Bug>) -> bool {
