@@ -372,21 +372,7 @@ impl Upstream {
                 is_news,
             } => {
                 let problem = self.problem_of(&trouble);
-                match (why, is_news) {
-                    (Polled::AnotherProcess, true) => error!(
-                        parent,
-                        problem,
-                        "another process of this node was there first: this one is refused what it asks for"
-                    ),
-                    (_, true) => info!(
-                        parent,
-                        problem, "a stream to the parent does not work; it is polled"
-                    ),
-                    (_, false) => debug!(parent, problem, "the parent is still polled"),
-                }
-                if why == Polled::AnotherProcess {
-                    self.second = Some(problem);
-                }
+                self.report_polled(why, problem, is_news);
             }
             Report::Redirected { from, to } => {
                 debug!(%from, %to, "the parent's master is elsewhere");
@@ -420,6 +406,25 @@ impl Upstream {
                 );
                 self.board.count_parent_mastership_forgotten();
             }
+        }
+    }
+
+    fn report_polled(&mut self, why: Polled, problem: String, is_news: bool) {
+        let parent = self.address();
+        match (why, is_news) {
+            (Polled::AnotherProcess, true) => error!(
+                parent,
+                problem,
+                "another process of this node was there first: this one is refused what it asks for"
+            ),
+            (_, true) => info!(
+                parent,
+                problem, "a stream to the parent does not work; it is polled"
+            ),
+            (_, false) => debug!(parent, problem, "the parent is still polled"),
+        }
+        if why == Polled::AnotherProcess {
+            self.second = Some(problem);
         }
     }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use doorward_engine::id::{Caller, HolderName, Incarnation};
 use doorward_engine::node::Node;
-use doorward_engine::node::children::Cycle;
+use doorward_engine::node::ancestry::Cycle;
 use doorward_proto::doorman as wire;
 use doorward_session::child_streams::{Action, ChildStreams, Hello, Room, State};
 use doorward_session::closing::Closing;

@@ -12,11 +12,12 @@ use crate::amount::Amount;
 use crate::claim::Claim;
 use crate::demand::Demand;
 use crate::id::{Caller, HolderId, HolderKind, ResourceId};
+use crate::lease_table::ServerReport;
 use crate::node::{Entry, Node};
 use crate::request::server::{GetServerCapacity, ServerAsk, ServerLease, Via};
 use crate::request::{Ask, GetCapacity, Lease, Refusal, RefusalReason};
 use crate::resource::Resource;
-use crate::resource::ask::{Answer, AnswerKind, HolderAsk, ServerReport};
+use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::time::Time;
 
 /// What is answered to a request: leases, and what is refused.

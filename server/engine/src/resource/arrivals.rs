@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::admission::{CallerSlot, Change, Gate, Limit, points_of};
+use crate::admission::{CallerSlot, Change, Gate, points_of};
 use crate::bands::Bands;
 use crate::demand::Demand;
 use crate::id::HolderKind;
 use crate::lease_table::Holding;
+use crate::limit::Limit;
 use crate::request::RefusalReason;
 
 /// How many times as many priorities child servers may bring together as clients may.

@@ -18,7 +18,6 @@
 use std::time::Duration;
 
 use crate::admission::Gate;
-use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::lease::{Lease, Leases};
@@ -29,25 +28,10 @@ use crate::request::{LimitedBy, RefusalReason};
 use crate::resource::admit::Admitted;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::grant::Grant;
-use crate::resource::ledger::grant_by_kind;
+use crate::resource::ledger::{Decision, grant_by_kind};
 use crate::resource::pace::Before;
 use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
 use crate::time::Time;
-
-/// What was decided for a holder, as it is remembered.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Decision {
-    /// Its newest lease.
-    pub(super) lease: Lease,
-    /// What it should have once others have shrunk.
-    pub(super) share: Amount,
-    /// Why it got what it got.
-    pub(super) why: Why,
-    /// It got less than its share because of what others hold.
-    pub(super) waits: bool,
-    /// The latest lowering of the capacity that this takes into account.
-    pub(super) lowering: u32,
-}
 
 impl Resource {
     /// A request of a holder.

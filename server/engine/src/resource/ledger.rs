@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admission::weight::Weight;
 use crate::admission::{Change, Gate};
+use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::bands::Bands;
 use crate::demand::Demand;
@@ -17,11 +18,25 @@ use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
 use crate::request::RefusalReason;
 use crate::resource::arrivals::{Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
-use crate::resource::decision::Decision;
 use crate::resource::learned::Learned;
 use crate::resource::reported::Reported;
 use crate::template::{AlgorithmKind, Shrink};
 use crate::time::Time;
+
+/// What was decided for a holder, as it is remembered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decision {
+    /// Its newest lease.
+    pub(super) lease: Lease,
+    /// What it should have once others have shrunk.
+    pub(super) share: Amount,
+    /// Why it got what it got.
+    pub(super) why: Why,
+    /// It got less than its share because of what others hold.
+    pub(super) waits: bool,
+    /// The latest lowering of the capacity that this takes into account.
+    pub(super) lowering: u32,
+}
 
 /// Who holds what. See the [module](self).
 #[derive(Debug)]

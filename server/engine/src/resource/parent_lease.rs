@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::request::RefusalReason;
-use crate::resource::upstream::Pace;
 use crate::time::Time;
 
 /// How long a resource that the parent refused is not asked for again.
@@ -33,6 +32,15 @@ const NOT_READY_LENGTH: Duration = Duration::from_millis(250);
 
 /// How long after an answer that made no sense the parent is asked again.
 const NONSENSE_LENGTH: Duration = Duration::from_secs(1);
+
+/// How soon what changed goes up to the parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// After the last request, what matters: other leases depend on it.
+    pub round: Duration,
+    /// After the last request, what may change little for anybody.
+    pub slow: Duration,
+}
 
 /// How a resource stands with its parent.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -15,8 +15,8 @@ use crate::lease_table::{Holding, Slot};
 use crate::request::Has;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
-use crate::resource::decision::Decision;
 use crate::resource::learning_mode::LearningMode;
+use crate::resource::ledger::Decision;
 use crate::template::DURATION_MAX;
 use crate::time::{self, Time};
 

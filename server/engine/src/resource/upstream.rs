@@ -6,8 +6,9 @@
 //! it is to the newest request; a parent may send several, one after the other, as its grants
 //! change.
 
+pub use crate::resource::parent_lease::Pace;
+
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::demand::{BandDemand, ServerDemand};
@@ -23,15 +24,6 @@ use crate::resource::policy::Policy;
 use crate::snapshot::UpstreamSnapshot;
 use crate::supply::Supply;
 use crate::time::Time;
-
-/// How soon what changed goes up to the parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
-    /// After the last request, what matters: other leases depend on it.
-    pub round: Duration,
-    /// After the last request, what may change little for anybody.
-    pub slow: Duration,
-}
 
 /// A change of the total demand by less than this part of it waits for the slow round.
 const MATTERS: f64 = 1e-3;
