@@ -20,6 +20,7 @@ mod nesting;
 mod oscillation;
 mod overshoot;
 pub mod real_run;
+mod requests;
 mod safe_use;
 mod shortage;
 #[cfg(any(test, feature = "planted"))]
@@ -47,6 +48,7 @@ pub(crate) use crate::checker::mastership::{Claim, Mastership, may_decide};
 use crate::checker::nesting::Nesting;
 use crate::checker::oscillation::{Course, Oscillation};
 use crate::checker::overshoot::Overshoot;
+use crate::checker::requests::Asked;
 use crate::checker::safe_use::{SafeUse, Told};
 use crate::checker::shortage::{Shortage, is_short};
 use crate::checker::starvation::Starvation;
@@ -83,6 +85,7 @@ struct Account {
     hungry_since: Option<Time>,
     course: Course,
     shortage: Shortage,
+    asked_of_servers: Asked,
 }
 
 /// Sums over all clients, which every change of one brings up to date.
@@ -128,6 +131,8 @@ pub struct Watched {
     end: Time,
     /// What was decided by servers that may not.
     pub(crate) mastership: Mastership,
+    /// The most requests of a client within a second, and when.
+    requests: (u32, Time),
 }
 
 impl Watched {
@@ -154,6 +159,7 @@ impl Watched {
             comebacks: Comebacks::new(settled_after),
             end: settled_after,
             mastership: Mastership::default(),
+            requests: (0, Time::ZERO),
         }
     }
 
@@ -188,6 +194,7 @@ impl Watched {
             hungry_since: None,
             course: Course::default(),
             shortage: Shortage::new(self.settled_after),
+            asked_of_servers: Asked::default(),
         });
         self.starvation
             .note_wants(priority, Amount::ZERO, Amount::ZERO);

@@ -118,7 +118,9 @@ impl Blunt {
 pub(crate) fn lenient(checker: Checker, limit: f64) -> f64 {
     match (checker.bound(), checker) {
         (Bound::AtLeast, _) => 1.0 - (1.0 - limit) * 2.0,
-        (Bound::AtMost, Checker::Mastership | Checker::NotBack) => limit.max(0.5) * 2.0,
+        (Bound::AtMost, Checker::Mastership | Checker::NotBack | Checker::Requests) => {
+            limit.max(0.5) * 2.0
+        }
         (Bound::AtMost, _) => limit.max(0.005) * 2.0,
     }
 }

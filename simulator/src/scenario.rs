@@ -275,6 +275,8 @@ pub struct Limits {
     /// The most that clients may use in safe mode all at once, as a part of the capacity, when each of
     /// them has been told its safe capacity since the last one joined, whatever it wants.
     pub safe_use_max: Option<f64>,
+    /// How many requests a client may send within a second, for leases and for who the master is.
+    pub requests_max: Option<f64>,
     /// How often per minute a client's grant may turn (up after down, or down after up) by more than
     /// 1 % while nobody's demand changes.
     pub oscillation_max: Option<f64>,
@@ -297,6 +299,7 @@ impl Limits {
             Checker::Comeback => seconds(self.comeback_max),
             Checker::NotBack => self.not_back_max,
             Checker::SafeUse => self.safe_use_max,
+            Checker::Requests => self.requests_max,
         }
     }
 }

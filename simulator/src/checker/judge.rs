@@ -69,9 +69,11 @@ pub fn judge(watched: &Watched, limits: &Limits) -> Vec<Verdict> {
         | Checker::Oscillation => true,
         // Told only where it was asked for, or where there is something to tell.
         Checker::Mastership => limits.of(*checker).is_some() || watched.mastership.answers() > 0.0,
-        Checker::SettledFairness | Checker::Comeback | Checker::NotBack | Checker::SafeUse => {
-            limits.of(*checker).is_some()
-        }
+        Checker::SettledFairness
+        | Checker::Comeback
+        | Checker::NotBack
+        | Checker::SafeUse
+        | Checker::Requests => limits.of(*checker).is_some(),
     });
     let verdict = |checker: Checker| {
         let found = watched.found(checker, &figures);
@@ -158,6 +160,11 @@ impl Watched {
                 found(missing, None, detail)
             }
             Checker::SafeUse => self.found_safe_use(),
+            Checker::Requests => {
+                let (most, at) = self.requests;
+                let detail = "the most requests of one client within a second";
+                found(most.into(), (most > 0).then_some(at), detail)
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use crate::checker::small_worlds::story::Line;
 use crate::recording::{Checker, Verdict};
 
 /// All stories.
-const STORIES: [&str; 12] = [
+const STORIES: [&str; 13] = [
     include_str!("../../testdata/promises/overshoot.txt"),
     include_str!("../../testdata/promises/nesting.txt"),
     include_str!("../../testdata/promises/mastership.txt"),
@@ -25,6 +25,7 @@ const STORIES: [&str; 12] = [
     include_str!("../../testdata/promises/comeback.txt"),
     include_str!("../../testdata/promises/not-back.txt"),
     include_str!("../../testdata/promises/safe-use.txt"),
+    include_str!("../../testdata/promises/requests.txt"),
 ];
 
 /// Which of the two: the world that breaks a promise, or the one that differs from it in a few words only.

@@ -42,6 +42,9 @@ pub enum Checker {
     /// What all may use in safe mode fits together.
     #[serde(rename = "safe use")]
     SafeUse,
+    /// Whatever goes wrong, a client does not ask all the time.
+    #[serde(rename = "requests")]
+    Requests,
 }
 
 /// On which side of its limit a value has to be.
@@ -55,7 +58,7 @@ pub enum Bound {
 
 impl Checker {
     /// All of them, in the order of their verdicts.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Overshoot,
         Self::Nesting,
         Self::Fairness,
@@ -68,6 +71,7 @@ impl Checker {
         Self::Comeback,
         Self::NotBack,
         Self::SafeUse,
+        Self::Requests,
     ];
 
     /// As recordings and reports name it.
@@ -85,6 +89,7 @@ impl Checker {
             Self::Comeback => "comeback",
             Self::NotBack => "not back",
             Self::SafeUse => "safe use",
+            Self::Requests => "requests",
         }
     }
 

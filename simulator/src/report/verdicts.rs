@@ -129,7 +129,7 @@ pub(super) fn unit_of(checker: Checker) -> Unit {
     match checker {
         Checker::Convergence | Checker::Starvation | Checker::Comeback => Unit::Seconds,
         Checker::Oscillation => Unit::PerMinute,
-        Checker::Mastership | Checker::NotBack => Unit::Count,
+        Checker::Mastership | Checker::NotBack | Checker::Requests => Unit::Count,
         Checker::Overshoot
         | Checker::Nesting
         | Checker::Fairness
@@ -164,6 +164,7 @@ pub(super) fn about(checker: Checker) -> &'static str {
              next lease."
         }
         Checker::NotBack => "How many clients that had lost their server had no lease at the end.",
+        Checker::Requests => "The most requests that one client sent within a second.",
         Checker::SafeUse => {
             "The most that all clients could use in safe mode at once, as a part of the capacity, when \
              each had been told since the last one joined."

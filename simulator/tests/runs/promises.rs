@@ -1,5 +1,5 @@
-//! Whole worlds that must fail, with the engine as it ships: clocks that are slower than anybody may rely on,
-//! outages that last too long for a limit. What a checker finds of a story of a few lines
+//! Whole worlds that must fail, with the engine as it ships: clocks that are slower than anybody may rely on, an
+//! etcd that is restored at the wrong moment, outages that last too long for a limit. What a checker finds of a story of a few lines
 //! (`testdata/promises`) it has to be told in a simulation, too. Each world has a twin that keeps its promise.
 
 use doorward_simulator::recording::Checker;
@@ -37,15 +37,15 @@ faults:
 limits: {nesting: 0}",
         here: ["0.5", "1"],
     },
-    // By its clock its term lasts, when its successor is elected.
+    // etcd is as it was before the master was succeeded, which is in touch with it again just then.
     World {
         checker: Checker::Mastership,
         with: "
 faults:
-- {at: 90s, drift: root, speed: HERE}
-- {at: 100s, isolate: root, for: 60s}
+- {at: 100s, isolate: root, for: 11s, way: there}
+- {at: 111s, etcd: restored, back: HERE}
 limits: {mastership: 0}",
-        here: ["0.5", "1"],
+        here: ["7s", "100ms"],
     },
     World {
         checker: Checker::Fairness,
@@ -69,7 +69,7 @@ faults: [{at: 100s, partition: root, side: below, for: HERE}]
 limits: {utilisation: 0.9}",
         here: ["90s", "5s"],
     },
-    // Everything is granted to clients that cannot use it: all is taken from the left ones, and they want most.
+    // Who is cut off does not say that it wants less.
     World {
         checker: Checker::Convergence,
         with: "
@@ -108,6 +108,16 @@ faults: [{at: 100s, kill: left, for: HERE}]
 limits: {not_back: 0}",
         here: ["139.9s", "40s"],
     },
+    // Servers that are not the master send to one another: a client follows a few times.
+    World {
+        checker: Checker::Requests,
+        with: "
+faults:
+- {at: 100s, kill: left, for: 15s}
+- {at: 100s, redirect_loop: left, for: 60s}
+limits: {requests: HERE}",
+        here: ["3", "60"],
+    },
     World {
         checker: Checker::SafeUse,
         with: "
@@ -125,7 +135,7 @@ fn scenario(world: &World, here: &str) -> Scenario {
     algorithm: {{kind: FAIR_SHARE, lease_length: 20s, refresh_interval: 5s}}
 duration: 4m
 settled_after: 60s
-tree: {{root: {{candidates: 2, children: [left, right]}}}}
+tree: {{root: {{candidates: 2, children: {{left: {{candidates: 2}}, right: {{}}}}}}}}
 clients:
 - {{name: left, count: 5, at: left, wants: 20}}
 - {{name: right, count: 5, at: right, wants: 20}}

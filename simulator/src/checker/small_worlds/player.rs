@@ -29,6 +29,7 @@ const LIMITS: Limits = Limits {
     comeback_max: Some(Duration::from_secs(10)),
     not_back_max: Some(0.0),
     safe_use_max: Some(1.0),
+    requests_max: Some(10.0),
     oscillation_max: Some(1.0),
 };
 
@@ -181,6 +182,11 @@ impl Player {
             ["told", amount] => {
                 watched.note_safe_told(client, number(amount)?, now, now);
                 watched.note_safe_use(client, 0.0, now);
+            }
+            ["asks", often] => {
+                for _ in 0..number(often)? as u32 {
+                    watched.note_request(client, now);
+                }
             }
             ["back", "since", since] => watched.note_comeback(story::time(since)?, now),
             ["missing", "since", since] => watched.note_not_back(story::time(since)?, now),
