@@ -326,7 +326,7 @@ impl Watched {
         if after.is_hungry() {
             account.hungry_since.get_or_insert(now);
         } else if let Some(since) = account.hungry_since.take()
-            && !(planted::is(Blunt::StarvationForgivenByGivingUp) && !after.wants())
+            && (after.wants() || !planted::is(Blunt::StarvationForgivenByGivingUp))
         {
             self.starvation.note(since, after.wish.priority, now);
         }
