@@ -19,11 +19,11 @@ use doorward_engine::time::Time as EngineTime;
 use doorward_proto::doorman as wire;
 use doorward_session::closing::Closed;
 use doorward_session::parent_session::{
-    Action, CONNECT_TIMEOUT, Connection, Mastership, ParentSession, Polled, Reply, Report, STATES,
-    Trouble, Verdict, Way,
+    Action, CONNECT_TIMEOUT, Connection, ParentSession, Polled, Reply, Report, STATES, Trouble,
+    Verdict, Way,
 };
 use doorward_session::time::Time;
-use tonic::{Code, Status as RpcStatus};
+use tonic::Status as RpcStatus;
 use tracing::{debug, error, info, warn};
 
 use crate::clock;
@@ -213,14 +213,6 @@ impl Upstream {
                 let leases_last = self.leases_last();
                 self.session
                     .handle_discovered(on, told, leases_last, chance, now);
-            }
-            // It is a server that cannot say.
-            Heard::Failed(status)
-                if status.code() == Code::Unimplemented && self.session.is_discovering() =>
-            {
-                let untold = Mastership::UNTOLD;
-                self.session
-                    .handle_discovered(on, untold, Duration::ZERO, chance, now);
             }
             Heard::Opened => self.session.handle_opened(on, now),
             Heard::Told(response) => self.hear_told(response),

@@ -204,6 +204,13 @@ impl Leases {
         worth.map(|lease| lease.expires_at).max()
     }
 
+    /// When the last of the holder's own leases ends that are worth anything.
+    fn own_in_use_until(&self) -> Option<Time> {
+        let own = std::iter::once(&self.newest).chain(self.older.as_slice());
+        let worth = own.filter(|lease| !lease.capacity.is_zero());
+        worth.map(|lease| lease.expires_at).max()
+    }
+
     /// Gives the holder a new lease. What it had before still counts.
     pub fn grant(&mut self, lease: Lease) {
         let before = std::mem::replace(&mut self.newest, lease);
@@ -217,6 +224,20 @@ impl Leases {
                 self.keep(older);
             }
         }
+    }
+
+    /// Gives a child server a new lease. A child hands out what it has: until a longer lease of before is over,
+    /// some of its holders have theirs by that one, while others have all that the new one allows beside
+    /// those. So the new one counts for as long, though the child may hand out nothing by it when it is over.
+    pub fn grant_to_server(&mut self, lease: Lease) {
+        let until = self.own_in_use_until();
+        if let Some(expires_at) = until.filter(|until| *until > lease.expires_at) {
+            self.grant(Lease {
+                expires_at,
+                ..lease
+            });
+        }
+        self.grant(lease);
     }
 
     /// Replaces what counts by the newest lease alone (`shrink: immediate`).
@@ -436,6 +457,18 @@ mod tests {
             &leases,
             &[(0, 100.0), (59, 100.0), (60, 40.0), (69, 40.0), (70, 0.0)],
         );
+    }
+
+    #[test]
+    fn a_child_servers_lease_counts_until_a_longer_one_of_before_ends() {
+        let mut leases = Leases::new(lease(30.0, 90));
+        leases.grant_to_server(lease(50.0, 30));
+        leases.grant_to_server(lease(25.0, 32));
+        check(&leases, &[(0, 50.0), (31, 50.0), (89, 50.0), (90, 0.0)]);
+        leases.grant_to_server(lease(20.0, 95));
+        check(&leases, &[(89, 50.0), (90, 20.0), (95, 0.0)]);
+        leases.acknowledge(amount(30.0));
+        check(&leases, &[(0, 30.0), (89, 30.0), (90, 20.0), (95, 0.0)]);
     }
 
     #[test]
