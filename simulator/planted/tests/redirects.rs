@@ -1,6 +1,10 @@
 //! Whoever is sent in circles does not ask all the time, and a client that does is noticed.
 
-#![allow(missing_docs, reason = "a test")]
+#![allow(
+    missing_docs,
+    clippy::expect_used,
+    reason = "a test that cannot go on says so"
+)]
 
 use doorward_session::planted::{self, Bug};
 use doorward_simulator::recording::{Checker, Verdict};
@@ -26,7 +30,7 @@ limits: {requests: 60}
 
 fn requests(bug: Option<Bug>) -> Verdict {
     let scenario = Scenario::parse(CIRCLES, "circles.yaml", &Files::BuiltIn(&[]));
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let scenario = scenario.expect("it is a scenario");
     planted::plant(bug);
     let recording = World::new(&scenario).run(|_| {});
     planted::plant(None);

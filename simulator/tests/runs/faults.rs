@@ -24,7 +24,7 @@ faults: {faults}
     played(&Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[])).unwrap())
 }
 
-fn verdict<'r>(recording: &'r Recording, checker: Checker) -> &'r Verdict {
+fn verdict(recording: &Recording, checker: Checker) -> &Verdict {
     let mut all = recording.verdicts.iter();
     all.find(|verdict| verdict.checker == checker).unwrap()
 }

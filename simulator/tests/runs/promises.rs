@@ -143,8 +143,7 @@ clients:
 ",
         world.with.replace("HERE", here)
     );
-    Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[]))
-        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+    Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[])).unwrap()
 }
 
 #[test]
