@@ -12,7 +12,8 @@ use crate::request::server::ServerLease;
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::decision::without_apart;
-use crate::resource::grant::{self, ROUNDING};
+use crate::resource::grant;
+use crate::rounding::SHORTFALL;
 use crate::supply::Told;
 use crate::time::Time;
 
@@ -75,7 +76,7 @@ impl Resource {
         let share = self.rule_for(&demand).share_of(&demand);
         let keeps = unheard.map(|unheard| grant::keeps(newest.capacity, share, unheard.min(held)));
         let grant = self.grant_share(share, held, kept, keeps);
-        let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * ROUNDING;
+        let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * SHORTFALL;
         if same(grant.gets, newest.capacity) && same(grant.share.amount, share_before) && !safe_fell
         {
             return None;

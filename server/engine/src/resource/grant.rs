@@ -6,11 +6,9 @@ use crate::demand::Demand;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
 use crate::resource::reported::part_of;
+use crate::rounding::SHORTFALL;
 use crate::supply::Supply;
 use crate::time::Time;
-
-/// A shortfall below this part of the share, or of the capacity, is rounding, not waiting.
-pub(super) const ROUNDING: f64 = 1e-12;
 
 /// A decision, before it becomes a lease.
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +142,7 @@ impl Resource {
             },
             gets,
             room,
-            waits: is_cut && gets.get() < share.get() * (1.0 - ROUNDING),
+            waits: is_cut && gets.get() < share.get() * (1.0 - SHORTFALL),
             cut_from: is_cut.then_some(confirmed),
             why: Why { reason, bound },
         }
@@ -173,7 +171,8 @@ impl Resource {
             share.amount
         };
         let short = share.amount.get() - gets.get();
-        let rounding = ROUNDING * share.amount.get() + 0.1 * ROUNDING * self.supply.capacity.get();
+        let rounding =
+            SHORTFALL * share.amount.get() + 0.1 * SHORTFALL * self.supply.capacity.get();
         let waits = short > rounding;
         let bound = match (waits, lowered) {
             (false, _) => Bound::Share,

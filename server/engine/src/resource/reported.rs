@@ -22,9 +22,7 @@ use crate::claim_index::{ClaimIndex, Level};
 use crate::exact_sum::ExactSum;
 use crate::lease_table::Slot;
 use crate::refresh::REFRESH_IN_MAX;
-
-/// What rounding may leave over of a sum of parts that fit.
-const SAID_ROUNDING: f64 = 1e-12;
+use crate::rounding::SHORTFALL;
 
 /// The words of all holders that say they have something, by a hash of the holder's name.
 #[derive(Clone, Debug, Default)]
@@ -184,7 +182,7 @@ impl Reported {
 
     /// Whether all that holders say now fits into so much, but for rounding: those who were cut have come down.
     pub(crate) fn said_fits(&self, capacity: Amount) -> bool {
-        self.said.rounded_down() <= capacity.get() * (1.0 + SAID_ROUNDING)
+        self.said.rounded_down() <= capacity.get() * (1.0 + SHORTFALL)
     }
 
     /// What is left of so much beside what all other holders say now.

@@ -13,7 +13,7 @@ use crate::amount::Amount;
 use crate::claim::Subclients;
 use crate::lease_table::{Holding, Slot};
 use crate::resource::Resource;
-use crate::resource::grant::ROUNDING;
+use crate::rounding::SHORTFALL;
 use crate::template::SafeCapacity;
 use crate::time::Time;
 
@@ -94,7 +94,7 @@ impl Resource {
     /// Whether a child server was told a larger safe capacity than there is now.
     pub(super) fn safe_fell(&self, holding: &Holding, now: Time) -> bool {
         let told = holding.report.as_ref().and_then(|report| report.safe_told);
-        told.is_some_and(|told| number(self.safe_capacity(now)) < number(told) * (1.0 - ROUNDING))
+        told.is_some_and(|told| number(self.safe_capacity(now)) < number(told) * (1.0 - SHORTFALL))
     }
 }
 

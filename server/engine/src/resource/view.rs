@@ -9,7 +9,7 @@ use crate::id::HolderKind;
 use crate::lease_table::Holding;
 use crate::request::{LimitedBy, RefusalReason};
 use crate::resource::Resource;
-use crate::resource::grant::ROUNDING;
+use crate::rounding::SHORTFALL;
 use crate::snapshot::{ChildSnapshot, LeaseSnapshot, ResourceSnapshot};
 use crate::time::Time;
 
@@ -86,7 +86,7 @@ impl Resource {
         let reason = share.reason;
         let share = self.prospect(&holding.demand, share);
         let granted = holding.newest().capacity.get();
-        let rounding = ROUNDING * share.get().max(self.supply.capacity.get());
+        let rounding = SHORTFALL * share.get().max(self.supply.capacity.get());
         let missing = share.get() - granted;
         let bound = if missing.abs() <= rounding {
             Bound::Share
