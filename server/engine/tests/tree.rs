@@ -12,7 +12,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, dead_code, reason = "a test")]
 
-#[path = "world/chance.rs"]
+#[path = "story/chance.rs"]
 mod chance;
 
 use std::collections::BTreeMap;
