@@ -26,6 +26,9 @@ pub const PATIENCE: Duration = Duration::from_secs(2);
 /// How changes for child servers are gathered.
 pub const ROUND: Duration = Duration::from_millis(50);
 
+/// A timer does a bounded amount of work each time it is served; more may be due, but not for ever.
+const TIMEOUTS_MAX: usize = 10_000;
+
 /// What came of a message that arrived.
 #[derive(Debug)]
 pub enum Arrived {
@@ -172,9 +175,13 @@ impl World {
         if !server.up {
             return;
         }
-        while (server.node.poll_timeout()).is_some_and(|timeout| timeout.at <= now) {
+        for _ in 0..TIMEOUTS_MAX {
+            if (server.node.poll_timeout()).is_none_or(|timeout| timeout.at > now) {
+                return;
+            }
             server.node.handle_timeout(now);
         }
+        panic!("at {now}: the timer of {} is due for ever", server.name);
     }
 
     /// A server asks its parent what is due, if anything. Returns the number of the message.
