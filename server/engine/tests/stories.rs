@@ -43,7 +43,7 @@
 //!
 //! | command | does |
 //! | --- | --- |
-//! | `get-capacity client=… wants=… [at=NODE] [resource=…] [has=… lasts=…] [priority=…] [process=…] [sequence=…] [from=CALLER]` | a client asks |
+//! | `get-capacity client=… wants=… [at=NODE] [resource=…] [has=… lasts=… granted-by=…] [priority=…] [process=…] [sequence=…] [from=CALLER]` | a client asks |
 //! | `release client=… [resource=…] [at=NODE] [process=…] [sequence=…] [from=CALLER]` | a client releases |
 //! | `child-asks CHILD wants=… [at=NODE] [clients=…] [has=…] [outstanding=…] [lasts=…] [learning] [height=…] [epoch=…] [process=…] [sequence=…] [via=calls] [old]` | a child server asks |
 //! | `parent-answers NODE capacity=… [lease=…] [leases-last=…] [refresh=…] [learning=…] [reserved=…] [inherited=… inherited-for=…] [predecessor-for=…] [ancestors=…]`, `parent-answers NODE refused=…` | the parent answers what the node asks |

@@ -46,6 +46,7 @@ impl Player {
         let home = self.at(command.text("at"))?;
         let has = command.amount("has")?;
         let lasts = command.span("lasts")?;
+        let granted_by = command.count("granted-by")?.map(MastershipId::new);
         let wants = command
             .amount("wants")?
             .ok_or("get-capacity needs wants=…")?;
@@ -58,9 +59,10 @@ impl Player {
                 resource: resource(command)?,
                 priority: command.whole("priority")?.unwrap_or(0),
                 wants,
-                has: has.map(|has| Has {
+                has: has.map(|capacity| Has {
+                    capacity,
                     expires_in: lasts,
-                    ..Has::untimed(has)
+                    granted_by,
                 }),
             }],
         };
@@ -83,7 +85,7 @@ impl Player {
                 write!(told, ", limited by {:?}", lease.limited_by).unwrap();
             }
             if let Some(remaining) = lease.learning_for {
-                write!(told, ", learning for {remaining:?}").unwrap();
+                write!(told, ", learning for {}", wording::span(remaining)).unwrap();
             }
             if !lease.decided {
                 write!(told, ", not decided").unwrap();
