@@ -12,6 +12,7 @@
 //! of leases is dropped whenever mastership is won or lost.
 
 mod admission;
+pub mod ancestry;
 pub mod children;
 mod config;
 mod conflicts;
@@ -21,7 +22,7 @@ pub mod mastership;
 mod spans;
 pub mod upstream;
 
-pub use config::{Config, Limits};
+pub use config::Config;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

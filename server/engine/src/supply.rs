@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::id::MastershipId;
+use crate::rounding::SHORTFALL;
 use crate::template::{HolderBounds, SafeCapacity};
 use crate::time::Time;
 
@@ -81,7 +82,7 @@ impl Supply {
     }
 
     /// What a parent's answer says, that came now.
-    pub fn of_parent(capacity: Amount, expires_at: Time, mut told: Told, now: Time) -> Self {
+    pub(crate) fn of_parent(capacity: Amount, expires_at: Time, mut told: Told, now: Time) -> Self {
         // What bands are guaranteed together is no more than there is.
         let guaranteed: f64 = told.bands.iter().map(|(_, amount)| amount.get()).sum();
         if guaranteed > capacity.get() {
@@ -102,14 +103,14 @@ impl Supply {
     }
 
     /// Whether more is to come once others have shrunk.
-    pub fn expects_more(&self) -> bool {
+    pub(crate) fn expects_more(&self) -> bool {
         self.told
             .as_ref()
-            .is_some_and(|told| told.share.get() > self.capacity.get() * (1.0 + 1e-12))
+            .is_some_and(|told| told.share.get() > self.capacity.get() * (1.0 + SHORTFALL))
     }
 
     /// Whether more may be out than there is: leases from before the capacity shrank are not over.
-    pub fn runs_down(&self) -> bool {
+    pub(crate) fn runs_down(&self) -> bool {
         let reserved = self.told.as_ref().and_then(|told| told.reserved);
         reserved.is_some_and(|reserved| reserved > self.capacity)
     }
@@ -120,7 +121,7 @@ impl Supply {
     }
 
     /// What a parent guarantees the band of that priority. None: no parent says anything of bands.
-    pub fn guarantee(&self, priority: i64) -> Option<f64> {
+    pub(crate) fn guarantee(&self, priority: i64) -> Option<f64> {
         let bands = &self.told.as_ref()?.bands;
         if bands.is_empty() {
             return None;

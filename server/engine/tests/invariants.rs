@@ -42,10 +42,10 @@ use doorward_engine::request::{Ask, GetCapacity, Has, ReleaseCapacity};
 use doorward_engine::snapshot::LeaseSnapshot;
 use doorward_engine::template::{AlgorithmKind, Shrink};
 
-use crate::by_chance::{ByChance, resource};
-use crate::chance::Chance;
-use crate::client::{Client, EARLY_GAP};
-use crate::setup::Faults;
+use self::by_chance::{ByChance, resource};
+use self::chance::Chance;
+use self::client::{Client, EARLY_GAP};
+use self::setup::Faults;
 
 const SHARING: [AlgorithmKind; 3] = [
     AlgorithmKind::FairShare,

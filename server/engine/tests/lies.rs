@@ -42,8 +42,8 @@ use doorward_engine::node::mastership::Outcome;
 use doorward_engine::request::{Ask, GetCapacity, Has, Lease};
 use doorward_engine::time::Time;
 
-use crate::client::Client;
-use crate::player::Player;
+use self::client::Client;
+use self::player::Player;
 
 const TICK: Duration = Duration::from_millis(50);
 

@@ -36,8 +36,8 @@ mod world;
 
 use doorward_engine::template::SafeCapacity;
 
-use crate::mail::{Message, Way};
-use crate::player::Player;
+use self::mail::{Message, Way};
+use self::player::Player;
 
 /// A root and what is below it, with 100 to share.
 fn tree(below: &[&str]) -> Player {

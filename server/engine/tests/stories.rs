@@ -45,7 +45,7 @@
 //! | --- | --- |
 //! | `get-capacity client=… wants=… [at=NODE] [resource=…] [has=… lasts=… granted-by=…] [priority=…] [process=…] [sequence=…] [from=CALLER]` | a client asks |
 //! | `release client=… [resource=…] [at=NODE] [process=…] [sequence=…] [from=CALLER]` | a client releases |
-//! | `child-asks CHILD wants=… [at=NODE] [clients=…] [has=…] [outstanding=…] [lasts=…] [learning] [height=…] [epoch=…] [process=…] [sequence=…] [via=calls] [old]` | a child server asks |
+//! | `child-asks CHILD wants=… [at=NODE] [clients=…] [has=…] [outstanding=…] [lasts=…] [granted-by=…] [learning] [height=…] [epoch=…] [process=…] [sequence=…] [via=calls] [old]` | a child server asks |
 //! | `parent-answers NODE capacity=… [lease=…] [leases-last=…] [refresh=…] [learning=…] [reserved=…] [inherited=… inherited-for=…] [predecessor-for=…] [ancestors=…]`, `parent-answers NODE refused=…` | the parent answers what the node asks |
 //!
 //! **Looking.** `inspect [NODE …]`: every resource with its supply, its lease from the parent, and its
@@ -89,7 +89,7 @@ use std::path::{Path, PathBuf};
 
 use doorward_engine::template::AlgorithmKind;
 
-use crate::player::retell;
+use self::player::retell;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/stories")

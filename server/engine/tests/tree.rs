@@ -36,9 +36,9 @@ use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 use serde::Deserialize;
 
-use crate::chance::Chance;
-use crate::server::Server;
-use crate::world::{Arrived, World};
+use self::chance::Chance;
+use self::server::Server;
+use self::world::{Arrived, World};
 
 const WAVE: Duration = Duration::from_secs(2);
 

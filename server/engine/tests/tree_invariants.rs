@@ -38,9 +38,9 @@ use std::time::Duration;
 use doorward_engine::amount::Amount;
 use doorward_engine::template::AlgorithmKind;
 
-use crate::by_chance::{ByChance, Links};
-use crate::client::Client;
-use crate::setup::Faults;
+use self::by_chance::{ByChance, Links};
+use self::client::Client;
+use self::setup::Faults;
 
 const SHARING: [AlgorithmKind; 3] = [
     AlgorithmKind::FairShare,

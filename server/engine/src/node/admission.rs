@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::admission::limits::Limits;
 use crate::admission::weight::{self, Weight};
-use crate::admission::{From, Limit, Load, TemplateSlot};
+use crate::admission::{From, Load, TemplateSlot};
 use crate::id::ResourceId;
+use crate::limit::Limit;
 use crate::node::event::Event;
-use crate::node::{Entry, Limits, Node};
+use crate::node::{Entry, Node};
 use crate::request::RefusalReason;
 use crate::resource::{Beginning, Resource};
 use crate::time::Time;

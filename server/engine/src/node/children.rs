@@ -3,38 +3,23 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use thiserror::Error;
-
 use crate::admission::{CallerSlot, From, Gate};
 use crate::demand::Demand;
 use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
+use crate::lease_table::ServerReport;
+use crate::node::ancestry::Cycle;
 use crate::node::event::Event;
 use crate::node::mastership::Outcome;
 use crate::node::{Entry, Node};
+use crate::planted::{self, Bug};
 use crate::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
 };
 use crate::request::{Refusal, RefusalReason};
 use crate::resource::Resource;
-use crate::resource::ask::{HolderAsk, ServerReport};
+use crate::resource::ask::HolderAsk;
 use crate::snapshot::LeaseSnapshot;
 use crate::time::Time;
-
-/// A child server is an ancestor of this one, or this one itself.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "the node {child} cannot be a child of {node}: its capacity would come from itself, by way of \
-     {path}; check --node and --parent of the servers on this way",
-    path = path.join(" → ")
-)]
-pub struct Cycle {
-    /// Who asked.
-    pub child: String,
-    /// Who was asked.
-    pub node: String,
-    /// From the asked node up to the one that asked.
-    pub path: Vec<String>,
-}
 
 /// What is to be told to child servers.
 #[derive(Debug, Default)]
@@ -62,7 +47,8 @@ const LEASES_PER_POLL: usize = 2_000;
 
 impl Children {
     pub(super) fn note_unsettled(&mut self, id: &ResourceId, resource: &Resource) {
-        if !self.subscribed.is_empty() && resource.children().next().is_some() {
+        let is_forgotten = planted::is(Bug::PushesForgotten);
+        if !is_forgotten && !self.subscribed.is_empty() && resource.children().next().is_some() {
             self.unsettled.insert(id.clone());
         }
     }
@@ -205,25 +191,6 @@ impl Node {
         GetServerCapacityReply {
             ancestors: own.chain(self.ancestors().iter().cloned()).collect(),
             ..GetServerCapacityReply::default()
-        }
-    }
-
-    fn check_cycle(&self, child: &HolderName) -> Result<(), Cycle> {
-        let node = &self.config.name;
-        let up: Vec<&str> = std::iter::once(node.as_str())
-            .chain(self.ancestors().iter().map(String::as_str))
-            .collect();
-        match up.iter().position(|name| *name == child.as_str()) {
-            None => Ok(()),
-            Some(position) => Err(Cycle {
-                child: child.to_string(),
-                node: node.clone(),
-                path: up
-                    .iter()
-                    .take(position + 1)
-                    .map(|n| (*n).to_owned())
-                    .collect(),
-            }),
         }
     }
 

@@ -25,7 +25,7 @@ const AHEAD_MICROS: u64 = 86_400_000_000;
 
 /// What a node knows of its parent.
 #[derive(Debug)]
-pub struct NodeUpstream {
+pub(crate) struct NodeUpstream {
     pace: Pace,
     /// When to ask for which resource.
     due: BTreeSet<(Time, ResourceId)>,

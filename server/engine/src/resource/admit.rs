@@ -11,10 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::admission::weight::Weight;
-use crate::admission::{CallerSlot, Change, Gate, Limit, points_of};
+use crate::admission::{CallerSlot, Change, Gate, points_of};
 use crate::demand::Demand;
 use crate::id::HolderKind;
 use crate::lease_table::{Holding, Slot};
+use crate::limit::Limit;
 use crate::request::RefusalReason;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;

@@ -7,11 +7,11 @@ use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::id::{HolderId, Incarnation, MastershipId};
 use crate::lease::Lease;
+use crate::lease_table::ServerReport;
 use crate::past::Identity;
 use crate::request::server::HandedOut;
 use crate::request::{Has, LimitedBy};
 use crate::template::SafeCapacity;
-use crate::time::Time;
 
 /// What a holder asks of this resource.
 #[derive(Clone, Debug)]
@@ -100,32 +100,6 @@ impl<'a> HolderAsk<'a> {
     pub fn acknowledges(&self) -> bool {
         !self.report.as_ref().is_some_and(|report| report.learning)
     }
-}
-
-/// What a child server says of itself with its demand.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ServerReport {
-    /// The epoch of the mastership by which it speaks for its node. Absent: it does not say.
-    pub epoch: Option<u64>,
-    /// By which mastership of its node it hands out leases. Absent: it does not say.
-    pub mastership: Option<MastershipId>,
-    /// Levels of servers from it down; a leaf is 1.
-    pub height: u32,
-    /// Whether it is in learning mode.
-    pub learning: bool,
-    /// Whether it asks on a stream, on which it is told what changes.
-    pub streams: bool,
-    /// What it may hand out by its own lease.
-    pub has: Option<Amount>,
-    /// The most its holders may be using. Absent: it is of the old kind and does not say.
-    pub outstanding: Option<Amount>,
-    /// What it counts, in learning mode, for holders that are no part of its demand, since it has not
-    /// heard of them yet.
-    pub unheard: Amount,
-    /// The safe capacity it was told last.
-    pub safe_told: Option<SafeCapacity>,
-    /// When its newest request came. The child counts its lease from when it sent that.
-    pub asked_at: Time,
 }
 
 /// What a holder is told.

@@ -307,7 +307,9 @@ impl Resource {
             grant.waits |= most < grant.gets;
             grant.gets = grant.gets.min(most);
         }
-        if self.learning_remaining(now).is_some() && ask.word() > ask.to_confirm() {
+        let may_use_more = ask.word() > held.max(grant.gets);
+        let learns = self.learning_remaining(now).is_some();
+        if learns && (may_use_more || ask.word() > ask.to_confirm()) {
             let leases = self.leases_of_words(ask, grant.room, now);
             self.table.change_leases(slot, |known| {
                 leases.into_iter().for_each(|lease| known.grant(lease));
@@ -338,8 +340,15 @@ impl Resource {
             expires_at,
         };
         let immediate = self.algorithm.shrink == Shrink::Immediate;
+        let hands_out = self
+            .table
+            .get(slot)
+            .is_some_and(|it| it.holder.kind == HolderKind::Server);
         self.table.change_leases(slot, |leases| {
-            leases.grant(lease);
+            match hands_out {
+                true => leases.grant_to_server(lease),
+                false => leases.grant(lease),
+            }
             if immediate {
                 leases.forget_older();
             }
@@ -402,7 +411,10 @@ impl Resource {
         let mut leases = Leases::new(lease);
         if !words.is_empty() {
             words.into_iter().for_each(|word| leases.grant(word));
-            leases.grant(lease);
+            match ask.holder.kind {
+                HolderKind::Server => leases.grant_to_server(lease),
+                HolderKind::Client => leases.grant(lease),
+            }
         }
         let slot = self.insert(ask, leases, grant.share, now);
         self.note_granted(ask.holder, &grant);

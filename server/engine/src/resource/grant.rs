@@ -98,7 +98,7 @@ impl Resource {
         let share = part.map_or(confirmed, |(level, claim)| {
             confirmed.min(part_of(claim, level))
         });
-        let gets = share.min(room);
+        let gets = share.min(room).min(self.left_by_words(holder));
         let is_cut = gets < confirmed && (level.is_some() || was_cut_from.is_some());
         let bound = if gets < confirmed {
             Bound::LearningLeft

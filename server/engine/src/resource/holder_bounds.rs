@@ -1,11 +1,11 @@
 //! What counts of what a single holder asks for: its wants up to what a client can have, and of a child
 //! server no more clients than one can stand for. What is said beyond is not refused; it does not count.
 
+use crate::admission::limits::Limits;
 use crate::amount::Amount;
 use crate::demand::bounded::DemandBounds;
 use crate::id::HolderKind;
 use crate::lease_table::Slot;
-use crate::node::Limits;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
 use crate::supply::Told;

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use crate::algorithm::Rule;
 use crate::amount::Amount;
 use crate::lease_table::Holding;
+use crate::rounding::KEPT;
 
 /// Lowerings told apart. Who has missed more is treated as having missed the strictest of them.
 const HISTORY_MAX: usize = 8;
@@ -56,9 +57,8 @@ impl Lowerings {
         let rule = self.strictest.iter().rev().find(covers);
         let (_, rule) = rule.or_else(|| self.strictest.front())?;
         let share = rule.share_of(&holding.demand).amount;
-        // Rounded down by more than all roundings that follow, so that what is kept fits. Older
-        // leases run out; they are never made longer.
-        Some(Amount::from_computed(share.get() * (1.0 - 1e-13)).min(holding.newest().capacity))
+        // Older leases run out; they are never made longer.
+        Some(Amount::from_computed(share.get() * KEPT).min(holding.newest().capacity))
     }
 }
 

@@ -21,6 +21,10 @@ use crate::resource::learned::Origin;
 use crate::supply::Told;
 use crate::time::{self, Time};
 
+/// So long a word may have been on its way. Nobody knows for how long it was; it is far longer than most are, and
+/// so short that hardly a lease is that near to its end when its holder asks.
+const ON_ITS_WAY_MAX: Duration = Duration::from_millis(500);
+
 impl Resource {
     /// Whether a child server asks by another mastership of its node than before.
     pub(super) fn is_new_mastership(&self, slot: Slot, ask: &HolderAsk<'_>) -> bool {
@@ -93,12 +97,6 @@ impl Resource {
         if self.upstream.is_none() || !self.is_learning() || ask.word().is_zero() {
             return;
         }
-        // Work that goes on when a lease is over counts, but is no part of what earlier masterships had
-        // handed out: they may have given that to others.
-        let is_over = |has: Has| has.expires_in.is_some_and(|lasts| lasts.is_zero());
-        if ask.words().all(is_over) {
-            return;
-        }
         let granted_by = ask.has.and_then(|has| has.granted_by);
         let holding = slot.and_then(|slot| self.table.get(slot));
         // What we have granted it ourselves says nothing of our predecessors.
@@ -114,8 +112,17 @@ impl Resource {
         let holder = self.table.name_hash(ask.holder);
         // Who does not say for how long may have it for no longer.
         let lasts = |has: Has| has.expires_in.map_or(Duration::ZERO, time::at_least);
+        let lasts = |has: Has| lasts(has).saturating_sub(ON_ITS_WAY_MAX);
         let lasts = ask.words().map(lasts).max().unwrap_or_default();
-        self.learned.note(holder, origin, ask.word(), now + lasts);
+        // Work that goes on when a lease is over counts, but is no part of what earlier masterships had
+        // handed out: they may have given that to others. Nor is a lease that may have ended while its holder's
+        // word was on its way.
+        let is_over = |has: Has| has.expires_in.is_some_and(|lasts| lasts <= ON_ITS_WAY_MAX);
+        let part = match ask.words().all(is_over) {
+            true => Amount::ZERO,
+            false => ask.word(),
+        };
+        self.learned.note(holder, origin, part, now + lasts);
     }
 
     /// The most that is left for a holder of what there is: what others have, or may have though we

@@ -33,14 +33,28 @@ impl Resource {
     }
 
     /// Below the root, the most that is believed for each client, if holders say that they have more than
-    /// the parent knows to be out: as much may be, if a larger lease of our predecessor runs down.
+    /// the parent knows to be out: as much may be, if a larger lease of our predecessor runs down. What they say
+    /// now counts, and not what some of them were cut from: all of it may be true, once those have come down.
     fn believed_level(&self, now: Time) -> Option<f64> {
         if self.reported.is_empty() || !self.learns(now) || !self.has_lease(now) {
             return None;
         }
         let told = self.supply.told.as_ref()?;
-        self.reported
-            .level_for(self.for_reported().max(told.reserved?))
+        let known = self.for_reported().max(told.reserved?);
+        if self.reported.said_fits(known) {
+            return None;
+        }
+        self.reported.level_for(known)
+    }
+
+    /// In learning mode, the most that a holder gets beside what all others say that they have, if all of that
+    /// may be true: one that was cut does not grow again by what another one, which was not believed, still has.
+    pub(super) fn left_by_words(&self, holder: u64) -> Amount {
+        let there_is = self.for_reported();
+        if self.reported.is_empty() || !self.reported.said_fits(there_is) {
+            return Amount::MAX;
+        }
+        self.reported.left_beside_others(holder, there_is)
     }
 
     /// Whether this is learning mode, also if it is not known yet for how long.
@@ -70,7 +84,8 @@ impl Resource {
     pub(super) fn count_word(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
         if self.learns(now) {
             let claim = self.claimed(slot, ask);
-            self.reported.count(self.key_of(ask.holder), claim);
+            self.reported
+                .count(self.key_of(ask.holder), claim, ask.word());
         }
     }
 
@@ -86,6 +101,7 @@ impl Resource {
             number,
             slot,
             claim: self.claimed(Some(slot), ask),
+            said: ask.word(),
             held,
         };
         let holder = self.key_of(ask.holder);
@@ -176,7 +192,8 @@ impl Resource {
         let counts = self.reported.counts(self.key_of(ask.holder));
         let cut_to = counts.and_then(|counts| {
             let part = part_of(counts, self.confirmed_level(now)?);
-            Some(part).filter(|part| *part < counts.wants)
+            let may_be_true = self.reported.said_fits(self.for_reported());
+            Some(part).filter(|part| *part < counts.wants && !may_be_true)
         });
         let most = if self.upstream.is_none() {
             room

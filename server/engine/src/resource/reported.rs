@@ -19,8 +19,12 @@ use std::time::Duration;
 use crate::amount::Amount;
 use crate::claim::{Claim, Subclients};
 use crate::claim_index::{ClaimIndex, Level};
+use crate::exact_sum::ExactSum;
 use crate::lease_table::Slot;
 use crate::refresh::REFRESH_IN_MAX;
+
+/// What rounding may leave over of a sum of parts that fit.
+const SAID_ROUNDING: f64 = 1e-12;
 
 /// The words of all holders that say they have something, by a hash of the holder's name.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +32,8 @@ pub struct Reported {
     words: BTreeMap<u64, Word>,
     /// Those that count.
     index: ClaimIndex,
+    /// What those holders say now that they have, whatever they were cut from.
+    said: ExactSum,
     /// Those that the parent has not answered yet, by how many were told it before.
     unanswered: BTreeMap<u64, u64>,
 }
@@ -36,6 +42,7 @@ pub struct Reported {
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
     counts: Option<Claim>,
+    said: Amount,
     cut_from: Option<Amount>,
     unanswered: Option<Unanswered>,
     /// We have granted the holder something ourselves.
@@ -49,8 +56,10 @@ pub struct Unanswered {
     pub number: u64,
     /// Whose it is.
     pub slot: Slot,
-    /// What that holder says.
+    /// What that holder says, or was cut from.
     pub claim: Claim,
+    /// What it says.
+    pub said: Amount,
     /// What we had reserved for it before by what we granted it.
     pub held: Amount,
 }
@@ -77,9 +86,12 @@ pub fn part_of(claim: Claim, level: f64) -> Amount {
 }
 
 impl Reported {
-    /// A holder's word counts from now on; nothing, if it says that it has nothing.
-    pub fn count(&mut self, holder: u64, claim: Claim) {
+    /// A holder's word counts from now on; nothing, if it says that it has nothing. It says so much, and may
+    /// have been cut from more.
+    pub fn count(&mut self, holder: u64, claim: Claim, said: Amount) {
         let word = self.words.entry(holder).or_default();
+        self.said.replace(word.said, said);
+        word.said = said;
         if let Some(unanswered) = word.unanswered.take() {
             self.unanswered.remove(&unanswered.number);
         }
@@ -125,7 +137,7 @@ impl Reported {
         });
         let taken: Vec<_> = taken.collect();
         for (holder, unanswered) in &taken {
-            self.count(*holder, unanswered.claim);
+            self.count(*holder, unanswered.claim, unanswered.said);
         }
         taken
     }
@@ -153,6 +165,7 @@ impl Reported {
         let Some(word) = self.words.remove(&holder) else {
             return;
         };
+        self.said.subtract(word.said);
         if let Some(claim) = word.counts {
             self.index.remove(claim);
         }
@@ -167,6 +180,20 @@ impl Reported {
             Level::AboveAll => None,
             Level::At(level) => Some(level),
         }
+    }
+
+    /// Whether all that holders say now fits into so much, but for rounding: those who were cut have come down.
+    pub fn said_fits(&self, capacity: Amount) -> bool {
+        self.said.rounded_down() <= capacity.get() * (1.0 + SAID_ROUNDING)
+    }
+
+    /// What is left of so much beside what all other holders say now.
+    pub fn left_beside_others(&self, holder: u64, capacity: Amount) -> Amount {
+        let mut others = self.said;
+        if let Some(word) = self.words.get(&holder) {
+            others.subtract(word.said);
+        }
+        others.left_of(capacity)
     }
 
     /// Bytes of memory behind it.

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 
-use crate::client::{Client, EARLY_GAP};
-use crate::mail::Message;
-use crate::player::Player;
-use crate::script::{Command, Told};
-use crate::wording;
-use crate::world::Arrived;
+use super::client::{Client, EARLY_GAP};
+use super::mail::Message;
+use super::player::Player;
+use super::script::{Command, Told};
+use super::wording;
+use super::world::Arrived;
 
 impl Player {
     /// A client asks, and is answered at once. The first time it needs `wants=`, and in a tree `at=`.

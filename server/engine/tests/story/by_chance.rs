@@ -16,12 +16,12 @@ use doorward_engine::snapshot::ResourceSnapshot;
 use doorward_engine::template::{AlgorithmKind, Shrink, Templates};
 use doorward_engine::time::Time;
 
-use crate::chance::Chance;
-use crate::client::Client;
-use crate::mail::{Message, Way};
-use crate::server::Server;
-use crate::setup::{Faults, Setup};
-use crate::world::{Arrived, PATIENCE, ROUND, World};
+use super::chance::Chance;
+use super::client::Client;
+use super::mail::{Message, Way};
+use super::server::Server;
+use super::setup::{Faults, Setup};
+use super::world::{Arrived, PATIENCE, ROUND, World};
 
 /// The resource that everyone shares.
 pub fn resource() -> ResourceId {

@@ -7,9 +7,9 @@ use doorward_engine::id::HolderKind;
 use doorward_engine::node::learning::Learning;
 use doorward_engine::snapshot::{LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot};
 
-use crate::player::Player;
-use crate::script::{Command, Told};
-use crate::wording;
+use super::player::Player;
+use super::script::{Command, Told};
+use super::wording;
 
 impl Player {
     /// `inspect eu us`: of these nodes; without a name, of all.

@@ -9,11 +9,11 @@ use std::time::Duration;
 use doorward_engine::request::server::Via;
 use doorward_engine::time::Time;
 
-use crate::mail::Way;
-use crate::player::Player;
-use crate::script::{Command, Told, span};
-use crate::wording;
-use crate::world::{Arrived, ROUND};
+use super::mail::Way;
+use super::player::Player;
+use super::script::{Command, Told, span};
+use super::wording;
+use super::world::{Arrived, ROUND};
 
 /// More steps than any story takes in one command.
 const STEPS_MAX: usize = 200_000;

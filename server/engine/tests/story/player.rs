@@ -11,10 +11,10 @@ use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 use doorward_engine::tolerance::Tolerance;
 
-use crate::script::{BadLine, Block, Command, Told, parse, parse_commands};
-use crate::server::Server;
-use crate::template::template;
-use crate::world::World;
+use super::script::{BadLine, Block, Command, Told, parse, parse_commands};
+use super::server::Server;
+use super::template::template;
+use super::world::World;
 
 /// Every verb.
 pub const VERBS: [&str; 30] = [

@@ -5,8 +5,8 @@ use doorward_engine::algorithm::Reason;
 use doorward_engine::amount::Amount;
 use doorward_engine::request::GetCapacityReply;
 
-use crate::by_chance::{ByChance, resource};
-use crate::mail::Message;
+use super::by_chance::{ByChance, resource};
+use super::mail::Message;
 
 impl ByChance {
     /// no_overshoot for all clients together, and that every node agrees with itself.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorward_engine::template::{AlgorithmKind, Shrink, TemplateSpec, Templates};
 
-use crate::chance::Chance;
+use super::chance::Chance;
 
 /// What may go wrong, per message or per step.
 #[derive(Clone, Copy, Debug)]

@@ -19,9 +19,9 @@ use doorward_engine::request::{
 use doorward_engine::supply::Told as Says;
 use doorward_engine::template::{Algorithm, AlgorithmKind};
 
-use crate::player::Player;
-use crate::script::{Command, Told};
-use crate::wording::{self, roughly};
+use super::player::Player;
+use super::script::{Command, Told};
+use super::wording::{self, roughly};
 
 fn holder(command: &Command, name: &str) -> Told<HolderName> {
     HolderName::new(command.need(name)?).map_err(|it| format!("{name}= {it}"))
@@ -135,9 +135,11 @@ impl Player {
         let wants = command.amount("wants")?.ok_or("child-asks needs wants=…")?;
         let clients = command.number("clients")?.unwrap_or(1.0);
         let lasts = command.span("lasts")?;
+        let granted_by = command.count("granted-by")?.map(MastershipId::new);
         let has = |capacity| Has {
+            capacity,
             expires_in: lasts,
-            ..Has::untimed(capacity)
+            granted_by,
         };
         let is_old = command.says("old");
         let outstanding = command.amount("outstanding")?.unwrap_or(Amount::ZERO);
@@ -226,7 +228,7 @@ fn refusal(reason: &str) -> Told<RefusalReason> {
         None if reason == "no-template" => Ok(RefusalReason::UnknownResource),
         None if reason == "not-ready" => Ok(RefusalReason::NotReady),
         Some(("another-process", wait)) => {
-            let wait = crate::script::span(wait)?;
+            let wait = super::script::span(wait)?;
             Ok(RefusalReason::AnotherProcess(wait))
         }
         _ => Err(format!(

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doorward_engine::template::{AlgorithmKind, TemplateSpec};
 
-use crate::script::{Told, span};
+use super::script::{Told, span};
 
 pub fn template(line: &str) -> Told<TemplateSpec> {
     let mut words = line.split_whitespace();

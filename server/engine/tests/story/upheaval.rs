@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::by_chance::ByChance;
-use crate::client::EARLY_GAP;
+use super::by_chance::ByChance;
+use super::client::EARLY_GAP;
 
 impl ByChance {
     /// A client or a server crashes, or is back; somebody wants something else; the templates, the master or

@@ -8,8 +8,8 @@ use doorward_engine::request::server::{GetServerCapacity, ServerAsk, ServerLease
 use doorward_engine::request::{Has, Lease, LimitedBy, RefusalReason};
 use doorward_engine::template::SafeCapacity;
 
-use crate::mail::Message;
-use crate::world::World;
+use super::mail::Message;
+use super::world::World;
 
 /// To six decimals: what is beyond that is rounding.
 pub fn number(number: f64) -> String {

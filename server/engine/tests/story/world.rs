@@ -16,9 +16,9 @@ use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 
-use crate::client::Client;
-use crate::mail::{Mail, Message, Way};
-use crate::server::Server;
+use super::client::Client;
+use super::mail::{Mail, Message, Way};
+use super::server::Server;
 
 /// How long a client waits for an answer.
 pub const PATIENCE: Duration = Duration::from_secs(2);
