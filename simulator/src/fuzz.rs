@@ -194,7 +194,7 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<Failure>) {
             Promise::Fairness,
         ]
         .into_iter()
-        .find(|promise| promise.as_str() == verdict.checker)?;
+        .find(|promise| promise.as_str() == verdict.checker.as_str())?;
         let at = verdict
             .at_s
             .map_or(String::new(), |at| format!(", worst at {at:.3} s"));
@@ -202,7 +202,7 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<Failure>) {
             promise,
             detail: format!(
                 "{} is {:.6}, and must not be beyond {:.6}{at} ({})",
-                verdict.checker,
+                verdict.checker.as_str(),
                 verdict.value,
                 verdict.limit.unwrap_or_default(),
                 verdict.detail

@@ -5,7 +5,7 @@
 mod page;
 mod terminal;
 
-use crate::recording::{Recording, ResourceRecording, Verdict};
+use crate::recording::{Checker, Recording, ResourceRecording, Verdict};
 use crate::report::figures::{FIGURES, Figure, Unit};
 use crate::report::numbers::{NONE, amount, count, percent, points, several, span};
 use crate::report::shortages::{Shift, shifts};
@@ -272,15 +272,15 @@ fn waits(a: &ResourceRecording, b: &ResourceRecording) -> Vec<Row> {
 
 /// What checkers found of a resource in both, where at least one is judged.
 fn limits(a: &Recording, b: &Recording, resource: &str) -> Vec<Row> {
-    let of = |recording: &'_ Recording, checker: &str| {
+    let of = |recording: &'_ Recording, checker: Checker| {
         let mut verdicts = recording.verdicts.iter();
         verdicts
             .find(|v| v.resource == resource && v.checker == checker)
             .cloned()
     };
-    let mut checkers: Vec<&str> = Vec::new();
+    let mut checkers: Vec<Checker> = Vec::new();
     for verdict in a.verdicts.iter().chain(&b.verdicts) {
-        let checker = verdict.checker.as_str();
+        let checker = verdict.checker;
         if verdict.resource == resource && verdict.limit.is_some() && !checkers.contains(&checker) {
             checkers.push(checker);
         }
@@ -304,7 +304,7 @@ fn limits(a: &Recording, b: &Recording, resource: &str) -> Vec<Row> {
             };
             let winner = Winner::of(cost(&left), cost(&right));
             Row {
-                name: checker.to_owned(),
+                name: checker.as_str().to_owned(),
                 a: shown(&left),
                 b: shown(&right),
                 difference: left

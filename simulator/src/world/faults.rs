@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 
+use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, Side, Span, When};
 use crate::world::World;
 use crate::world::event::What;
@@ -77,7 +78,12 @@ impl World<'_> {
         self.is_healed = true;
         self.elections.take = self.scenario.servers.election;
         let now = self.now;
-        self.mark(None, "heal", "from now on nothing goes wrong".to_owned());
+        self.end_marks();
+        self.mark(
+            None,
+            MarkKind::Heal,
+            "from now on nothing goes wrong".to_owned(),
+        );
         for number in 0..self.places.len() as u32 {
             let Some(place) = self.place(number) else {
                 continue;
@@ -109,6 +115,14 @@ impl World<'_> {
                 client.down_until = client.down_until.min(now);
             }
             self.start_client(client);
+        }
+    }
+
+    /// What was to last longer is over.
+    fn end_marks(&mut self) {
+        let now = self.now.since(Time::ZERO).as_secs_f64();
+        for mark in &mut self.recording.marks {
+            mark.until_s = mark.until_s.map(|until| until.min(now));
         }
     }
 
@@ -168,7 +182,7 @@ impl World<'_> {
             Event::Elect { node } => {
                 let place = self.choose(node);
                 let text = format!("{} holds an election", self.name_of(place));
-                self.mark(None, "elect", text);
+                self.mark(None, MarkKind::Elect, text);
                 self.hand_over(place);
             }
             Event::Freeze { node, length } => {
@@ -213,7 +227,7 @@ impl World<'_> {
             Event::Surge { clients, by } => {
                 let chosen = self.choose_clients(clients);
                 let text = format!("{} wants {by} more", self.names_of(&chosen));
-                self.mark(None, "demand", text);
+                self.mark(None, MarkKind::Demand, text);
                 for client in chosen {
                     if let Some(known) = self.clients.get_mut(client as usize) {
                         known.extra += by;
@@ -224,7 +238,7 @@ impl World<'_> {
             Event::Demand { clients, wants } => {
                 let chosen = self.choose_clients(clients);
                 let text = format!("{} wants {wants}", self.names_of(&chosen));
-                self.mark(None, "demand", text);
+                self.mark(None, MarkKind::Demand, text);
                 for client in chosen {
                     if let Some(known) = self.clients.get_mut(client as usize) {
                         known.fixed = Some(*wants);
@@ -242,7 +256,7 @@ impl World<'_> {
         } else {
             format!("elections take {:?} to {:?}", take.0, take.1)
         };
-        self.mark(until, "election", text);
+        self.mark(until, MarkKind::Election, text);
         self.elections.take = take;
         self.elections.changes += 1;
         let change = self.elections.changes;
@@ -259,7 +273,7 @@ impl World<'_> {
             Side::All => "everybody",
         };
         let text = format!("{} is cut off from {whom}", self.name_of(number));
-        self.mark(Some(until), "partition", text);
+        self.mark(Some(until), MarkKind::Partition, text);
         let Some(place) = self.place(number) else {
             return;
         };
@@ -277,7 +291,7 @@ impl World<'_> {
             ClockChoice::Node(node) => {
                 let number = self.choose(node);
                 let text = format!("{}'s clock runs at {speed}", self.name_of(number));
-                self.mark(None, "clock", text);
+                self.mark(None, MarkKind::Clock, text);
                 if let Some(place) = self.place(number) {
                     place.clock.run_at(speed, now);
                     place.wake_at = None;
@@ -288,7 +302,7 @@ impl World<'_> {
             ClockChoice::Clients(clients) => {
                 let chosen = self.choose_clients(clients);
                 let text = format!("the clock of {} runs at {speed}", self.names_of(&chosen));
-                self.mark(None, "clock", text);
+                self.mark(None, MarkKind::Clock, text);
                 for client in chosen {
                     if let Some(known) = self.clients.get_mut(client as usize) {
                         known.clock.run_at(speed, now);
@@ -305,7 +319,7 @@ impl World<'_> {
             ClockChoice::Node(node) => {
                 let number = self.choose(node);
                 let text = format!("{}'s clock jumps by {by:?}", self.name_of(number));
-                self.mark(None, "clock", text);
+                self.mark(None, MarkKind::Clock, text);
                 if let Some(place) = self.place(number) {
                     place.clock.jump(by, now);
                     place.wake_at = None;
@@ -316,7 +330,7 @@ impl World<'_> {
             ClockChoice::Clients(clients) => {
                 let chosen = self.choose_clients(clients);
                 let text = format!("the clock of {} jumps by {by:?}", self.names_of(&chosen));
-                self.mark(None, "clock", text);
+                self.mark(None, MarkKind::Clock, text);
                 for client in chosen {
                     if let Some(known) = self.clients.get_mut(client as usize) {
                         known.clock.jump(by, now);
@@ -341,7 +355,7 @@ impl World<'_> {
         let chosen = self.choose_clients(clients);
         let until = length.map(|(least, most)| self.now + self.mishaps.duration(least, most));
         let text = format!("{} crashes", self.names_of(&chosen));
-        self.mark(until, "crash", text);
+        self.mark(until, MarkKind::Crash, text);
         // For ever is longer than the simulation.
         let down_until = until.unwrap_or(self.end + Duration::from_secs(1));
         for client in &chosen {

@@ -106,6 +106,18 @@ impl World<'_> {
         }
     }
 
+    /// A client sends a request, for a lease or for who the master is.
+    pub(super) fn count_request(&mut self, number: u32) {
+        let now = self.now;
+        let client = self.clients.get(number as usize);
+        let client = client.map(|it| (it.resource as usize, it.account as usize));
+        if let Some((resource, account)) = client
+            && let Some(watched) = self.watched.get_mut(resource)
+        {
+            watched.note_request(account, now);
+        }
+    }
+
     /// A server keeps the request of a client until its own parent has answered.
     pub(super) fn note_kept(&mut self, number: u32, sequence: u64) {
         let client = self.clients.get_mut(number as usize);
