@@ -25,7 +25,7 @@ use crate::time::Time;
 
 /// So much until then. Over *at* its expiry: the holder's view of it ends no later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lease {
+pub(crate) struct Lease {
     /// How much.
     pub capacity: Amount,
     /// Until when.
@@ -41,7 +41,7 @@ impl Lease {
 
 /// The leases of one holder that it may be working to.
 #[derive(Clone, Debug)]
-pub struct Leases {
+pub(crate) struct Leases {
     newest: Lease,
     /// From the largest, which ends first, to the smallest, which ends last; none covers another,
     /// nor does the newest cover any. Almost always empty.
@@ -105,7 +105,7 @@ const OLDER_MAX: usize = 8;
 
 impl Leases {
     /// A holder's first lease.
-    pub fn new(lease: Lease) -> Self {
+    pub(crate) fn new(lease: Lease) -> Self {
         Self {
             newest: lease,
             older: Older::None,
@@ -113,12 +113,12 @@ impl Leases {
     }
 
     /// The newest lease.
-    pub fn newest(&self) -> Lease {
+    pub(crate) fn newest(&self) -> Lease {
         self.newest
     }
 
     /// The most that may be in use under the holder's name now, rounded up.
-    pub fn reserved(&self) -> Amount {
+    pub(crate) fn reserved(&self) -> Amount {
         self.reserved_sum().rounded_up()
     }
 
@@ -130,7 +130,7 @@ impl Leases {
     }
 
     /// The most the holder itself may be using now, whatever other processes under its name use.
-    pub fn own(&self) -> Amount {
+    pub(crate) fn own(&self) -> Amount {
         let older = self.older.as_slice().first();
         older.map_or(self.newest.capacity, |lease| {
             lease.capacity.max(self.newest.capacity)
@@ -186,7 +186,7 @@ impl Leases {
     }
 
     /// Gives the holder a new lease. What it had before still counts.
-    pub fn grant(&mut self, lease: Lease) {
+    pub(crate) fn grant(&mut self, lease: Lease) {
         if planted::is(Bug::OlderLeaseForgotten) {
             self.newest = lease;
             return self.forget_older();
@@ -207,7 +207,7 @@ impl Leases {
     /// Gives a child server a new lease. A child hands out what it has: until a longer lease of before is over,
     /// some of its holders have theirs by that one, while others have all that the new one allows beside
     /// those. So the new one counts for as long, though the child may hand out nothing by it when it is over.
-    pub fn grant_to_server(&mut self, lease: Lease) {
+    pub(crate) fn grant_to_server(&mut self, lease: Lease) {
         let until = self.own_in_use_until();
         if let Some(expires_at) = until.filter(|until| *until > lease.expires_at) {
             self.grant(Lease {

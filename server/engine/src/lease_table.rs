@@ -28,7 +28,7 @@ use crate::time::Time;
 
 /// Where a holder is in the table. Not valid any more once the holder is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Slot(u32);
+pub(crate) struct Slot(u32);
 
 /// Holders in a chunk of the table: a power of two. Chunks never move, so adding a holder never
 /// copies what is there.

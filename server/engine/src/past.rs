@@ -53,7 +53,7 @@ struct Former {
 
 /// What was before the process that has a name now.
 #[derive(Clone, Debug, Default)]
-pub struct Past {
+pub(crate) struct Past {
     formers: Vec<Former>,
     masterships: Masterships,
     /// The process before was to be heard again by then.
@@ -62,7 +62,7 @@ pub struct Past {
 
 /// Who asks, as one request says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
+pub(crate) struct Identity {
     /// Of a child server, the epoch by which it speaks for its node.
     pub epoch: Option<u64>,
     /// Which process.
@@ -73,7 +73,7 @@ pub struct Identity {
 
 /// What is known of who has a name.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub(crate) struct Known<'a> {
     /// As of its newest request; its number is 0 if it numbers none.
     pub epoch: Option<u64>,
     /// Which process.
@@ -169,7 +169,7 @@ impl Past {
     }
 
     /// What a child server had when another one took the name, as it is now.
-    pub fn had(&self, process: Option<Incarnation>, now: Time) -> Option<Leases> {
+    pub(crate) fn had(&self, process: Option<Incarnation>, now: Time) -> Option<Leases> {
         let mut had = self.former(process)?.had.as_deref()?.clone();
         had.expire(now).then_some(had)
     }
@@ -193,7 +193,7 @@ impl Past {
     }
 
     /// A request of a process that does not have the name was seen.
-    pub fn note_request(&mut self, process: Option<Incarnation>, sequence: Option<u64>) {
+    pub(crate) fn note_request(&mut self, process: Option<Incarnation>, sequence: Option<u64>) {
         let found = self.formers.iter_mut().find(|it| it.process == process);
         if let (Some(former), Some(sequence)) = (found, sequence) {
             former.sequence = former.sequence.max(sequence);
@@ -201,7 +201,7 @@ impl Past {
     }
 
     /// The process that was refused the name last.
-    pub fn refused(&self) -> Option<Incarnation> {
+    pub(crate) fn refused(&self) -> Option<Incarnation> {
         let mut refused = self.formers.iter().rev().filter(|former| former.refused);
         refused.next()?.process
     }
@@ -217,7 +217,7 @@ impl Past {
     }
 
     /// The masterships of the child's node.
-    pub fn masterships(&self) -> &Masterships {
+    pub(crate) fn masterships(&self) -> &Masterships {
         &self.masterships
     }
 
@@ -230,7 +230,7 @@ impl Past {
 /// The masterships of a child server's node that were heard from, and what the earlier ones may have
 /// handed out: it was cut from what they were granted until the present one was first heard.
 #[derive(Clone, Debug, Default)]
-pub struct Masterships {
+pub(crate) struct Masterships {
     current: Option<MastershipId>,
     earlier: Vec<MastershipId>,
     /// What was granted until then, as it runs down.

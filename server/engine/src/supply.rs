@@ -102,6 +102,28 @@ impl Supply {
         }
     }
 
+    /// The same as [`Supply::of_parent`], after this one. What we may have no more of, we may have for as long as
+    /// that was promised before: but not by what another mastership of the parent promised, of which the one
+    /// that answers may believe less. And a parent that learns does not know how the whole is divided: what
+    /// was known of that stays.
+    pub(crate) fn followed_by(
+        &self,
+        capacity: Amount,
+        expires_at: Time,
+        mut told: Told,
+        is_same_granter: bool,
+        now: Time,
+    ) -> Self {
+        let promised = self.expires_at.filter(|_| is_same_granter);
+        let promised = promised.filter(|_| capacity <= self.capacity);
+        let expires_at = promised.map_or(expires_at, |until| expires_at.max(until));
+        if let (true, Some(before)) = (told.learning, &self.told) {
+            told.bands.clone_from(&before.bands);
+            told.per_client = before.per_client;
+        }
+        Self::of_parent(capacity, expires_at, told, now)
+    }
+
     /// Whether more is to come once others have shrunk.
     pub(crate) fn expects_more(&self) -> bool {
         self.told

@@ -22,7 +22,7 @@ pub(crate) enum From {
 
 /// What one request passes on its way into a resource.
 #[derive(Debug)]
-pub struct Gate<'a> {
+pub(crate) struct Gate<'a> {
     /// The books.
     pub admission: &'a mut Admission,
     /// The bounds.
@@ -35,7 +35,7 @@ pub struct Gate<'a> {
 
 impl Gate<'_> {
     /// Where the caller is in the books.
-    pub fn enter(&mut self, now: Time) -> CallerSlot {
+    pub(crate) fn enter(&mut self, now: Time) -> CallerSlot {
         self.admission.callers.enter(self.caller, now)
     }
 

@@ -14,7 +14,7 @@ use crate::time::Time;
 
 /// A holder and everything known of it.
 #[derive(Clone, Debug)]
-pub struct Holding {
+pub(crate) struct Holding {
     /// Who.
     pub holder: HolderId,
     /// What it last asked for.
@@ -58,7 +58,13 @@ pub struct Holding {
 
 impl Holding {
     /// A holder that was just given its first leases; the rest is to be noted.
-    pub fn new(holder: HolderId, demand: Demand, leases: Leases, why: Why, now: Time) -> Self {
+    pub(crate) fn new(
+        holder: HolderId,
+        demand: Demand,
+        leases: Leases,
+        why: Why,
+        now: Time,
+    ) -> Self {
         let scheduled = leases.next_expiry();
         Self {
             holder,
@@ -84,7 +90,7 @@ impl Holding {
     }
 
     /// Its newest lease.
-    pub fn newest(&self) -> Lease {
+    pub(crate) fn newest(&self) -> Lease {
         self.leases.newest()
     }
 
@@ -115,17 +121,17 @@ impl Holding {
     }
 
     /// The most that may be in use under its name.
-    pub fn reserved(&self) -> Amount {
+    pub(crate) fn reserved(&self) -> Amount {
         self.leases.reserved()
     }
 
     /// The most that it may be using itself.
-    pub fn own(&self) -> Amount {
+    pub(crate) fn own(&self) -> Amount {
         self.leases.own()
     }
 
     /// Its leases.
-    pub fn leases(&self) -> &Leases {
+    pub(crate) fn leases(&self) -> &Leases {
         &self.leases
     }
 
@@ -135,7 +141,7 @@ impl Holding {
     }
 
     /// Until when it may be using anything, if it does not ask again.
-    pub fn reserved_until(&self) -> Time {
+    pub(crate) fn reserved_until(&self) -> Time {
         self.leases.last_expiry()
     }
 }
@@ -145,7 +151,7 @@ const OVERDUE_MIN: Duration = Duration::from_secs(1);
 
 /// What a child server says of itself with its demand.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ServerReport {
+pub(crate) struct ServerReport {
     /// The epoch of the mastership by which it speaks for its node. Absent: it does not say.
     pub epoch: Option<u64>,
     /// By which mastership of its node it hands out leases. Absent: it does not say.

@@ -87,17 +87,8 @@ impl Node {
             }
             template => Resource::of_parent(id.clone(), template, beginning, seed),
         };
-        self.resources.insert(
-            id.clone(),
-            Entry {
-                resource,
-                scheduled: None,
-                upstream_scheduled: None,
-                template: of,
-                caller,
-                weighed: Weight::default(),
-            },
-        );
+        self.resources
+            .insert(id.clone(), Entry::new(resource, of, caller));
         self.tell(Event::ResourceAdded {
             resource: id.clone(),
             template: glob,

@@ -3,21 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::admission::{CallerSlot, From, Gate};
-use crate::demand::Demand;
 use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
-use crate::lease_table::ServerReport;
 use crate::node::ancestry::Cycle;
 use crate::node::event::Event;
 use crate::node::mastership::Outcome;
 use crate::node::{Entry, Node};
 use crate::planted::{self, Bug};
-use crate::request::server::{
-    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
-};
-use crate::request::{Refusal, RefusalReason};
+use crate::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease, Via};
 use crate::resource::Resource;
-use crate::resource::ask::HolderAsk;
 use crate::snapshot::LeaseSnapshot;
 use crate::time::Time;
 
@@ -85,26 +78,17 @@ impl Node {
             return Ok(Outcome::NotMaster(mastership));
         }
         self.children.known = true;
-        let mut reply = self.empty_reply();
-        let mut seen = BTreeSet::new();
-        for ask in &request.asks {
-            let answer = if seen.insert(&ask.resource) {
-                self.handle_server_ask(request, ask, via, now)
-            } else {
-                Err(RefusalReason::Duplicate)
-            };
-            match answer {
-                Ok(lease) => reply.leases.push(lease),
-                Err(reason) => {
-                    self.counters.refused += 1;
-                    reply.refused.push(Refusal {
-                        resource: ask.resource.clone(),
-                        reason,
-                    });
-                }
-            }
-        }
-        Ok(Outcome::Served(reply))
+        let holder = HolderId::server(request.server.clone());
+        let (leases, refused) = self.answer_each(
+            &request.asks,
+            |ask| &ask.resource,
+            |node, ask| node.handle_server_ask(&holder, request, ask, via, now),
+        );
+        Ok(Outcome::Served(GetServerCapacityReply {
+            leases,
+            refused,
+            ..self.empty_reply()
+        }))
     }
 
     /// Whether a process that asks as a child server was refused lately, since another live process of
@@ -192,75 +176,5 @@ impl Node {
             ancestors: own.chain(self.ancestors().iter().cloned()).collect(),
             ..GetServerCapacityReply::default()
         }
-    }
-
-    fn handle_server_ask(
-        &mut self,
-        request: &GetServerCapacity,
-        ask: &ServerAsk,
-        via: Via,
-        now: Time,
-    ) -> Result<ServerLease, RefusalReason> {
-        let id = &ask.resource;
-        if !self.resources.contains_key(id) {
-            self.add_resource(id, From::Child, now)?;
-        }
-        let Some(Entry {
-            resource, template, ..
-        }) = self.resources.get_mut(id)
-        else {
-            return Err(RefusalReason::UnknownResource);
-        };
-        let tolerance = self.config.clock_tolerance;
-        let holder = HolderId::server(request.server.clone());
-        let holder_ask = HolderAsk {
-            holder: &holder,
-            incarnation: request.incarnation,
-            sequence: request.sequence,
-            demand: Demand::Server(ask.demand.clone()),
-            has: ask.has.map(|has| tolerance.has(has)),
-            outstanding: ask.outstanding.map(|has| tolerance.has(has)),
-            told_of: &ask.told_of,
-            unheard: ask.unheard,
-            report: Some(ServerReport {
-                epoch: request.epoch,
-                mastership: request.mastership,
-                height: request.height,
-                learning: ask.learning,
-                streams: via == Via::Stream,
-                has: ask.has.map(|has| has.capacity),
-                outstanding: ask.outstanding.map(|out| out.capacity),
-                unheard: ask.unheard,
-                safe_told: None,
-                asked_at: now,
-            }),
-            floor: match via {
-                Via::Poll => self.config.refresh_floor,
-                Via::Stream => Duration::ZERO,
-            },
-            caller: CallerSlot::NOBODY,
-        };
-        let mut gate = Gate {
-            admission: &mut self.admission,
-            limits: &self.config.limits,
-            caller: request.caller,
-            template: *template,
-        };
-        // Of a child that does not say by which mastership it speaks: before it is granted anything.
-        let before = request.mastership.is_none();
-        let before = before.then(|| resource.granted_for(&request.server, now));
-        let answer = resource.handle_ask(&holder_ask, &mut gate, now);
-        let lease = answer.and_then(|answer| {
-            let inherited_for =
-                before.unwrap_or_else(|| resource.granted_for(&request.server, now));
-            let lease =
-                resource.server_lease(&request.server, &answer, now, Some(inherited_for), now);
-            // It was just found or put in.
-            Ok((answer, lease.ok_or(RefusalReason::NotReady)?))
-        });
-        self.settle(id);
-        let (answer, lease) = lease?;
-        self.count(&answer);
-        Ok(tolerance.server_lease(lease))
     }
 }

@@ -9,7 +9,8 @@ use crate::node::{Entry, Node};
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply};
 use crate::request::{Refusal, RefusalReason};
 use crate::resource::Resource;
-use crate::resource::upstream::{Applied, Pace};
+use crate::resource::parent_answer::Applied;
+use crate::resource::upstream::Pace;
 use crate::time::Time;
 
 /// Resources in one request, at most.

@@ -17,7 +17,7 @@ const HISTORY_MAX: usize = 8;
 
 /// The lowerings since all that is out last fitted.
 #[derive(Clone, Debug, Default)]
-pub struct Lowerings {
+pub(crate) struct Lowerings {
     /// Counts them, over all time.
     number: u32,
     /// By rising number: the strictest of this lowering and all after it.
@@ -26,12 +26,12 @@ pub struct Lowerings {
 
 impl Lowerings {
     /// How many there have been.
-    pub fn number(&self) -> u32 {
+    pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
     /// One more; the first one since all that is out fitted, or on top of others.
-    pub fn add(&mut self, rule: &Rule, is_first: bool) {
+    pub(crate) fn add(&mut self, rule: &Rule, is_first: bool) {
         self.number = self.number.wrapping_add(1);
         if is_first {
             self.strictest.clear();
@@ -47,7 +47,7 @@ impl Lowerings {
     }
 
     /// What a holder may keep, if it has not asked since the last lowering.
-    pub fn kept(&self, holding: &Holding) -> Option<Amount> {
+    pub(crate) fn kept(&self, holding: &Holding) -> Option<Amount> {
         if holding.lowering == self.number {
             return None;
         }
