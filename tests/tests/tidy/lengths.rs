@@ -29,7 +29,6 @@ const LONG_FUNCTIONS: &[(&str, &str)] = &[
         "server/engine/src/resource/upstream.rs",
         "handle_upstream_lease",
     ),
-    ("simulator/src/checker/judge.rs", "judge"),
     ("simulator/src/fuzz/drawn.rs", "scenario"),
     ("simulator/src/scenario/read/faults/event.rs", "event"),
     ("simulator/src/scenario/write/demand.rs", "written"),
