@@ -90,6 +90,54 @@ const FOUND: &[(Bug, &str)] = &[
         Bug::LeasesStayCounted,
         "admission::counts_are_bounded_in_all_by_template_and_by_caller",
     ),
+    (
+        Bug::LearningEndsTooSoon,
+        "longer_leases::a_root_learns_for_as_long_as_leases_lasted_before",
+    ),
+    (
+        Bug::LearningLastsTooLong,
+        "longer_leases::a_root_learns_for_as_long_as_leases_lasted_before",
+    ),
+    (
+        Bug::LearnedForgotten,
+        "masterships::what_a_parent_grants_above_what_is_inherited_is_handed_out_in_learning_mode",
+    ),
+    (
+        Bug::LearnersAcknowledge,
+        "masterships::what_a_parent_grants_above_what_is_inherited_is_handed_out_in_learning_mode",
+    ),
+    (Bug::WordsNotCounted, STORIES),
+    (
+        Bug::OthersForgotten,
+        "behaviours::a_capacity_that_is_one_rounding_short_is_enough_for_all",
+    ),
+    (Bug::LoweringForgotten, STORIES),
+    (
+        Bug::RunsDownForgotten,
+        "behaviours::what_runs_down_is_not_made_longer_while_a_server_learns",
+    ),
+    (
+        Bug::LeaseOutlivesParents,
+        "clocks::no_lease_outlives_the_one_it_was_cut_from_whichever_clock_is_wrong",
+    ),
+    (
+        Bug::OutstandingForgotten,
+        "servers::what_a_child_says_is_out_is_not_told_on_when_it_is_over",
+    ),
+    (
+        Bug::OlderAnswerApplied,
+        "behaviours::an_answer_to_an_older_request_does_not_count",
+    ),
+    (
+        Bug::LeftoverKept,
+        "servers::what_nobody_holds_any_more_is_given_back_to_the_parent",
+    ),
+    (Bug::ReleaseOfAnybody, STORIES),
+    (Bug::FloorForgotten, STORIES),
+    (
+        Bug::SafeNotDivided,
+        "servers::the_safe_capacity_counts_the_clients_of_the_whole_tree",
+    ),
 ];
 
 /// All of `testdata/stories`.
