@@ -62,11 +62,41 @@ pub enum Bug {
     LimitsForgotten,
     /// A lease that is over still counts for who brought it.
     LeasesStayCounted,
+    /// A fresh master decides at once, though leases of its predecessors may be out.
+    LearningEndsTooSoon,
+    /// A fresh master confirms what is out for minutes longer than anything can be.
+    LearningLastsTooLong,
+    /// What holders tell of that others granted is not remembered.
+    LearnedForgotten,
+    /// The word of a child server that learns is taken for all that its node has out.
+    LearnersAcknowledge,
+    /// In learning mode nobody counts whether holders say that they have more than there is.
+    WordsNotCounted,
+    /// What others may be using is not left to them.
+    OthersForgotten,
+    /// When the capacity is lowered, everybody keeps all that it has.
+    LoweringForgotten,
+    /// Nobody minds that leases are out from before the parent lowered the capacity.
+    RunsDownForgotten,
+    /// A lease below the root lasts longer than the one that it was cut from.
+    LeaseOutlivesParents,
+    /// What the holders of a child server may be using does not count, only its own lease.
+    OutstandingForgotten,
+    /// An answer of the parent to an older request counts.
+    OlderAnswerApplied,
+    /// What nobody below uses any more is not given back to the parent.
+    LeftoverKept,
+    /// Anybody frees what somebody else holds.
+    ReleaseOfAnybody,
+    /// A holder is heard as often as it asks.
+    FloorForgotten,
+    /// Every client in safe mode may use the whole capacity.
+    SafeNotDivided,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 42] = [
         Self::OlderLeaseForgotten,
         Self::AcknowledgementForgotten,
         Self::ExpiresTooEarly,
@@ -94,6 +124,21 @@ impl Bug {
         Self::RefreshAfterTheLease,
         Self::LimitsForgotten,
         Self::LeasesStayCounted,
+        Self::LearningEndsTooSoon,
+        Self::LearningLastsTooLong,
+        Self::LearnedForgotten,
+        Self::LearnersAcknowledge,
+        Self::WordsNotCounted,
+        Self::OthersForgotten,
+        Self::LoweringForgotten,
+        Self::RunsDownForgotten,
+        Self::LeaseOutlivesParents,
+        Self::OutstandingForgotten,
+        Self::OlderAnswerApplied,
+        Self::LeftoverKept,
+        Self::ReleaseOfAnybody,
+        Self::FloorForgotten,
+        Self::SafeNotDivided,
     ];
 
     /// Those that worlds by chance find (`simulator/planted`). All others a test of this crate finds

@@ -12,11 +12,23 @@
 )]
 #![allow(missing_docs, unreachable_pub, dead_code, reason = "a test")]
 
-#[path = "world/chance.rs"]
+#[path = "story/by_chance.rs"]
+mod by_chance;
+#[path = "story/chance.rs"]
 mod chance;
-#[path = "world/client.rs"]
+#[path = "story/client.rs"]
 mod client;
-#[path = "world/world.rs"]
+#[path = "story/mail.rs"]
+mod mail;
+#[path = "story/promises.rs"]
+mod promises;
+#[path = "story/server.rs"]
+mod server;
+#[path = "story/setup.rs"]
+mod setup;
+#[path = "story/upheaval.rs"]
+mod upheaval;
+#[path = "story/world.rs"]
 mod world;
 
 use std::time::Duration;
@@ -30,9 +42,10 @@ use doorward_engine::request::{Ask, GetCapacity, Has, ReleaseCapacity};
 use doorward_engine::snapshot::LeaseSnapshot;
 use doorward_engine::template::{AlgorithmKind, Shrink};
 
-use crate::chance::Chance;
-use crate::client::{Client, EARLY_GAP, resource};
-use crate::world::{Faults, World};
+use self::by_chance::{ByChance, resource};
+use self::chance::Chance;
+use self::client::{Client, EARLY_GAP};
+use self::setup::Faults;
 
 const SHARING: [AlgorithmKind; 3] = [
     AlgorithmKind::FairShare,
@@ -53,43 +66,47 @@ fn kind_of(seed: u64) -> AlgorithmKind {
 }
 
 /// A world that had a rough time, and then some quiet.
-fn healed(seed: u64, kind: AlgorithmKind) -> World {
-    let mut world = World::new(seed, kind, Shrink::Acknowledged);
+fn healed(seed: u64, kind: AlgorithmKind) -> ByChance {
+    let mut play = ByChance::alone(seed, kind, Shrink::Acknowledged);
     for _ in 0..200 {
-        world.step();
+        play.step();
     }
-    heal(&mut world);
-    world
+    heal(&mut play);
+    play
 }
 
-fn heal(world: &mut World) {
-    world.faults = Faults::NONE;
-    if !world.setup.exists {
-        world.setup.exists = true;
-        world
+fn heal(play: &mut ByChance) {
+    play.faults = Faults::NONE;
+    if !play.setup.exists {
+        play.setup.exists = true;
+        play.world.servers[0]
             .node
-            .handle_templates(world.setup.templates(), world.now);
+            .handle_templates(play.setup.templates(), play.world.now);
     }
-    if world.node.mastership(world.now) == &Mastership::Unknown {
-        world.win();
+    if play.world.servers[0].node.mastership(play.world.now) == &Mastership::Unknown {
+        play.win(0);
     }
-    for client in &mut world.clients {
+    for client in &mut play.world.clients {
         if client.crashed {
-            client.restart(world.now);
+            client.restart(play.world.now);
         }
     }
     // Every lease from before has ended, and every learning mode.
-    world.run_until(world.now + Duration::from_secs(200));
+    play.run_until(play.world.now + Duration::from_secs(200));
 }
 
 /// Σ of what clients have, and Σ of what they want.
-fn totals(world: &World) -> (f64, f64) {
-    let has = world
+fn totals(play: &ByChance) -> (f64, f64) {
+    let has = play
+        .world
         .clients
         .iter()
-        .map(|client| client.uses(world.now).get())
+        .map(|client| client.uses(play.world.now).get())
         .sum();
-    (has, world.clients.iter().map(|client| client.wants).sum())
+    (
+        has,
+        play.world.clients.iter().map(|client| client.wants).sum(),
+    )
 }
 
 #[test]
@@ -97,11 +114,12 @@ fn no_overshoot_and_bounded_gets_and_nested_leases() {
     // The world checks all three at every step.
     let mut answered = 0;
     for seed in seeds(300) {
-        let mut world = World::new(seed, kind_of(seed), Shrink::Acknowledged);
+        let mut play = ByChance::alone(seed, kind_of(seed), Shrink::Acknowledged);
         for _ in 0..1000 {
-            world.step();
+            play.step();
         }
-        answered += world
+        answered += play
+            .world
             .clients
             .iter()
             .map(|client| client.answers)
@@ -113,13 +131,13 @@ fn no_overshoot_and_bounded_gets_and_nested_leases() {
 #[test]
 fn no_overshoot_holds_for_what_is_reserved_also_with_immediate_shrink() {
     for seed in seeds(50) {
-        let mut world = World::new(seed, kind_of(seed), Shrink::Immediate);
+        let mut play = ByChance::alone(seed, kind_of(seed), Shrink::Immediate);
         for _ in 0..500 {
-            world.step();
-            if let Some(snapshot) = world.snapshot() {
-                let fits = snapshot.reserved <= world.capacity();
+            play.step();
+            if let Some(snapshot) = play.snapshot(0) {
+                let fits = snapshot.reserved <= play.setup.capacity();
                 assert!(
-                    fits || world.now < world.excused_until,
+                    fits || play.world.now < play.excused_until,
                     "seed {seed}: {snapshot:?}"
                 );
             }
@@ -131,10 +149,10 @@ fn no_overshoot_holds_for_what_is_reserved_also_with_immediate_shrink() {
 fn what_promises_no_total_gives_everyone_its_own() {
     for seed in seeds(40) {
         for kind in [AlgorithmKind::NoAlgorithm, AlgorithmKind::Static] {
-            let world = healed(seed, kind);
-            for client in &world.clients {
+            let play = healed(seed, kind);
+            for client in &play.world.clients {
                 let expected = match kind {
-                    AlgorithmKind::Static => client.wants.min(world.setup.capacity),
+                    AlgorithmKind::Static => client.wants.min(play.setup.capacity),
                     _ => client.wants,
                 };
                 let has = client.lease.unwrap().0.get();
@@ -151,10 +169,14 @@ fn what_promises_no_total_gives_everyone_its_own() {
 #[test]
 fn bounded_gets() {
     for seed in seeds(100) {
-        let mut world = World::new(seed, kind_of(seed), Shrink::Acknowledged);
+        let mut play = ByChance::alone(seed, kind_of(seed), Shrink::Acknowledged);
         for _ in 0..300 {
-            world.step();
-            for lease in world.node.lease_snapshots(&resource(), 100, world.now) {
+            play.step();
+            for lease in
+                play.world.servers[0]
+                    .node
+                    .lease_snapshots(&resource(), 100, play.world.now)
+            {
                 let bounded = (0.0..=lease.wants).contains(&lease.granted);
                 assert!(
                     bounded && lease.granted <= lease.reserved,
@@ -174,13 +196,15 @@ fn what_is_shown_at_one_moment_agrees_with_itself() {
     let mut seen = 0;
     for seed in seeds(100) {
         let kind = kind_of(seed);
-        let mut world = World::new(seed, kind, Shrink::Acknowledged);
+        let mut play = ByChance::alone(seed, kind, Shrink::Acknowledged);
         for _ in 0..300 {
-            world.step();
-            let Some(all) = world.snapshot() else {
+            play.step();
+            let Some(all) = play.snapshot(0) else {
                 continue;
             };
-            let rows = world.node.lease_snapshots(&resource(), 100, world.now);
+            let rows = play.world.servers[0]
+                .node
+                .lease_snapshots(&resource(), 100, play.world.now);
             if !all.algorithm.kind.promises_total() || all.learning_remaining.is_some() {
                 continue;
             }
@@ -222,44 +246,45 @@ fn what_is_shown_at_one_moment_agrees_with_itself() {
 fn work_conserving_and_max_min() {
     for seed in seeds(150) {
         let kind = kind_of(seed);
-        let mut world = healed(seed, kind);
-        world.clients.iter_mut().for_each(Client::finish);
+        let mut play = healed(seed, kind);
+        play.world.clients.iter_mut().for_each(Client::finish);
         // A step of demand, which clients tell as soon as the floor lets them.
-        for number in 0..world.clients.len() {
-            world.clients[number].wants = world.chance.wants();
-            let now = world.now;
-            let client = &mut world.clients[number];
+        for number in 0..play.world.clients.len() {
+            play.world.clients[number].wants = play.chance.wants();
+            let now = play.world.now;
+            let client = &mut play.world.clients[number];
             client.next_send = client.next_send.min(now + EARLY_GAP);
             // Work that goes on is capacity that cannot move.
             client.gauge = false;
         }
-        let shifted = world.now;
-        world.run_until(shifted + 2 * world.setup.refresh);
-        let (has, wants) = totals(&world);
-        let expected = wants.min(world.capacity());
+        let shifted = play.world.now;
+        play.run_until(shifted + 2 * play.setup.refresh);
+        let (has, wants) = totals(&play);
+        let expected = wants.min(play.setup.capacity());
         let close = (has - expected).abs() <= 1e-9 * expected.max(1e-9);
         assert!(
             close,
             "seed {seed}, {kind}: {has} of {expected}\n{:#?}",
-            world.clients
+            play.world.clients
         );
         if kind == AlgorithmKind::FairShare {
-            check_max_min(&world);
+            check_max_min(&play);
         }
     }
 }
 
 /// Nobody is below what another has who could give: all who do not have what they want have the
 /// same, and nobody has more.
-fn check_max_min(world: &World) {
-    let seed = world.seed;
-    let most = world
+fn check_max_min(play: &ByChance) {
+    let seed = play.seed;
+    let most = play
+        .world
         .clients
         .iter()
-        .map(|c| c.uses(world.now).get())
+        .map(|c| c.uses(play.world.now).get())
         .fold(0.0, f64::max);
-    for client in &world.clients {
-        let has = client.uses(world.now).get();
+    for client in &play.world.clients {
+        let has = client.uses(play.world.now).get();
         let satisfied = has >= client.wants * (1.0 - 1e-9);
         assert!(
             satisfied || has >= most * (1.0 - 1e-9),
@@ -271,11 +296,16 @@ fn check_max_min(world: &World) {
 #[test]
 fn learning_is_safe() {
     for seed in seeds(150) {
-        let mut world = healed(seed, kind_of(seed));
-        let before: Vec<Amount> = world.clients.iter().map(|c| c.uses(world.now)).collect();
-        world.lose();
-        world.run_until(world.now + world.chance.clone().span(Duration::from_secs(3)));
-        world.win();
+        let mut play = healed(seed, kind_of(seed));
+        let before: Vec<Amount> = play
+            .world
+            .clients
+            .iter()
+            .map(|c| c.uses(play.world.now))
+            .collect();
+        play.lose(0);
+        play.run_until(play.world.now + play.chance.clone().span(Duration::from_secs(3)));
+        play.win(0);
         // A liar comes first, and claims everything.
         let liar = GetCapacity {
             caller: None,
@@ -293,37 +323,41 @@ fn learning_is_safe() {
                 }),
             }],
         };
-        let lies = world.chance.happens(0.5);
+        let lies = play.chance.happens(0.5);
         if lies {
-            let answer = world.node.handle_get_capacity(&liar, world.now);
+            let answer = play.world.servers[0]
+                .node
+                .handle_get_capacity(&liar, play.world.now);
             let Outcome::Served(reply) = answer else {
                 panic!("it is the master")
             };
-            assert!(reply.leases[0].capacity.get() <= world.capacity());
+            assert!(reply.leases[0].capacity.get() <= play.setup.capacity());
             // What it got of it, honest holders may lose: there is no more than there is.
-            world.excuse();
+            play.excuse();
         }
-        let end = world.now + world.setup.lease;
-        while world.now < end {
-            world.step();
-            if lies && world.chance.happens(0.1) {
-                let again = world.node.handle_get_capacity(&liar, world.now);
+        let end = play.world.now + play.setup.lease;
+        while play.world.now < end {
+            play.step();
+            if lies && play.chance.happens(0.1) {
+                let again = play.world.servers[0]
+                    .node
+                    .handle_get_capacity(&liar, play.world.now);
                 assert!(matches!(again, Outcome::Served(_)), "it is the master");
             }
-            let Some(snapshot) = world.snapshot() else {
+            let Some(snapshot) = play.snapshot(0) else {
                 continue;
             };
             assert!(
-                snapshot.granted <= world.capacity(),
+                snapshot.granted <= play.setup.capacity(),
                 "seed {seed}: {snapshot:?}"
             );
             assert!(
-                snapshot.reserved <= world.capacity(),
+                snapshot.reserved <= play.setup.capacity(),
                 "seed {seed}: {snapshot:?}"
             );
             if snapshot.learning_remaining.is_some() && !lies {
-                for (client, before) in world.clients.iter().zip(&before) {
-                    let has = client.uses(world.now);
+                for (client, before) in play.world.clients.iter().zip(&before) {
+                    let has = client.uses(play.world.now);
                     assert!(has >= *before, "seed {seed}: had {before}: {client:?}");
                 }
             }
@@ -334,39 +368,40 @@ fn learning_is_safe() {
 #[test]
 fn release_frees() {
     for seed in seeds(150) {
-        let mut world = healed(seed, AlgorithmKind::FairShare);
-        let capacity = world.capacity();
-        for number in 0..world.clients.len() {
-            let client = &mut world.clients[number];
-            let release = ReleaseCapacity {
-                caller: None,
-                incarnation: client.incarnation,
-                client: client.name.clone(),
-                sequence: Some(client.release()),
-                resources: vec![resource()],
-            };
-            world.node.handle_release_capacity(&release, world.now);
-            world.node.assert_consistent();
+        let mut play = healed(seed, AlgorithmKind::FairShare);
+        let capacity = play.setup.capacity();
+        for number in 0..play.world.clients.len() {
+            let release = play.world.clients[number].release();
+            let now = play.world.now;
+            play.world.servers[0]
+                .node
+                .handle_release_capacity(&release, now);
+            play.world.servers[0].node.assert_consistent();
         }
-        assert_eq!(world.snapshot(), None, "seed {seed}: nobody holds anything");
+        assert_eq!(play.snapshot(0), None, "seed {seed}: nobody holds anything");
         // The very next request may have everything.
-        let mut all = world.clients[0].request(Duration::from_secs(2), world.now);
+        let mut all = play.world.clients[0].request(Duration::from_secs(2), play.world.now);
         all.asks[0].wants = Amount::new(capacity).unwrap();
-        let Outcome::Served(reply) = world.node.handle_get_capacity(&all, world.now) else {
+        let Outcome::Served(reply) = play.world.servers[0]
+            .node
+            .handle_get_capacity(&all, play.world.now)
+        else {
             panic!("it is the master");
         };
         assert_eq!(reply.leases[0].capacity.get(), capacity, "seed {seed}");
         // And again once that has ended by itself.
-        let later = world.now + world.setup.lease;
-        while world
+        let later = play.world.now + play.setup.lease;
+        while play.world.servers[0]
             .node
             .poll_timeout()
             .is_some_and(|timeout| timeout.at <= later)
         {
-            world.node.handle_timeout(later);
+            play.world.servers[0].node.handle_timeout(later);
         }
         assert_eq!(
-            world.node.resource_snapshot(&resource(), later),
+            play.world.servers[0]
+                .node
+                .resource_snapshot(&resource(), later),
             None,
             "seed {seed}"
         );
@@ -376,10 +411,13 @@ fn release_frees() {
 #[test]
 fn a_late_duplicate_acknowledges_and_releases_nothing() {
     for seed in seeds(60) {
-        let mut world = healed(seed, kind_of(seed));
-        let before = world.node.snapshot(world.now).resources;
-        for number in 0..world.clients.len() {
-            let client = &world.clients[number];
+        let mut play = healed(seed, kind_of(seed));
+        let before = play.world.servers[0]
+            .node
+            .snapshot(play.world.now)
+            .resources;
+        for number in 0..play.world.clients.len() {
+            let client = &play.world.clients[number];
             let sequence = Some(1 + Chance(seed).bits() % (client.sequence() - 1));
             let old = GetCapacity {
                 caller: None,
@@ -393,7 +431,9 @@ fn a_late_duplicate_acknowledges_and_releases_nothing() {
                     has: None,
                 }],
             };
-            world.node.handle_get_capacity(&old, world.now);
+            play.world.servers[0]
+                .node
+                .handle_get_capacity(&old, play.world.now);
             let old = ReleaseCapacity {
                 caller: None,
                 incarnation: old.incarnation,
@@ -401,10 +441,15 @@ fn a_late_duplicate_acknowledges_and_releases_nothing() {
                 sequence,
                 resources: vec![resource()],
             };
-            world.node.handle_release_capacity(&old, world.now);
+            play.world.servers[0]
+                .node
+                .handle_release_capacity(&old, play.world.now);
         }
         assert_eq!(
-            world.node.snapshot(world.now).resources,
+            play.world.servers[0]
+                .node
+                .snapshot(play.world.now)
+                .resources,
             before,
             "seed {seed}"
         );
@@ -415,11 +460,11 @@ fn a_late_duplicate_acknowledges_and_releases_nothing() {
 fn deterministic() {
     for seed in seeds(20) {
         let run = || {
-            let mut world = World::new(seed, kind_of(seed), Shrink::Acknowledged);
+            let mut play = ByChance::alone(seed, kind_of(seed), Shrink::Acknowledged);
             for _ in 0..800 {
-                world.step();
+                play.step();
             }
-            world.history
+            play.history
         };
         let history = run();
         assert!(!history.is_empty());

@@ -7,117 +7,51 @@
     clippy::indexing_slicing,
     reason = "a test"
 )]
+#![allow(missing_docs, unreachable_pub, dead_code, reason = "a test")]
+
+#[path = "story/asks.rs"]
+mod asks;
+#[path = "story/client.rs"]
+mod client;
+#[path = "story/inspect.rs"]
+mod inspect;
+#[path = "story/mail.rs"]
+mod mail;
+#[path = "story/passing.rs"]
+mod passing;
+#[path = "story/player.rs"]
+mod player;
+#[path = "story/script.rs"]
+mod script;
+#[path = "story/server.rs"]
+mod server;
+#[path = "story/spoken.rs"]
+mod spoken;
+#[path = "story/template.rs"]
+mod template;
+#[path = "story/wording.rs"]
+mod wording;
+#[path = "story/world.rs"]
+mod world;
 
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
-use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::Via;
+use doorward_engine::id::{HolderName, Incarnation, ResourceId};
+use doorward_engine::node::mastership::Outcome;
 use doorward_engine::request::{Ask, GetCapacity, Has, Lease};
-use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
-const TICK: Duration = Duration::from_millis(50);
+use self::client::Client;
+use self::player::Player;
 
-const REFRESH: Duration = Duration::from_secs(5);
+const TICK: Duration = Duration::from_millis(50);
 
 /// Two refresh intervals; and what it takes until who was told to come back soon has come.
 const SOON: Duration = Duration::from_millis(11_500);
 
 fn amount(n: f64) -> Amount {
     Amount::new(n).unwrap()
-}
-
-fn resource() -> ResourceId {
-    ResourceId::new("r").unwrap()
-}
-
-fn templates(capacity: f64, wants_max: Option<f64>) -> Templates {
-    Templates::parse(&[TemplateSpec {
-        identifier_glob: Some("r".to_owned()),
-        capacity: Some(capacity),
-        wants_max,
-        kind: Some(AlgorithmKind::FairShare),
-        lease_length: Some(Duration::from_secs(60)),
-        refresh_interval: Some(REFRESH),
-        ..TemplateSpec::default()
-    }])
-    .unwrap()
-}
-
-fn node(name: &str, process: u64, templates: Option<Templates>) -> Node {
-    let config = Config {
-        incarnation: Incarnation::new(process).unwrap(),
-        name: name.to_owned(),
-        has_parent: templates.is_none(),
-        ..Config::default()
-    };
-    Node::new(config, templates.unwrap_or_default())
-}
-
-fn asked(node: &mut Node, name: &str, wants: f64, has: Option<Has>, now: Time) -> Option<Lease> {
-    let request = GetCapacity {
-        caller: None,
-        client: HolderName::new(name).unwrap(),
-        incarnation: None,
-        sequence: None,
-        asks: vec![Ask {
-            resource: resource(),
-            priority: 0,
-            wants: amount(wants),
-            has,
-        }],
-    };
-    match node.handle_get_capacity(&request, now) {
-        Outcome::Served(reply) => reply.leases.first().cloned(),
-        Outcome::NotMaster(_) => panic!("it is the master"),
-    }
-}
-
-/// A client that does as the protocol says.
-struct Honest {
-    home: usize,
-    name: String,
-    wants: f64,
-    lease: (f64, Time),
-    granted_by: Option<MastershipId>,
-    next: Time,
-}
-
-impl Honest {
-    fn new(home: usize, name: &str, wants: f64, next: Time) -> Self {
-        Self {
-            home,
-            name: name.to_owned(),
-            wants,
-            lease: (0.0, Time::ZERO),
-            granted_by: None,
-            next,
-        }
-    }
-
-    fn uses(&self, now: Time) -> f64 {
-        Some(self.lease.0)
-            .filter(|_| self.lease.1 > now)
-            .unwrap_or_default()
-    }
-
-    fn ask(&mut self, node: &mut Node, now: Time) {
-        let uses = self.uses(now);
-        let has = (uses > 0.0).then(|| Has {
-            capacity: amount(uses),
-            expires_in: Some(self.lease.1.since(now)),
-            granted_by: self.granted_by,
-        });
-        self.next = now + Duration::from_secs(1);
-        if let Some(lease) = asked(node, &self.name, self.wants, has, now) {
-            self.lease = (lease.capacity.get(), now + lease.expires_in);
-            self.granted_by = lease.granted_by;
-            self.next = now + lease.refresh_in;
-        }
-    }
 }
 
 /// How a liar asks again.
@@ -160,119 +94,123 @@ impl Liar {
         }
     }
 
-    fn ask(&mut self, node: &mut Node, now: Time) {
+    fn ask(&mut self, player: &mut Player) {
+        let now = player.world.now;
         let wants = if matches!(self.manner, Manner::WantsLittle) {
             0.5
         } else {
             1e15
         };
-        let has = Has::untimed(amount(self.says));
-        let lease = asked(node, &self.name, wants, Some(has), now);
+        let request = GetCapacity {
+            caller: None,
+            client: HolderName::new(&self.name).unwrap(),
+            incarnation: None,
+            sequence: None,
+            asks: vec![Ask {
+                resource: ResourceId::new("r").unwrap(),
+                priority: 0,
+                wants: amount(wants),
+                has: Some(Has::untimed(amount(self.says))),
+            }],
+        };
+        let Outcome::Served(reply) = player.world.asked(self.home, &request) else {
+            panic!("it is the master");
+        };
+        let told = |lease: &Lease| lease.refresh_in;
+        let told = reply.leases.first().map_or(Duration::from_secs(1), told);
         self.next = match self.manner {
             Manner::Once => Time::MAX,
             Manner::Every(seconds) => now + Duration::from_secs(seconds),
-            Manner::AsTold | Manner::WantsLittle => {
-                now + lease.map_or(Duration::from_secs(1), |lease| lease.refresh_in)
-            }
+            Manner::AsTold | Manner::WantsLittle => now + told,
         };
     }
 }
 
-/// A root, and leaves below it if there are any; time goes by in ticks.
+/// A root, and leaves below it if there are any, with honest clients and liars; time goes by in ticks.
 struct World {
-    /// The root comes first.
-    nodes: Vec<Node>,
-    honest: Vec<Honest>,
+    player: Player,
     liars: Vec<Liar>,
-    now: Time,
     capacity: f64,
 }
 
 impl World {
     fn new(capacity: f64, wants_max: Option<f64>, leaves: usize) -> Self {
-        let mut nodes = vec![node("root", 1, Some(templates(capacity, wants_max)))];
-        nodes.extend((1..=leaves).map(|number| node(&format!("leaf-{number}"), 1, None)));
-        let mut world = Self {
-            nodes,
-            honest: Vec::new(),
+        let mut player = Player::default();
+        player.play("advance 1000s");
+        player.play("node root epoch=1 floor=1s");
+        let bound = wants_max.map_or(String::new(), |max| format!("wants_max={max}"));
+        player.play(&format!(
+            "template r FAIR_SHARE {capacity} learning=lease {bound}"
+        ));
+        for leaf in 1..=leaves {
+            player.play(&format!("node leaf-{leaf} parent=root epoch=1 floor=1s"));
+        }
+        Self {
+            player,
             liars: Vec::new(),
-            now: Time::from_secs(1000),
             capacity,
-        };
-        (0..=leaves).for_each(|number| world.restart(number, 1));
-        world
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.player.world.now
+    }
+
+    /// A client that does as the protocol says, and comes now; it has so much for 50 s.
+    fn honest(&mut self, home: usize, name: &str, wants: f64, has: f64) {
+        let now = self.now();
+        let mut client = Client::new(name, home, "r");
+        client.incarnation = Incarnation::new(1);
+        client.wants = wants;
+        client.next_send = now;
+        if has > 0.0 {
+            client.hold(amount(has), now + Duration::from_secs(50));
+        }
+        self.player.world.add_client(client);
     }
 
     /// Another process of a node becomes its master, and knows nothing.
-    fn restart(&mut self, number: usize, process: u64) {
-        let now = self.now;
-        let (name, templates) = match number {
-            0 => ("root".to_owned(), Some(self.nodes[0].templates().clone())),
-            _ => (format!("leaf-{number}"), None),
-        };
-        self.nodes[number] = node(&name, process, templates);
-        let mastership = Mastership::Master {
-            epoch: Some(process),
-        };
-        self.nodes[number].handle_mastership(mastership, now);
-        for leaf in 1..self.nodes.len() {
-            self.nodes[0]
-                .handle_subscription(&HolderName::new(&format!("leaf-{leaf}")).unwrap(), true);
-            if number == 0 {
-                self.nodes[leaf].handle_upstream_lost(now);
-            }
+    fn restart(&mut self, number: usize) {
+        let name = self.player.world.servers[number].name.clone();
+        self.player.play(&format!("restart {name} epoch=2"));
+    }
+
+    /// All honest clients ask now.
+    fn all_come(&mut self) {
+        let now = self.now();
+        for client in &mut self.player.world.clients {
+            client.next_send = now;
         }
     }
 
     fn tick(&mut self) {
-        self.now = self.now + TICK;
-        let now = self.now;
-        self.nodes
-            .iter_mut()
-            .for_each(|node| node.handle_timeout(now));
+        let now = self.now();
         for liar in self.liars.iter_mut().filter(|liar| liar.next <= now) {
-            liar.ask(&mut self.nodes[liar.home], now);
+            liar.ask(&mut self.player);
         }
-        for honest in self.honest.iter_mut().filter(|honest| honest.next <= now) {
-            honest.ask(&mut self.nodes[honest.home], now);
-        }
-        let [root, leaves @ ..] = &mut self.nodes[..] else {
-            panic!("there is a root");
-        };
-        for leaf in leaves.iter_mut() {
-            if let Some(request) = leaf.poll_upstream_request(now.as_nanos() / 1000, now) {
-                match root.handle_get_server_capacity(&request, Via::Stream, now) {
-                    Ok(Outcome::Served(reply)) => leaf.handle_upstream_reply(&reply, now),
-                    other => panic!("{other:?}"),
-                };
-            }
-        }
-        for (name, reply) in root.poll_pushes(now) {
-            let number: usize = name.as_str()["leaf-".len()..].parse().unwrap();
-            leaves[number - 1].handle_upstream_reply(&reply, now);
-        }
+        self.player.play("run 50ms");
         self.check();
     }
 
-    /// What is handed out is no more than there is, and all sums are what their parts add up to.
+    /// What is handed out is no more than there is. That sums are what their parts add up to, the player
+    /// checks.
     fn check(&self) {
-        for node in &self.nodes {
-            node.assert_consistent();
-        }
-        for snapshot in self.nodes[0].snapshot(self.now).resources {
+        let root = &self.player.world.servers[0].node;
+        for snapshot in root.snapshot(self.now()).resources {
             assert!(snapshot.reserved <= self.capacity, "{snapshot:?}");
         }
     }
 
     fn run(&mut self, span: Duration) {
-        let end = self.now + span;
-        while self.now < end {
+        let end = self.now() + span;
+        while self.now() < end {
             self.tick();
         }
     }
 
     fn uses(&self) -> Vec<f64> {
-        self.honest.iter().map(|it| it.uses(self.now)).collect()
+        let clients = self.player.world.clients.iter();
+        clients.map(|it| it.uses(self.now()).get()).collect()
     }
 }
 
@@ -285,7 +223,7 @@ fn an_honest_client_that_comes_second_gets_its_part_within_two_refresh_intervals
         for manner in MANNERS {
             for (honest, liars) in [(1, 1), (4, 1), (2, 3)] {
                 let mut world = World::new(100.0, None, 0);
-                let now = world.now;
+                let now = world.now();
                 let name = |kind: &str, number: u32| format!("{kind}-{number}");
                 for number in 0..liars {
                     let liar = Liar::new(0, &name("liar", number), says, manner, now);
@@ -293,9 +231,7 @@ fn an_honest_client_that_comes_second_gets_its_part_within_two_refresh_intervals
                 }
                 world.run(TICK);
                 for number in 0..honest {
-                    let mut it = Honest::new(0, &name("honest", number), 50.0, now);
-                    it.lease = (20.0, now + Duration::from_secs(50));
-                    world.honest.push(it);
+                    world.honest(0, &name("honest", number), 50.0, 20.0);
                 }
                 world.run(SOON);
                 let part = (100.0 / f64::from(honest + liars)).min(20.0);
@@ -317,13 +253,11 @@ fn where_a_template_says_what_one_client_can_have_a_liar_takes_no_more_at_all() 
     for says in LIES {
         for manner in MANNERS {
             let mut world = World::new(100.0, Some(40.0), 0);
-            let now = world.now;
+            let now = world.now();
             world.liars.push(Liar::new(0, "liar", says, manner, now));
             world.run(TICK);
             for name in ["a", "b"] {
-                let mut it = Honest::new(0, name, 50.0, now);
-                it.lease = (30.0, now + Duration::from_secs(50));
-                world.honest.push(it);
+                world.honest(0, name, 50.0, 30.0);
             }
             world.run(TICK);
             for _ in 0..50 {
@@ -337,15 +271,13 @@ fn where_a_template_says_what_one_client_can_have_a_liar_takes_no_more_at_all() 
 #[test]
 fn what_all_say_is_confirmed_in_full_for_a_lease_length_as_long_as_it_fits() {
     let mut world = World::new(100.0, None, 0);
-    let now = world.now;
+    let came = world.now();
     for (name, has) in [("a", 60.0), ("b", 30.0), ("c", 10.0)] {
-        let mut it = Honest::new(0, name, 100.0, now);
-        it.lease = (has, now + Duration::from_secs(50));
-        world.honest.push(it);
+        world.honest(0, name, 100.0, has);
     }
     world.run(TICK);
-    for it in &world.honest {
-        assert_eq!(it.lease.1, world.now + Duration::from_secs(60));
+    for it in &world.player.world.clients {
+        assert_eq!(it.lease.unwrap().1, came + Duration::from_secs(60));
     }
     world.run(Duration::from_secs(40));
     assert_eq!(world.uses(), [60.0, 30.0, 10.0]);
@@ -355,11 +287,8 @@ fn what_all_say_is_confirmed_in_full_for_a_lease_length_as_long_as_it_fits() {
 #[test]
 fn honest_words_above_a_lowered_capacity_are_shared_out() {
     let mut world = World::new(50.0, None, 0);
-    let now = world.now;
     for (name, has) in [("a", 60.0), ("b", 40.0)] {
-        let mut it = Honest::new(0, name, 100.0, now);
-        it.lease = (has, now + Duration::from_secs(50));
-        world.honest.push(it);
+        world.honest(0, name, 100.0, has);
     }
     world.run(SOON);
     assert_eq!(world.uses(), [25.0, 25.0]);
@@ -368,14 +297,12 @@ fn honest_words_above_a_lowered_capacity_are_shared_out() {
 #[test]
 fn who_is_gone_is_not_counted_any_more() {
     let mut world = World::new(100.0, None, 0);
-    let now = world.now;
+    let now = world.now();
     world
         .liars
         .push(Liar::new(0, "liar", 1e15, Manner::Once, now));
     world.run(TICK);
-    let mut it = Honest::new(0, "a", 100.0, now);
-    it.lease = (80.0, now + Duration::from_secs(50));
-    world.honest.push(it);
+    world.honest(0, "a", 100.0, 80.0);
     world.run(SOON);
     assert_eq!(world.uses(), [80.0]);
 }
@@ -384,18 +311,12 @@ fn who_is_gone_is_not_counted_any_more() {
 fn settled(leaves: usize, clients: &[(usize, &str, f64)]) -> World {
     let mut world = World::new(100.0, None, leaves);
     world.run(Duration::from_secs(61));
-    let now = world.now;
     for (home, name, wants) in clients {
-        world.honest.push(Honest::new(*home, name, *wants, now));
+        world.honest(*home, name, *wants, 0.0);
     }
     world.run(Duration::from_secs(20));
-    for honest in &world.honest {
-        let uses = honest.uses(world.now);
-        assert!(
-            (uses - honest.wants).abs() < 1e-9,
-            "{}: {uses}",
-            honest.name
-        );
+    for (uses, (_, name, wants)) in world.uses().iter().zip(clients) {
+        assert!((uses - wants).abs() < 1e-9, "{name}: {uses}");
     }
     world
 }
@@ -403,16 +324,15 @@ fn settled(leaves: usize, clients: &[(usize, &str, f64)]) -> World {
 /// Everybody has its part from then on, without a gap.
 #[track_caller]
 fn check_parts(world: &mut World, span: Duration, parts: &[f64], about: &str) {
-    let end = world.now + span;
-    while world.now < end {
+    let end = world.now() + span;
+    while world.now() < end {
         world.tick();
-        for (honest, part) in world.honest.iter().zip(parts) {
-            let uses = honest.uses(world.now);
-            let enough = uses >= part * (1.0 - 1e-9);
+        for (number, (uses, part)) in world.uses().iter().zip(parts).enumerate() {
+            let enough = *uses >= part * (1.0 - 1e-9);
             assert!(
                 enough,
-                "{about}: {} uses {uses} at {}",
-                honest.name, world.now
+                "{about}: client {number} uses {uses} at {}",
+                world.now()
             );
         }
     }
@@ -423,11 +343,11 @@ fn a_liar_at_a_leaf_that_begins_anew_takes_no_honest_clients_part() {
     for says in LIES {
         for manner in MANNERS {
             let mut world = settled(1, &[(1, "a", 20.0), (1, "b", 20.0), (1, "c", 20.0)]);
-            world.restart(1, 2);
-            let now = world.now;
+            world.restart(1);
+            let now = world.now();
             world.liars.push(Liar::new(1, "liar", says, manner, now));
             world.run(TICK);
-            world.honest.iter_mut().for_each(|it| it.next = now);
+            world.all_come();
             let about = format!("{says}, {manner:?}");
             // The leaf has 60, and more only if the liar wants more.
             let part = if matches!(manner, Manner::WantsLittle) {
@@ -446,12 +366,12 @@ fn a_liar_at_one_leaf_takes_no_part_of_the_other_when_all_begin_anew() {
         for manner in MANNERS {
             let mut world = settled(2, &[(1, "a", 20.0), (2, "b", 20.0), (2, "c", 20.0)]);
             for number in 0..3 {
-                world.restart(number, 2);
+                world.restart(number);
             }
-            let now = world.now;
+            let now = world.now();
             world.liars.push(Liar::new(1, "liar", says, manner, now));
             world.run(Duration::from_millis(500));
-            world.honest.iter_mut().for_each(|it| it.next = now);
+            world.all_come();
             world.run(SOON);
             let about = format!("{says}, {manner:?}");
             check_parts(&mut world, Duration::from_secs(90), &[20.0; 3], &about);

@@ -12,23 +12,33 @@
 )]
 #![allow(missing_docs, unreachable_pub, dead_code, reason = "a test")]
 
-#[path = "world/chance.rs"]
+#[path = "story/chance.rs"]
 mod chance;
+#[path = "story/client.rs"]
+mod client;
+#[path = "story/mail.rs"]
+mod mail;
+#[path = "story/server.rs"]
+mod server;
+#[path = "story/world.rs"]
+mod world;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::Config;
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::Via;
 use doorward_engine::request::{Ask, GetCapacity};
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 use serde::Deserialize;
 
-use crate::chance::Chance;
+use self::chance::Chance;
+use self::server::Server;
+use self::world::{Arrived, World};
 
 const WAVE: Duration = Duration::from_secs(2);
 
@@ -66,14 +76,6 @@ struct Expected {
     gets: f64,
 }
 
-/// A node of the tree, and what is below it.
-struct Branch {
-    path: String,
-    node: Node,
-    clients: Vec<ClientSpec>,
-    children: Vec<Branch>,
-}
-
 fn resource() -> ResourceId {
     ResourceId::new("r").unwrap()
 }
@@ -95,65 +97,81 @@ fn templates(kind: AlgorithmKind, capacity: f64, min_share: &BTreeMap<String, f6
     .unwrap()
 }
 
-impl Branch {
-    fn grow(spec: NodeSpec, above: Option<&str>, templates: &Templates) -> Self {
-        let path = above.map_or(spec.name.clone(), |above| format!("{above}/{}", spec.name));
+/// A client of the tree: at which server it is, and its name in the whole tree.
+struct Leaf {
+    home: usize,
+    path: String,
+    spec: ClientSpec,
+}
+
+/// The world of the stories, in which messages arrive at once.
+#[derive(Default)]
+struct Tree {
+    world: World,
+    clients: Vec<Leaf>,
+    depth: usize,
+}
+
+impl Tree {
+    fn grow(&mut self, spec: NodeSpec, above: Option<usize>, templates: &Templates) {
+        let path = above.map_or(spec.name.clone(), |above| {
+            format!("{}/{}", self.world.servers[above].name, spec.name)
+        });
         let config = Config {
             name: path.clone(),
             has_parent: above.is_some(),
             refresh_floor: Duration::ZERO,
             ..Config::default()
         };
-        let of_node = if above.is_some() {
-            Templates::default()
-        } else {
-            templates.clone()
-        };
-        let mut node = Node::new(config, of_node);
+        let home = self
+            .world
+            .add_server(Server::new(config, above, Via::Stream));
+        let templates = above.map_or(templates.clone(), |_| Templates::default());
+        self.world.start(home, 1, templates.clone());
+        let node = &mut self.world.servers[home].node;
         node.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
-        let children = spec.children.into_iter();
-        Self {
-            children: children
-                .map(|child| Self::grow(child, Some(&path), templates))
-                .collect(),
-            path,
-            node,
-            clients: spec.clients,
+        self.depth = self.depth.max(1 + self.world.depth(home));
+        let clients = spec.clients.into_iter();
+        self.clients.extend(clients.map(|spec| Leaf {
+            home,
+            path: format!("{path}/{}", spec.id),
+            spec,
+        }));
+        for child in spec.children {
+            self.grow(child, Some(home), &templates);
         }
     }
 
     /// Everyone asks, from the leaves up. What is not ready yet is asked for in the next wave.
-    fn ask(&mut self, now: Time, has: &mut BTreeMap<String, f64>) {
-        for client in &self.clients {
+    fn ask(&mut self, has: &mut BTreeMap<String, f64>) {
+        for Leaf { home, path, spec } in &self.clients {
             let request = GetCapacity {
                 caller: None,
                 incarnation: None,
-                client: HolderName::new(&client.id).unwrap(),
+                client: HolderName::new(&spec.id).unwrap(),
                 sequence: None,
                 asks: vec![Ask {
                     resource: resource(),
-                    priority: client.priority,
-                    wants: Amount::new(client.wants).unwrap(),
+                    priority: spec.priority,
+                    wants: Amount::new(spec.wants).unwrap(),
                     has: None,
                 }],
             };
-            let Outcome::Served(reply) = self.node.handle_get_capacity(&request, now) else {
+            let Outcome::Served(reply) = self.world.asked(*home, &request) else {
                 panic!("it is the master");
             };
             if let Some(lease) = reply.leases.first() {
-                has.insert(format!("{}/{}", self.path, client.id), lease.capacity.get());
+                has.insert(path.clone(), lease.capacity.get());
             }
         }
-        for child in &mut self.children {
-            child.ask(now, has);
-            while let Some(request) = child.node.poll_upstream_request(1, now) {
-                let answer = self
-                    .node
-                    .handle_get_server_capacity(&request, Via::Stream, now);
-                let Ok(Outcome::Served(reply)) = answer else {
-                    panic!("it is the master");
+        // Children come after their parents.
+        for number in (0..self.world.servers.len()).rev() {
+            while let Some(question) = self.world.ask_parent(number) {
+                let arrived = self.world.deliver(question, Duration::ZERO);
+                let Arrived::Answered(answer) = arrived else {
+                    panic!("{arrived:?}");
                 };
-                child.node.handle_upstream_reply(&reply, now);
+                self.world.deliver(answer, Duration::ZERO);
             }
         }
     }
@@ -163,37 +181,36 @@ impl Branch {
         templates: &Templates,
         without: &Templates,
     ) -> BTreeMap<String, f64> {
-        let mut root = Self::grow(spec, None, without);
+        let mut tree = Self::default();
+        tree.grow(spec, None, without);
         let mut has = BTreeMap::new();
-        let mut now = Time::from_secs(1);
-        let depth = root.depth();
+        tree.world.now = Time::from_secs(1);
         // Nothing to share until every demand has come up.
-        for wave in 0..=3 * depth {
-            if wave == depth + 1 {
-                root.node.handle_templates(templates.clone(), now);
+        for wave in 0..=3 * tree.depth {
+            if wave == tree.depth + 1 {
+                let now = tree.world.now;
+                let root = &mut tree.world.servers[0].node;
+                root.handle_templates(templates.clone(), now);
             }
-            root.ask(now, &mut has);
-            now = now + WAVE;
+            tree.ask(&mut has);
+            tree.world.now = tree.world.now + WAVE;
         }
-        root.check();
+        tree.check();
         has
     }
 
-    fn depth(&self) -> usize {
-        1 + self.children.iter().map(Self::depth).max().unwrap_or(0)
-    }
-
     fn check(&self) {
-        self.node.assert_consistent();
-        for snapshot in self.node.snapshot(Time::ZERO).resources {
-            let promised = snapshot.algorithm.kind.promises_total();
-            assert!(
-                !promised || snapshot.reserved <= snapshot.capacity,
-                "{}: {snapshot:?}",
-                self.path
-            );
+        self.world.assert_consistent();
+        for server in &self.world.servers {
+            for snapshot in server.node.snapshot(Time::ZERO).resources {
+                let promised = snapshot.algorithm.kind.promises_total();
+                assert!(
+                    !promised || snapshot.reserved <= snapshot.capacity,
+                    "{}: {snapshot:?}",
+                    server.name
+                );
+            }
         }
-        self.children.iter().for_each(Self::check);
     }
 }
 
@@ -203,7 +220,7 @@ fn run(
     min_share: &BTreeMap<String, f64>,
     tree: NodeSpec,
 ) -> BTreeMap<String, f64> {
-    Branch::settled(
+    Tree::settled(
         tree,
         &templates(kind, capacity, min_share),
         &templates(kind, 0.0, min_share),

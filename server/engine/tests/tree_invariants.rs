@@ -14,13 +14,23 @@
 )]
 #![allow(missing_docs, unreachable_pub, dead_code, reason = "a test")]
 
-#[path = "world/chance.rs"]
+#[path = "story/by_chance.rs"]
+mod by_chance;
+#[path = "story/chance.rs"]
 mod chance;
-#[path = "world/client.rs"]
+#[path = "story/client.rs"]
 mod client;
-#[path = "world/tree_world.rs"]
-mod tree_world;
-#[path = "world/world.rs"]
+#[path = "story/mail.rs"]
+mod mail;
+#[path = "story/promises.rs"]
+mod promises;
+#[path = "story/server.rs"]
+mod server;
+#[path = "story/setup.rs"]
+mod setup;
+#[path = "story/upheaval.rs"]
+mod upheaval;
+#[path = "story/world.rs"]
 mod world;
 
 use std::time::Duration;
@@ -28,9 +38,9 @@ use std::time::Duration;
 use doorward_engine::amount::Amount;
 use doorward_engine::template::AlgorithmKind;
 
-use crate::client::Client;
-use crate::tree_world::{Links, TreeWorld};
-use crate::world::Faults;
+use self::by_chance::{ByChance, Links};
+use self::client::Client;
+use self::setup::Faults;
 
 const SHARING: [AlgorithmKind; 3] = [
     AlgorithmKind::FairShare,
@@ -49,53 +59,59 @@ fn seeds(cases: u64) -> impl Iterator<Item = u64> {
     only.map_or(1..=cases, |seed| seed..=seed)
 }
 
-fn random_world(seed: u64) -> TreeWorld {
+fn random_world(seed: u64) -> ByChance {
     let kind = SHARING[usize::try_from(seed % 3).unwrap()];
     let depth = 1 + usize::try_from(seed / 3 % 4).unwrap();
     let links =
         [Links::Streams, Links::Calls, Links::Mixed][usize::try_from(seed / 12 % 3).unwrap()];
-    TreeWorld::new(seed, kind, depth, links)
+    ByChance::tree(seed, kind, depth, links)
 }
 
 /// No more faults, everyone is there, and every lease and learning mode from before is over.
-fn heal(world: &mut TreeWorld) {
-    world.faults = Faults::NONE;
-    for number in 0..world.servers.len() {
-        if !world.servers[number].up {
-            world.start(number);
+fn heal(play: &mut ByChance) {
+    play.faults = Faults::NONE;
+    for number in 0..play.world.servers.len() {
+        if !play.world.servers[number].up {
+            play.start(number);
         }
-        world.disconnect(number, Duration::ZERO);
+        play.disconnect(number, Duration::ZERO);
     }
-    for client in &mut world.clients {
+    for client in &mut play.world.clients {
         if client.crashed {
-            client.restart(world.now);
+            client.restart(play.world.now);
         }
     }
-    world.run_until(world.now + 4 * world.setup.lease);
-    world.clients.iter_mut().for_each(Client::finish);
+    play.run_until(play.world.now + 4 * play.setup.lease);
+    play.world.clients.iter_mut().for_each(Client::finish);
 }
 
 /// Everyone has what it should have, to 1e-9.
-fn check_settled(world: &TreeWorld, when: &str) {
-    let seed = world.seed;
-    let wants: f64 = world.clients.iter().map(|client| client.wants).sum();
-    let has: f64 = world.clients.iter().map(|c| c.uses(world.now).get()).sum();
-    let expected = wants.min(world.setup.capacity);
+fn check_settled(play: &ByChance, when: &str) {
+    let seed = play.seed;
+    let wants: f64 = play.world.clients.iter().map(|client| client.wants).sum();
+    let has: f64 = play
+        .world
+        .clients
+        .iter()
+        .map(|c| c.uses(play.world.now).get())
+        .sum();
+    let expected = wants.min(play.setup.capacity);
     assert!(
         (has - expected).abs() <= 1e-9 * expected.max(1e-9),
         "seed {seed}, {when}, {}: {has} of {expected}, {}\n{:#?}",
-        world.setup.kind,
-        describe(world),
-        world.clients
+        play.setup.kind,
+        describe(play),
+        play.world.clients
     );
-    if world.setup.kind == AlgorithmKind::FairShare {
-        let most = world
+    if play.setup.kind == AlgorithmKind::FairShare {
+        let most = play
+            .world
             .clients
             .iter()
-            .map(|c| c.uses(world.now).get())
+            .map(|c| c.uses(play.world.now).get())
             .fold(0.0, f64::max);
-        for client in &world.clients {
-            let has = client.uses(world.now).get();
+        for client in &play.world.clients {
+            let has = client.uses(play.world.now).get();
             let satisfied = has >= client.wants * (1.0 - 1e-9);
             assert!(
                 satisfied || has >= most * (1.0 - 1e-9),
@@ -105,10 +121,10 @@ fn check_settled(world: &TreeWorld, when: &str) {
     }
 }
 
-fn describe(world: &TreeWorld) -> String {
+fn describe(play: &ByChance) -> String {
     let line = |number: usize| {
-        let server = &world.servers[number];
-        let Some(s) = world.snapshot(number) else {
+        let server = &play.world.servers[number];
+        let Some(s) = play.snapshot(number) else {
             return format!("\n  node-{number} (parent {:?}): nothing", server.parent);
         };
         format!(
@@ -124,18 +140,19 @@ fn describe(world: &TreeWorld) -> String {
             s.upstream
         )
     };
-    (0..world.servers.len()).map(line).collect()
+    (0..play.world.servers.len()).map(line).collect()
 }
 
 #[test]
 fn no_overshoot_and_nested_leases_in_the_whole_tree() {
     let mut answered = 0;
     for seed in seeds(240) {
-        let mut world = random_world(seed);
+        let mut play = random_world(seed);
         for _ in 0..2000 {
-            world.step();
+            play.step();
         }
-        answered += world
+        answered += play
+            .world
             .clients
             .iter()
             .map(|client| client.answers)
@@ -151,15 +168,15 @@ fn no_overshoot_and_nested_leases_in_the_whole_tree() {
 #[test]
 fn work_conserving_and_max_min_at_every_quiet_point() {
     for seed in seeds(120) {
-        let mut world = random_world(seed);
-        let rough = world.faults;
+        let mut play = random_world(seed);
+        let rough = play.faults;
         for quiet in 1..=3 {
-            world.faults = rough;
+            play.faults = rough;
             for _ in 0..500 {
-                world.step();
+                play.step();
             }
-            heal(&mut world);
-            check_settled(&world, &format!("quiet point {quiet}"));
+            heal(&mut play);
+            check_settled(&play, &format!("quiet point {quiet}"));
         }
     }
 }
@@ -167,17 +184,17 @@ fn work_conserving_and_max_min_at_every_quiet_point() {
 #[test]
 fn a_step_of_demand_settles_within_two_refresh_intervals_of_the_clients_when_servers_push() {
     for seed in seeds(120) {
-        let mut world = random_world(seed);
+        let mut play = random_world(seed);
         let depth = 1 + usize::try_from(seed / 3 % 4).unwrap();
-        world = TreeWorld::new(seed, world.setup.kind, depth, Links::Streams);
-        heal(&mut world);
-        for number in 0..world.clients.len() {
-            world.clients[number].gauge = false;
-            let wants = world.chance.wants();
-            world.set_wants(number, wants);
+        play = ByChance::tree(seed, play.setup.kind, depth, Links::Streams);
+        heal(&mut play);
+        for number in 0..play.world.clients.len() {
+            play.world.clients[number].gauge = false;
+            let wants = play.chance.wants();
+            play.set_wants(number, wants);
         }
-        world.run_until(world.now + 2 * world.setup.refresh);
-        check_settled(&world, "two refresh intervals after a step of demand");
+        play.run_until(play.world.now + 2 * play.setup.refresh);
+        check_settled(&play, "two refresh intervals after a step of demand");
     }
 }
 
@@ -186,17 +203,17 @@ fn and_within_two_refresh_intervals_per_level_when_every_level_polls() {
     for seed in seeds(120) {
         let depth = 1 + usize::try_from(seed / 3 % 4).unwrap();
         let kind = SHARING[usize::try_from(seed % 3).unwrap()];
-        let mut world = TreeWorld::new(seed, kind, depth, Links::Calls);
-        heal(&mut world);
-        for number in 0..world.clients.len() {
-            world.clients[number].gauge = false;
-            let wants = world.chance.wants();
-            world.set_wants(number, wants);
+        let mut play = ByChance::tree(seed, kind, depth, Links::Calls);
+        heal(&mut play);
+        for number in 0..play.world.clients.len() {
+            play.world.clients[number].gauge = false;
+            let wants = play.chance.wants();
+            play.set_wants(number, wants);
         }
         let levels = u32::try_from(depth).unwrap();
-        world.run_until(world.now + 2 * levels * world.setup.refresh);
+        play.run_until(play.world.now + 2 * levels * play.setup.refresh);
         check_settled(
-            &world,
+            &play,
             "two refresh intervals per level after a step of demand",
         );
     }
@@ -205,37 +222,42 @@ fn and_within_two_refresh_intervals_per_level_when_every_level_polls() {
 #[test]
 fn learning_is_safe_at_every_level() {
     for seed in seeds(120) {
-        let mut world = random_world(seed);
-        heal(&mut world);
-        let before: Vec<Amount> = world.clients.iter().map(|c| c.uses(world.now)).collect();
+        let mut play = random_world(seed);
+        heal(&mut play);
+        let before: Vec<Amount> = play
+            .world
+            .clients
+            .iter()
+            .map(|c| c.uses(play.world.now))
+            .collect();
         // One server, or all of a level, or everyone.
-        let number = world.chance.below(world.servers.len());
-        let depth = world.servers[number].depth;
-        let crashed: Vec<usize> = match world.chance.below(3) {
+        let number = play.chance.below(play.world.servers.len());
+        let depth = play.world.depth(number);
+        let crashed: Vec<usize> = match play.chance.below(3) {
             0 => vec![number],
-            1 => (0..world.servers.len())
-                .filter(|n| world.servers[*n].depth == depth)
+            1 => (0..play.world.servers.len())
+                .filter(|n| play.world.depth(*n) == depth)
                 .collect(),
-            _ => (0..world.servers.len()).collect(),
+            _ => (0..play.world.servers.len()).collect(),
         };
-        crashed.iter().for_each(|number| world.crash(*number));
-        let gone = world.chance.clone().span(Duration::from_secs(3));
-        world.run_until(world.now + gone);
-        crashed.iter().for_each(|number| world.start(*number));
-        let end = world.now + world.setup.lease * 2;
-        while world.now < end {
-            world.step();
-            for (client, before) in world.clients.iter().zip(&before) {
-                let has = client.uses(world.now).get();
+        crashed.iter().for_each(|number| play.crash(*number));
+        let gone = play.chance.clone().span(Duration::from_secs(3));
+        play.run_until(play.world.now + gone);
+        crashed.iter().for_each(|number| play.start(*number));
+        let end = play.world.now + play.setup.lease * 2;
+        while play.world.now < end {
+            play.step();
+            for (client, before) in play.world.clients.iter().zip(&before) {
+                let has = client.uses(play.world.now).get();
                 assert!(
                     has >= before.get() * (1.0 - 1e-9),
                     "seed {seed}, at {}: {crashed:?} crashed, had {before}, has {has}: {client:?}{}",
-                    world.now,
-                    describe(&world)
+                    play.world.now,
+                    describe(&play)
                 );
             }
         }
-        check_settled(&world, "after learning mode");
+        check_settled(&play, "after learning mode");
     }
 }
 
@@ -243,11 +265,15 @@ fn learning_is_safe_at_every_level() {
 fn the_same_seed_runs_the_same_way() {
     for seed in seeds(10) {
         let run = || {
-            let mut world = random_world(seed);
+            let mut play = random_world(seed);
             for _ in 0..1000 {
-                world.step();
+                play.step();
             }
-            (world.now, describe(&world), format!("{:?}", world.clients))
+            (
+                play.world.now,
+                describe(&play),
+                format!("{:?}", play.world.clients),
+            )
         };
         assert_eq!(run(), run(), "seed {seed}");
     }

@@ -9,6 +9,7 @@ use crate::id::{HolderId, Incarnation, MastershipId};
 use crate::lease::Lease;
 use crate::lease_table::ServerReport;
 use crate::past::Identity;
+use crate::planted::{self, Bug};
 use crate::request::server::HandedOut;
 use crate::request::{Has, LimitedBy};
 use crate::template::SafeCapacity;
@@ -56,7 +57,9 @@ impl<'a> HolderAsk<'a> {
 
     /// What it says of what it may be using. The larger counts, each for as long as it lasts.
     pub(crate) fn words(&self) -> impl Iterator<Item = Has> {
-        self.has.into_iter().chain(self.outstanding)
+        let is_forgotten = planted::is(Bug::OutstandingForgotten);
+        let outstanding = self.outstanding.filter(|_| !is_forgotten);
+        self.has.into_iter().chain(outstanding)
     }
 
     /// The most it may be using now, as far as it knows.
@@ -98,7 +101,8 @@ impl<'a> HolderAsk<'a> {
     /// Whether its word is all there is. A server in learning mode does not know yet what its
     /// predecessor gave to others: it acknowledges nothing, and nothing is taken from it.
     pub(crate) fn acknowledges(&self) -> bool {
-        !self.report.as_ref().is_some_and(|report| report.learning)
+        let learns = self.report.as_ref().is_some_and(|report| report.learning);
+        !learns || planted::is(Bug::LearnersAcknowledge)
     }
 }
 

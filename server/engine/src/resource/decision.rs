@@ -23,6 +23,7 @@ use crate::demand::Demand;
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Holding, Slot};
 use crate::past::Precedence;
+use crate::planted::{self, Bug};
 use crate::refresh;
 use crate::request::{LimitedBy, RefusalReason};
 use crate::resource::admit::Admitted;
@@ -111,7 +112,12 @@ impl Resource {
         let newest = holding.newest().capacity;
         let acknowledges = ask.acknowledges() && ask.word() <= newest && newest < holding.own();
         let is_next = precedence == Precedence::Next && !self.is_new_mastership(slot, ask);
-        let is_early = since < ask.floor && !holding.is_invited(now) && !holding.pending;
+        let floor = if planted::is(Bug::FloorForgotten) {
+            Duration::ZERO
+        } else {
+            ask.floor
+        };
+        let is_early = since < floor && !holding.is_invited(now) && !holding.pending;
         if is_early && is_next && !acknowledges && !self.take_early_news(slot, ask, now) {
             let floor_left = ask.floor - since;
             return Ok(Some(self.answer_too_early(slot, ask, floor_left, now)));
@@ -344,6 +350,9 @@ impl Resource {
     /// When a lease ends that is granted now.
     pub(super) fn expiry_from(&self, now: Time) -> Time {
         let expiry = now + self.policy.algorithm().lease_length;
+        if planted::is(Bug::LeaseOutlivesParents) {
+            return expiry;
+        }
         self.supply.expires_at.map_or(expiry, |end| expiry.min(end))
     }
 }

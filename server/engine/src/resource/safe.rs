@@ -12,6 +12,7 @@
 use crate::amount::Amount;
 use crate::claim::Subclients;
 use crate::lease_table::{Holding, Slot};
+use crate::planted::{self, Bug};
 use crate::resource::Resource;
 use crate::rounding::SHORTFALL;
 use crate::template::SafeCapacity;
@@ -60,7 +61,10 @@ impl Resource {
                 SafeCapacity::Limited(Amount::from_computed(each.get() * part))
             }
             (None, None) => {
-                let clients = self.ledger.clients().max(Subclients::ONE.get());
+                let mut clients = self.ledger.clients().max(Subclients::ONE.get());
+                if planted::is(Bug::SafeNotDivided) {
+                    clients = 1.0;
+                }
                 let clients = if self.ledger.children().is_empty() {
                     clients
                 } else {

@@ -13,7 +13,7 @@ use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
 };
-use doorward_engine::request::{Ask, GetCapacity, Lease};
+use doorward_engine::request::{Ask, GetCapacity, Has, Lease};
 use doorward_engine::supply::Told;
 use doorward_engine::template::{Algorithm, AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
@@ -52,6 +52,16 @@ fn node(capacity: Option<f64>) -> Node {
 
 /// What a client is told that wants so much. None: to come back.
 fn ask(node: &mut Node, client: &str, wants: f64, now: u64) -> Option<Lease> {
+    ask_having(node, client, wants, None, now)
+}
+
+fn ask_having(
+    node: &mut Node,
+    client: &str,
+    wants: f64,
+    has: Option<f64>,
+    now: u64,
+) -> Option<Lease> {
     let request = GetCapacity {
         client: HolderName::new(client).unwrap(),
         incarnation: None,
@@ -61,7 +71,10 @@ fn ask(node: &mut Node, client: &str, wants: f64, now: u64) -> Option<Lease> {
             resource: resource(),
             priority: 0,
             wants: amount(wants),
-            has: None,
+            has: has.map(|has| Has {
+                expires_in: Some(Duration::from_secs(30)),
+                ..Has::untimed(amount(has))
+            }),
         }],
     };
     match node.handle_get_capacity(&request, Time::from_secs(now)) {
@@ -70,9 +83,32 @@ fn ask(node: &mut Node, client: &str, wants: f64, now: u64) -> Option<Lease> {
     }
 }
 
+/// A parent's answer: 60, for a minute.
+fn answer(node: &mut Node, sequence: Option<u64>, algorithm: Algorithm, told: Told, now: u64) {
+    let lease = ServerLease {
+        resource: resource(),
+        capacity: amount(60.0),
+        expires_in: Duration::from_secs(60),
+        refresh_in: Duration::from_secs(5),
+        algorithm: Some(algorithm),
+        told: Told {
+            share: amount(60.0),
+            ..told
+        },
+        granted_by: None,
+        sequence,
+        decided: Some(true),
+    };
+    let reply = GetServerCapacityReply {
+        leases: vec![lease],
+        ..GetServerCapacityReply::default()
+    };
+    node.handle_upstream_reply(&reply, Time::from_secs(now));
+}
+
 #[test]
 fn a_capacity_that_is_one_rounding_short_is_enough_for_all() {
-    assert!(0.1 + 0.2 > 0.3);
+    // As f64, 0.1 + 0.2 is a little above 0.3.
     let mut root = node(Some(0.3));
     ask(&mut root, "a", 0.1, 1).unwrap();
     ask(&mut root, "b", 0.2, 1).unwrap();
@@ -127,30 +163,16 @@ fn the_equal_share_is_that_of_the_whole_tree() {
         assert_eq!(ask(&mut leaf, client, wants, 1), None);
     }
     let request = leaf.poll_upstream_request(1, Time::from_secs(2)).unwrap();
-    let lease = ServerLease {
-        resource: resource(),
-        capacity: amount(60.0),
-        expires_in: Duration::from_secs(60),
-        refresh_in: Duration::from_secs(5),
-        algorithm: Some(Algorithm {
-            kind: AlgorithmKind::ProportionalShare,
-            learning_mode_duration: Duration::ZERO,
-            ..Algorithm::default()
-        }),
-        told: Told {
-            share: amount(60.0),
-            per_client: Some(amount(10.0)),
-            ..Told::default()
-        },
-        granted_by: None,
-        sequence: request.sequence,
-        decided: Some(true),
+    let told = Told {
+        per_client: Some(amount(10.0)),
+        ..Told::default()
     };
-    let reply = GetServerCapacityReply {
-        leases: vec![lease],
-        ..GetServerCapacityReply::default()
+    let algorithm = Algorithm {
+        kind: AlgorithmKind::ProportionalShare,
+        learning_mode_duration: Duration::ZERO,
+        ..Algorithm::default()
     };
-    leaf.handle_upstream_reply(&reply, Time::from_secs(2));
+    answer(&mut leaf, request.sequence, algorithm, told, 2);
     let gets = clients.map(|(client, wants)| {
         let lease = ask(&mut leaf, client, wants, 3).unwrap();
         lease.capacity.get()
@@ -159,5 +181,46 @@ fn the_equal_share_is_that_of_the_whole_tree() {
     let expected = [10.0 + 90.0 * 35.0 / 120.0, 10.0 + 30.0 * 35.0 / 120.0, 5.0];
     for (gets, expected) in gets.into_iter().zip(expected) {
         assert!((gets - expected).abs() < 1e-9, "{gets}, not {expected}");
+    }
+}
+
+#[test]
+fn what_runs_down_is_not_made_longer_while_a_server_learns() {
+    let algorithm = Algorithm {
+        kind: AlgorithmKind::FairShare,
+        learning_mode_duration: Duration::from_secs(60),
+        ..Algorithm::default()
+    };
+    let check = |reserved, is_confirmed| {
+        let mut leaf = node(None);
+        assert_eq!(ask(&mut leaf, "a", 1.0, 1), None);
+        let request = leaf.poll_upstream_request(1, Time::from_secs(2)).unwrap();
+        let told = Told {
+            reserved: Some(amount(reserved)),
+            ..Told::default()
+        };
+        answer(&mut leaf, request.sequence, algorithm.clone(), told, 2);
+        let lease = ask_having(&mut leaf, "b", 30.0, Some(30.0), 3);
+        assert_eq!(lease.is_some(), is_confirmed, "{reserved}: {lease:?}");
+    };
+    check(60.0, true);
+    check(100.0, false);
+}
+
+#[test]
+fn an_answer_to_an_older_request_does_not_count() {
+    let mut leaf = node(None);
+    assert_eq!(ask(&mut leaf, "a", 30.0, 1), None);
+    let request = |leaf: &mut Node, now| leaf.poll_upstream_request(1, Time::from_secs(now));
+    let first = request(&mut leaf, 2).unwrap();
+    leaf.handle_upstream_lost(Time::from_secs(3));
+    let second = request(&mut leaf, 5).unwrap();
+    let algorithm = Algorithm {
+        learning_mode_duration: Duration::ZERO,
+        ..Algorithm::default()
+    };
+    for (sequence, is_heard) in [(first.sequence, false), (second.sequence, true)] {
+        answer(&mut leaf, sequence, algorithm.clone(), Told::default(), 6);
+        assert_eq!(ask(&mut leaf, "a", 30.0, 6).is_some(), is_heard);
     }
 }

@@ -1,23 +1,47 @@
 //! What clients want over time.
 
+use std::time::Duration;
+
 use crate::scenario::demand::{Demand, Trace};
 use crate::scenario::write::CannotWrite;
 use crate::scenario::write::yaml::Yaml;
 use crate::trace::Source;
 
+/// What a kind of demand is called, and its keys.
+type Kind = (&'static str, Vec<(&'static str, Yaml)>);
+
+fn amount(amount: f64) -> Yaml {
+    Yaml::plain(amount)
+}
+
+fn time(span: Duration) -> Yaml {
+    Yaml::duration(span)
+}
+
 pub(super) fn written(demand: &Demand) -> Result<Yaml, CannotWrite> {
-    let (amount, time) = (|amount: f64| Yaml::plain(amount), Yaml::duration);
-    let of = |kind: &str, keys: Vec<(&str, Yaml)>| {
-        let (mut out, mut inner) = (Yaml::map(), Yaml::map());
-        for (key, value) in keys {
-            inner.put(key, value);
+    let kind = match demand {
+        Demand::Constant(wants) => return Ok(amount(*wants)),
+        Demand::Trace(trace) => Some(("trace", traced(trace)?)),
+        Demand::Step { .. }
+        | Demand::Ramp { .. }
+        | Demand::Spike { .. }
+        | Demand::FlashCrowd { .. } => changes_at_a_time(demand),
+        Demand::Sine { .. } | Demand::Diurnal(_) | Demand::Walk { .. } | Demand::OnOff { .. } => {
+            changes_all_the_time(demand)
         }
-        out.put(kind, inner);
-        Ok(out)
     };
-    match demand {
-        Demand::Constant(wants) => Ok(amount(*wants)),
-        Demand::Step { from, to, at } => of(
+    let (kind, keys) = kind.ok_or_else(|| CannotWrite::new("demand of a kind without a name"))?;
+    let (mut out, mut inner) = (Yaml::map(), Yaml::map());
+    for (key, value) in keys {
+        inner.put(key, value);
+    }
+    out.put(kind, inner);
+    Ok(out)
+}
+
+fn changes_at_a_time(demand: &Demand) -> Option<Kind> {
+    Some(match demand {
+        Demand::Step { from, to, at } => (
             "step",
             vec![
                 ("from", amount(*from)),
@@ -31,7 +55,7 @@ pub(super) fn written(demand: &Demand) -> Result<Yaml, CannotWrite> {
             at,
             length,
             every,
-        } => of(
+        } => (
             "ramp",
             vec![
                 ("from", amount(*from)),
@@ -41,13 +65,51 @@ pub(super) fn written(demand: &Demand) -> Result<Yaml, CannotWrite> {
                 ("every", time(*every)),
             ],
         ),
+        Demand::Spike {
+            base,
+            peak,
+            at,
+            length,
+        } => (
+            "spike",
+            vec![
+                ("base", amount(*base)),
+                ("peak", amount(*peak)),
+                ("at", time(*at)),
+                ("for", time(*length)),
+            ],
+        ),
+        Demand::FlashCrowd {
+            base,
+            peak,
+            at,
+            rise,
+            half_life,
+            every,
+        } => (
+            "flash_crowd",
+            vec![
+                ("base", amount(*base)),
+                ("peak", amount(*peak)),
+                ("at", time(*at)),
+                ("rise", time(*rise)),
+                ("half_life", time(*half_life)),
+                ("every", time(*every)),
+            ],
+        ),
+        _ => return None,
+    })
+}
+
+fn changes_all_the_time(demand: &Demand) -> Option<Kind> {
+    Some(match demand {
         Demand::Sine {
             mean,
             amplitude,
             period,
             shift,
             every,
-        } => of(
+        } => (
             "sine",
             vec![
                 ("mean", amount(*mean)),
@@ -57,7 +119,7 @@ pub(super) fn written(demand: &Demand) -> Result<Yaml, CannotWrite> {
                 ("every", time(*every)),
             ],
         ),
-        Demand::Diurnal(day) => of(
+        Demand::Diurnal(day) => (
             "diurnal",
             vec![
                 ("least", amount(day.least)),
@@ -68,25 +130,11 @@ pub(super) fn written(demand: &Demand) -> Result<Yaml, CannotWrite> {
                 ("every", time(day.every)),
             ],
         ),
-        Demand::Spike {
-            base,
-            peak,
-            at,
-            length,
-        } => of(
-            "spike",
-            vec![
-                ("base", amount(*base)),
-                ("peak", amount(*peak)),
-                ("at", time(*at)),
-                ("for", time(*length)),
-            ],
-        ),
         Demand::Walk {
             start,
             factor,
             every,
-        } => of(
+        } => (
             "walk",
             vec![
                 ("start", amount(*start)),
@@ -102,7 +150,7 @@ pub(super) fn written(demand: &Demand) -> Result<Yaml, CannotWrite> {
             off,
             on_for,
             off_for,
-        } => of(
+        } => (
             "on_off",
             vec![
                 ("peak", amount(*on)),
@@ -111,26 +159,8 @@ pub(super) fn written(demand: &Demand) -> Result<Yaml, CannotWrite> {
                 ("off_for", time(*off_for)),
             ],
         ),
-        Demand::FlashCrowd {
-            base,
-            peak,
-            at,
-            rise,
-            half_life,
-            every,
-        } => of(
-            "flash_crowd",
-            vec![
-                ("base", amount(*base)),
-                ("peak", amount(*peak)),
-                ("at", time(*at)),
-                ("rise", time(*rise)),
-                ("half_life", time(*half_life)),
-                ("every", time(*every)),
-            ],
-        ),
-        Demand::Trace(trace) => of("trace", traced(trace)?),
-    }
+        _ => return None,
+    })
 }
 
 fn traced(trace: &Trace) -> Result<Vec<(&'static str, Yaml)>, CannotWrite> {

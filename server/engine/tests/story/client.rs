@@ -1,19 +1,16 @@
 //! A client as honest clients are, written from the protocol's text and not from any other code.
 //!
-//! It applies an answer only if that answers its newest request; counts leases from when it sent
-//! the request; says it has what it may be using; and uses, at any moment, no more than that.
+//! It asks one server for one resource; applies an answer only if that answers its newest request;
+//! counts leases from when it sent the request; says it has what it may be using; and uses, at any
+//! moment, no more than that.
 
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
-use doorward_engine::request::{Ask, GetCapacity, Has, Lease};
+use doorward_engine::request::{Ask, GetCapacity, Has, Lease, ReleaseCapacity};
+use doorward_engine::template::SafeCapacity;
 use doorward_engine::time::Time;
-
-/// The resource that everyone shares.
-pub fn resource() -> ResourceId {
-    ResourceId::new("r").unwrap()
-}
 
 /// How soon a client says that it wants something else.
 pub const EARLY_GAP: Duration = Duration::from_millis(1_100);
@@ -21,6 +18,9 @@ pub const EARLY_GAP: Duration = Duration::from_millis(1_100);
 #[derive(Clone, Debug)]
 pub struct Client {
     pub name: HolderName,
+    /// The number of the server it asks.
+    pub home: usize,
+    pub resource: ResourceId,
     pub priority: i64,
     pub wants: f64,
     /// What it works to, until when.
@@ -34,6 +34,8 @@ pub struct Client {
     pub incarnation: Option<Incarnation>,
     /// Which mastership granted its lease, if it says that.
     granted_by: Option<MastershipId>,
+    /// What it was told to use in safe mode.
+    pub safe_capacity: Option<SafeCapacity>,
     sequence: u64,
     /// The newest request, if it was not answered yet: when it was sent.
     asked: Option<Time>,
@@ -41,29 +43,29 @@ pub struct Client {
     told: f64,
     pub next_send: Time,
     pub crashed: bool,
-    /// When its newest lease was decided to be what it is, and how it was told to come back.
+    /// How many answers it has applied.
     pub answers: u64,
 }
 
 impl Client {
-    pub fn new(number: usize, wants: f64, priority: i64, gauge: bool, start: Time) -> Self {
+    /// A client that has nothing, wants nothing, and does not say which process it is.
+    pub fn new(name: &str, home: usize, resource: &str) -> Self {
         Self {
-            name: HolderName::new(&format!("client-{number}")).unwrap(),
-            priority,
-            wants,
+            name: HolderName::new(name).unwrap(),
+            home,
+            resource: ResourceId::new(resource).unwrap(),
+            priority: 0,
+            wants: 0.0,
             lease: None,
             in_flight: Vec::new(),
-            gauge,
-            incarnation: Incarnation::new(if number % 3 == 2 {
-                0
-            } else {
-                1 + number as u64 * 1_000_000
-            }),
+            gauge: false,
+            incarnation: None,
             granted_by: None,
+            safe_capacity: None,
             sequence: 0,
             asked: None,
-            told: wants,
-            next_send: start,
+            told: 0.0,
+            next_send: Time::ZERO,
             crashed: false,
             answers: 0,
         }
@@ -110,7 +112,7 @@ impl Client {
             client: self.name.clone(),
             sequence: Some(self.sequence),
             asks: vec![Ask {
-                resource: resource(),
+                resource: self.resource.clone(),
                 priority: self.priority,
                 wants: Amount::new(self.wants).unwrap(),
                 has,
@@ -138,10 +140,17 @@ impl Client {
         }
         self.lease = Some((lease.capacity, sent + lease.expires_in));
         self.granted_by = lease.granted_by.filter(|_| self.incarnation.is_some());
+        self.safe_capacity = lease.safe_capacity;
         self.next_send = now + lease.refresh_in;
         if self.wants != self.told {
             self.next_send = self.next_send.min(now + EARLY_GAP);
         }
+    }
+
+    /// It has so much by a lease of which it is not known who granted it.
+    pub fn hold(&mut self, amount: Amount, until: Time) {
+        self.lease = Some((amount, until));
+        self.granted_by = None;
     }
 
     /// Ends all work that was begun under larger leases.
@@ -165,12 +174,18 @@ impl Client {
         self.next_send = now;
     }
 
-    /// Stops using anything, and gives the number of its release.
-    pub fn release(&mut self) -> u64 {
+    /// Stops using anything, and says so.
+    pub fn release(&mut self) -> ReleaseCapacity {
         self.sequence += 1;
         self.asked = None;
         self.lease = None;
         self.in_flight.clear();
-        self.sequence
+        ReleaseCapacity {
+            caller: self.caller(),
+            incarnation: self.incarnation,
+            client: self.name.clone(),
+            sequence: Some(self.sequence),
+            resources: vec![self.resource.clone()],
+        }
     }
 }

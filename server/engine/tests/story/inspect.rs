@@ -1,0 +1,149 @@
+//! What a node knows, as a story prints it: of every resource the supply, the lease from the parent, and
+//! the holders.
+
+use std::fmt::Write;
+
+use doorward_engine::id::HolderKind;
+use doorward_engine::node::learning::Learning;
+use doorward_engine::snapshot::{LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot};
+
+use super::player::Player;
+use super::script::{Command, Told};
+use super::wording;
+
+impl Player {
+    /// `inspect eu us`: of these nodes; without a name, of all.
+    pub fn inspect(&mut self, command: &Command) -> Told<String> {
+        self.at(None)?;
+        let names = command.all_words();
+        let mut numbers = Vec::new();
+        for name in &names {
+            numbers.push(self.server(name)?);
+        }
+        if names.is_empty() {
+            numbers = (0..self.world.servers.len()).collect();
+        }
+        Ok(numbers.into_iter().map(|it| self.node_now(it)).collect())
+    }
+
+    fn node_now(&self, number: usize) -> String {
+        let mut told = String::new();
+        let server = &self.world.servers[number];
+        let now = self.world.shown(number);
+        if self.has_names {
+            let mastership = server.node.mastership(now);
+            write!(told, "{}: {}", server.name, wording::mastership(mastership)).unwrap();
+            let until = server.node.valid_until();
+            if let Some(until) = until.filter(|_| mastership.is_master()) {
+                write!(told, " until {until}").unwrap();
+            }
+            if let Some(end) = server.node.upstream_leases_end(now) {
+                write!(told, ", has leases of its parent until {end}").unwrap();
+            }
+            if let Some(at) = server.node.poll_upstream_timeout() {
+                write!(told, ", asks its parent at {at}").unwrap();
+            }
+            writeln!(told).unwrap();
+        }
+        for resource in server.node.snapshot(now).resources {
+            told += &of_resource(&resource);
+            if let Some(upstream) = &resource.upstream {
+                told += &of_parent(upstream);
+            }
+            for lease in server.node.lease_snapshots(&resource.resource, 100, now) {
+                told += &of_holder(&lease);
+            }
+        }
+        if server.node.snapshot(now).resources.is_empty() {
+            told += "nobody holds anything\n";
+        }
+        told
+    }
+
+    /// `learning eu`: whether a node learns, and why.
+    pub fn learning(&mut self, command: &Command) -> Told<String> {
+        let number = self.server(command.the(0, "node")?)?;
+        let now = self.world.shown(number);
+        let node = &self.world.servers[number].node;
+        let left = node.learning_remaining(now);
+        let why = match node.learning(now) {
+            Learning::Standby => "not the master",
+            Learning::Over => "does not learn",
+            Learning::Started => "learns: it was started",
+            Learning::Elected => "learns: it was elected",
+            Learning::LongerLeases => "learns: leases were longer",
+            Learning::Above => "a server above learns",
+        };
+        let left = left.filter(|_| node.mastership(now).is_master());
+        let left = left.map_or(String::new(), |left| {
+            format!(", for {} of what nobody holds yet", wording::span(left))
+        });
+        Ok(format!("{why}{left}\n"))
+    }
+}
+
+fn of_resource(resource: &ResourceSnapshot) -> String {
+    let mut told = format!(
+        "{}: capacity {} wants {} granted {} reserved {}",
+        resource.resource, resource.capacity, resource.wants, resource.granted, resource.reserved
+    );
+    if let Some(remaining) = resource.learning_remaining {
+        write!(told, ", learning for {}", wording::span(remaining)).unwrap();
+    }
+    told + "\n"
+}
+
+fn of_parent(upstream: &UpstreamSnapshot) -> String {
+    let mut told = match upstream.expires_in {
+        None => "  no lease from the parent".to_owned(),
+        Some(lasts) => format!(
+            "  lease from the parent for {}, share {}",
+            wording::span(lasts),
+            wording::number(upstream.share)
+        ),
+    };
+    if let Some(reason) = upstream.refused {
+        write!(told, ", refused: {}", wording::refusal(reason)).unwrap();
+    }
+    if upstream.in_flight {
+        told += ", asked again";
+    }
+    if let Some(remaining) = upstream.learning_remaining {
+        write!(told, ", learning above for {}", wording::span(remaining)).unwrap();
+    }
+    told + "\n"
+}
+
+fn of_holder(lease: &LeaseSnapshot) -> String {
+    let kind = match lease.holder.kind {
+        HolderKind::Client => "",
+        HolderKind::Server => "server ",
+    };
+    let mut told = format!(
+        "  {kind}{}: wants {} share {} granted {} reserved {} until {}",
+        lease.holder.name,
+        lease.wants,
+        lease.share,
+        lease.granted,
+        lease.reserved,
+        lease.expires_at,
+    );
+    if lease.reserved_until > lease.expires_at {
+        write!(told, " and {}", lease.reserved_until).unwrap();
+    }
+    if let Some(child) = &lease.child {
+        let or_nothing = |it: Option<f64>| it.map_or("nothing".to_owned(), wording::number);
+        write!(
+            told,
+            "; says it has {}, outstanding {}",
+            or_nothing(child.has),
+            or_nothing(child.outstanding)
+        )
+        .unwrap();
+        if child.learning {
+            told += ", learning";
+        }
+    }
+    write!(told, "\n    {}\n", lease.why).unwrap();
+    told
+}

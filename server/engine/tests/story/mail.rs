@@ -1,0 +1,96 @@
+//! What is on its way between clients and servers, and between servers: in the order in which it was
+//! sent, until somebody delivers it, loses it or sends it twice.
+
+use std::collections::BTreeMap;
+
+use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
+use doorward_engine::request::{GetCapacity, GetCapacityReply, ReleaseCapacity};
+
+/// What somebody says to somebody. Clients and servers go by their number in the world; a message
+/// between servers is on the connection of that number between a child and its parent.
+#[derive(Clone, Debug)]
+pub enum Message {
+    Request(usize, GetCapacity),
+    /// To the client, as the answer to its request of that sequence.
+    Answer(usize, u64, GetCapacityReply),
+    Release(usize, ReleaseCapacity),
+    /// From a child server to its parent.
+    ServerRequest(usize, u64, GetServerCapacity),
+    /// To a child server from its parent.
+    ServerAnswer(usize, u64, GetServerCapacityReply),
+}
+
+/// Which way a message between servers goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Up,
+    Down,
+}
+
+impl Message {
+    /// Between which child and its parent it goes, on which connection, and which way. None: it is from or
+    /// to a client.
+    pub fn link(&self) -> Option<(usize, u64, Way)> {
+        match self {
+            Self::ServerRequest(child, connection, _) => Some((*child, *connection, Way::Up)),
+            Self::ServerAnswer(child, connection, _) => Some((*child, *connection, Way::Down)),
+            _ => None,
+        }
+    }
+}
+
+/// All messages that are on their way, by a number that grows.
+#[derive(Debug, Default)]
+pub struct Mail {
+    on_its_way: BTreeMap<u64, Message>,
+    sent: u64,
+}
+
+impl Mail {
+    /// Somebody sends it. Returns its number.
+    pub fn send(&mut self, message: Message) -> u64 {
+        self.sent += 1;
+        self.on_its_way.insert(self.sent, message);
+        self.sent
+    }
+
+    pub fn get(&self, number: u64) -> Option<&Message> {
+        self.on_its_way.get(&number)
+    }
+
+    /// To say something else than what was sent.
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut Message> {
+        self.on_its_way.get_mut(&number)
+    }
+
+    /// It has arrived, or is lost.
+    pub fn take(&mut self, number: u64) -> Option<Message> {
+        self.on_its_way.remove(&number)
+    }
+
+    /// It arrives twice. Returns the number of the second one.
+    pub fn copy(&mut self, number: u64) -> Option<u64> {
+        let copy = self.get(number)?.clone();
+        Some(self.send(copy))
+    }
+
+    /// All of them, the oldest first.
+    pub fn all(&self) -> impl Iterator<Item = (u64, &Message)> {
+        self.on_its_way.iter().map(|(number, it)| (*number, it))
+    }
+
+    /// The messages between a child and its parent, the oldest first.
+    pub fn of_link(&self, child: usize) -> impl DoubleEndedIterator<Item = (u64, &Message)> {
+        let all = self.on_its_way.iter();
+        all.filter(move |(_, it)| it.link().is_some_and(|(of, ..)| of == child))
+            .map(|(number, it)| (*number, it))
+    }
+
+    /// The same that go that way.
+    pub fn on_link(&self, child: usize, way: Way) -> impl DoubleEndedIterator<Item = u64> {
+        let of_link = self.of_link(child);
+        of_link
+            .filter(move |(_, it)| it.link().is_some_and(|(.., goes)| goes == way))
+            .map(|(number, _)| number)
+    }
+}

@@ -1,0 +1,304 @@
+//! Plays a story: its commands go to the nodes of a [`World`], and what comes of them is told.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use doorward_engine::node::Config;
+use doorward_engine::node::mastership::{Mastership, Term};
+use doorward_engine::request::server::Via;
+use doorward_engine::template::Templates;
+use doorward_engine::time::Time;
+use doorward_engine::tolerance::Tolerance;
+
+use super::script::{BadLine, Block, Command, Told, parse, parse_commands};
+use super::server::Server;
+use super::template::template;
+use super::world::World;
+
+/// Every verb.
+pub const VERBS: [&str; 30] = [
+    "advance",
+    "anew",
+    "ask",
+    "break",
+    "child-asks",
+    "clients",
+    "crash",
+    "cut",
+    "deliver",
+    "depose",
+    "drop",
+    "duplicate",
+    "elect",
+    "freeze",
+    "get-capacity",
+    "inspect",
+    "learning",
+    "lose",
+    "lose-mastership",
+    "mend",
+    "node",
+    "parent-answers",
+    "release",
+    "remake",
+    "restart",
+    "run",
+    "template",
+    "templates",
+    "wants",
+    "win-mastership",
+];
+
+/// The story with what comes of its commands now.
+pub fn retell(story: &str) -> Result<String, BadLine> {
+    let mut player = Player::default();
+    let mut retold = Vec::new();
+    for block in parse(story, &VERBS)? {
+        match block {
+            Block::Remark(text) => retold.push(text),
+            Block::Commands(text, commands) => {
+                let mut came = String::new();
+                for command in commands {
+                    let told = player.act(&command);
+                    let told = told.and_then(|told| command.check_used().map(|()| told));
+                    came += &told.map_err(|problem| BadLine {
+                        line: command.line,
+                        problem,
+                    })?;
+                }
+                let block = format!("{text}\n----\n{}", came.trim_end());
+                retold.push(block.trim_end().to_owned());
+            }
+        }
+    }
+    Ok(retold.join("\n\n") + "\n")
+}
+
+#[derive(Default)]
+pub struct Player {
+    pub world: World,
+    /// The story names its nodes. If not, there is one, and what it tells goes without a name.
+    pub has_names: bool,
+    /// When servers tell their children what was gathered for them, by the number of the server.
+    pub push_at: BTreeMap<usize, Time>,
+}
+
+impl Player {
+    fn act(&mut self, command: &Command) -> Told<String> {
+        let told = match command.verb.as_str() {
+            "anew" => {
+                *self = Self::default();
+                Ok(String::new())
+            }
+            "node" => self.node(command),
+            "restart" => self.restart(command),
+            "remake" => {
+                let number = self.server(command.the(0, "node")?)?;
+                let process = self.world.next_process();
+                self.world.remake(number, process);
+                Ok(String::new())
+            }
+            "crash" => {
+                let number = self.server(command.the(0, "node")?)?;
+                self.world.crash(number);
+                Ok(String::new())
+            }
+            "elect" => self.elect(command),
+            "depose" | "lose-mastership" => self.depose(command),
+            "win-mastership" => {
+                let epoch = command.count("epoch")?;
+                let root = self.at(None)?;
+                self.begin(root, Mastership::Master { epoch });
+                Ok(String::new())
+            }
+            "template" | "templates" => return self.templates(command),
+            "get-capacity" => self.get_capacity(command),
+            "release" if command.text("client").is_some() => self.release_capacity(command),
+            "release" => self.release(command),
+            "ask" => self.ask(command),
+            "wants" => self.wants(command),
+            "drop" => self.drop_client(command),
+            "clients" => Ok(self.clients()),
+            "child-asks" => self.child_asks(command),
+            "parent-answers" => self.parent_answers(command),
+            "advance" => return self.advance(command),
+            "run" => return self.run(command),
+            "freeze" => return self.freeze(command),
+            "deliver" => self.deliver(command),
+            "lose" => self.lose(command),
+            "duplicate" => self.duplicate(command),
+            "break" => self.break_link(command),
+            "cut" => self.cut(command, true),
+            "mend" => self.cut(command, false),
+            "inspect" => return self.inspect(command),
+            "learning" => return self.learning(command),
+            other => Err(format!("{other:?} is no command")),
+        };
+        Ok(told? + &self.after())
+    }
+
+    /// Plays one command, for tests that count.
+    #[track_caller]
+    pub fn play(&mut self, line: &str) -> String {
+        let commands = parse_commands(line, 1);
+        let told = commands.iter().map(|command| self.act(command));
+        told.collect::<Told<String>>()
+            .unwrap_or_else(|problem| panic!("{line}: {problem}"))
+    }
+
+    /// After a command: what is due is sent, and what happened is told.
+    pub fn after(&mut self) -> String {
+        let sent = self.send_due();
+        let told = self.events() + &sent;
+        self.world.assert_consistent();
+        told
+    }
+
+    /// What happened at the nodes.
+    pub fn events(&mut self) -> String {
+        let mut told = String::new();
+        for server in &mut self.world.servers {
+            while let Some(event) = server.node.poll_event() {
+                if self.has_names {
+                    writeln!(told, "event at {}: {event:?}", server.name).unwrap();
+                } else {
+                    writeln!(told, "event: {event:?}").unwrap();
+                }
+            }
+        }
+        told
+    }
+
+    /// The server of that name.
+    pub fn server(&self, name: &str) -> Told<usize> {
+        let found = self.world.server_named(name);
+        found.ok_or_else(|| format!("there is no node {name:?}"))
+    }
+
+    /// The client of that name.
+    pub fn client(&self, name: &str) -> Told<usize> {
+        let found = self.world.client_named(name);
+        found.ok_or_else(|| format!("there is no client {name:?}; let it ask first"))
+    }
+
+    /// The server of that name, or the one there is.
+    pub fn at(&mut self, name: Option<&str>) -> Told<usize> {
+        match name {
+            Some(name) => self.server(name),
+            None if self.world.servers.is_empty() => {
+                let root = Server::new(Config::default(), None, Via::Stream);
+                let root = self.world.add_server(root);
+                let process = self.world.next_process();
+                self.world.start(root, process, Templates::default());
+                Ok(root)
+            }
+            None => Ok(0),
+        }
+    }
+
+    fn node(&mut self, command: &Command) -> Told<String> {
+        let name = command.the(0, "name")?;
+        if self.world.server_named(name).is_some() {
+            return Err(format!("there is a node {name:?} already; say restart"));
+        }
+        let parent_name = command.text("parent");
+        // A parent of which nothing is told speaks by `parent-answers`.
+        let parent = parent_name.and_then(|parent| self.world.server_named(parent));
+        let via = match command.text("via") {
+            None | Some("stream") => Via::Stream,
+            Some("calls") => Via::Poll,
+            Some(other) => return Err(format!("via={other}; say stream or calls")),
+        };
+        let part = command.number("tolerance")?;
+        let tolerance = part.map(Tolerance::of_part).transpose();
+        let config = Config {
+            name: name.to_owned(),
+            has_parent: parent_name.is_some(),
+            seed: self.world.servers.len() as u64,
+            refresh_floor: command.span("floor")?.unwrap_or(Duration::ZERO),
+            clock_tolerance: tolerance.map_err(|it| it.to_string())?.unwrap_or_default(),
+            ..Config::default()
+        };
+        let mut server = Server::new(config, parent, via);
+        server.speed = command.number("clock")?.unwrap_or(1.0);
+        self.has_names = true;
+        let number = self.world.add_server(server);
+        self.started(number, Templates::default(), command)
+    }
+
+    /// Another process of a node, which knows nothing but the templates.
+    fn restart(&mut self, command: &Command) -> Told<String> {
+        let number = self.server(command.the(0, "node")?)?;
+        let templates = self.world.servers[number].node.templates().clone();
+        self.started(number, templates, command)
+    }
+
+    fn started(&mut self, number: usize, templates: Templates, command: &Command) -> Told<String> {
+        let process = match command.count("process")? {
+            Some(0) => return Err("process=0 is none".to_owned()),
+            Some(process) => process,
+            None => self.world.next_process(),
+        };
+        self.world.start(number, process, templates);
+        let epoch = command.count("epoch")?;
+        if !command.says("standby") {
+            self.begin(number, Mastership::Master { epoch });
+        }
+        Ok(String::new())
+    }
+
+    fn begin(&mut self, number: usize, mastership: Mastership) {
+        let now = self.world.shown(number);
+        let node = &mut self.world.servers[number].node;
+        node.handle_mastership(mastership, now);
+    }
+
+    /// A server is the master from now on; until a time, if one is said.
+    fn elect(&mut self, command: &Command) -> Told<String> {
+        let number = self.server(command.the(0, "node")?)?;
+        let epoch = command.count("epoch")?;
+        let Some(until) = command.span("until")? else {
+            self.begin(number, Mastership::Master { epoch });
+            return Ok(String::new());
+        };
+        let now = self.world.shown(number);
+        let vacant_since = command.span("vacant-since")?;
+        let term = Term {
+            epoch: epoch.ok_or("elect needs epoch=… with until=…")?,
+            vacant_since: vacant_since.map_or(now, |since| Time::ZERO + since),
+            longer_leases: command.span("longer-leases")?.unwrap_or_default(),
+            valid_until: Time::ZERO + until,
+        };
+        self.world.servers[number].node.handle_term(term, now);
+        Ok(String::new())
+    }
+
+    fn depose(&mut self, command: &Command) -> Told<String> {
+        let number = self.at(command.word(0))?;
+        let elsewhere = |address: &str| Mastership::Follower {
+            master_address: address.to_owned(),
+            epoch: None,
+        };
+        let mastership = command.text("to").map_or(Mastership::Unknown, elsewhere);
+        self.begin(number, mastership);
+        Ok(String::new())
+    }
+
+    /// The templates of the root, from now on.
+    fn templates(&mut self, command: &Command) -> Told<String> {
+        let root = self.at(None)?;
+        let specs = command.rest.iter().map(|line| template(line));
+        let specs = specs.collect::<Told<Vec<_>>>()?;
+        match Templates::parse(&specs) {
+            Ok(templates) => {
+                let now = self.world.shown(root);
+                self.world.servers[root]
+                    .node
+                    .handle_templates(templates, now);
+                Ok(self.after())
+            }
+            Err(problems) => Ok(problems.iter().map(|it| format!("{it}\n")).collect()),
+        }
+    }
+}

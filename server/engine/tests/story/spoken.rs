@@ -1,0 +1,274 @@
+//! What is said to a node word by word, as the protocol allows it and as old or odd peers say it: a
+//! client's request, a child server's, a parent's answer.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::demand::{BandDemand, ServerDemand};
+use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
+use doorward_engine::node::mastership::Outcome;
+use doorward_engine::request::server::{
+    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
+};
+use doorward_engine::request::{
+    Ask, GetCapacity, Has, LimitedBy, Refusal, RefusalReason, ReleaseCapacity, Released,
+};
+use doorward_engine::supply::Told as Says;
+use doorward_engine::template::{Algorithm, AlgorithmKind};
+
+use super::player::Player;
+use super::script::{Command, Told};
+use super::wording::{self, roughly};
+
+fn holder(command: &Command, name: &str) -> Told<HolderName> {
+    HolderName::new(command.need(name)?).map_err(|it| format!("{name}= {it}"))
+}
+
+fn resource(command: &Command) -> Told<ResourceId> {
+    let text = command.text("resource").unwrap_or("r");
+    ResourceId::new(text).map_err(|it| format!("resource= {it}"))
+}
+
+fn process(command: &Command) -> Told<Option<Incarnation>> {
+    Ok(command.count("process")?.and_then(Incarnation::new))
+}
+
+fn caller(command: &Command) -> Told<Option<Caller>> {
+    let from = command.count("from")?;
+    Ok(from.map(|from| Caller::new(u128::from(from))))
+}
+
+impl Player {
+    pub fn get_capacity(&mut self, command: &Command) -> Told<String> {
+        let home = self.at(command.text("at"))?;
+        let has = command.amount("has")?;
+        let lasts = command.span("lasts")?;
+        let granted_by = command.count("granted-by")?.map(MastershipId::new);
+        let wants = command
+            .amount("wants")?
+            .ok_or("get-capacity needs wants=…")?;
+        let request = GetCapacity {
+            caller: caller(command)?,
+            incarnation: process(command)?,
+            client: holder(command, "client")?,
+            sequence: command.count("sequence")?,
+            asks: vec![Ask {
+                resource: resource(command)?,
+                priority: command.whole("priority")?.unwrap_or(0),
+                wants,
+                has: has.map(|capacity| Has {
+                    capacity,
+                    expires_in: lasts,
+                    granted_by,
+                }),
+            }],
+        };
+        let reply = match self.world.asked(home, &request) {
+            Outcome::Served(reply) => reply,
+            Outcome::NotMaster(mastership) => {
+                return Ok(format!("not the master: {mastership:?}\n"));
+            }
+        };
+        let mut told = String::new();
+        for lease in reply.leases {
+            let (expires, refresh) = (lease.expires_in, roughly(lease.refresh_in));
+            write!(
+                told,
+                "gets {} for {expires:?}, refresh in {refresh}",
+                lease.capacity
+            )
+            .unwrap();
+            if lease.limited_by != LimitedBy::Wants {
+                write!(told, ", limited by {:?}", lease.limited_by).unwrap();
+            }
+            if let Some(remaining) = lease.learning_for {
+                write!(told, ", learning for {}", wording::span(remaining)).unwrap();
+            }
+            if !lease.decided {
+                write!(told, ", not decided").unwrap();
+            }
+            writeln!(told).unwrap();
+        }
+        for refusal in reply.refused {
+            writeln!(told, "refused: {refusal}").unwrap();
+            if let RefusalReason::AnotherProcess(retry_in) = refusal.reason {
+                writeln!(told, "asks again in {}", roughly(retry_in)).unwrap();
+            }
+        }
+        Ok(told)
+    }
+
+    pub fn release_capacity(&mut self, command: &Command) -> Told<String> {
+        let home = self.at(command.text("at"))?;
+        let request = ReleaseCapacity {
+            caller: caller(command)?,
+            incarnation: process(command)?,
+            client: holder(command, "client")?,
+            sequence: command.count("sequence")?,
+            resources: vec![resource(command)?],
+        };
+        let now = self.world.shown(home);
+        let node = &mut self.world.servers[home].node;
+        match node.handle_release_capacity(&request, now) {
+            Outcome::Served(results) => Ok(match results.as_slice() {
+                [Released::OutOfOrder] => "out of order\n".to_owned(),
+                [Released::NotThere] => "it holds nothing\n".to_owned(),
+                [Released::UnlessHeard(after)] => {
+                    format!("free in {}, unless it is heard before\n", roughly(*after))
+                }
+                _ => String::new(),
+            }),
+            Outcome::NotMaster(mastership) => Ok(format!("not the master: {mastership:?}\n")),
+        }
+    }
+
+    /// A child server that is no node of the story asks. Unless it says something else, its clients want
+    /// the same each, it hands out nothing yet and has not learned anything. One of the `old` kind sends no
+    /// sequence, and does not say what it hands out.
+    pub fn child_asks(&mut self, command: &Command) -> Told<String> {
+        let child = command.the(0, "child")?;
+        let server = HolderName::new(child).map_err(|it| format!("{child:?} {it}"))?;
+        let home = self.at(command.text("at"))?;
+        let wants = command.amount("wants")?.ok_or("child-asks needs wants=…")?;
+        let clients = command.number("clients")?.unwrap_or(1.0);
+        let lasts = command.span("lasts")?;
+        let granted_by = command.count("granted-by")?.map(MastershipId::new);
+        let has = |capacity| Has {
+            capacity,
+            expires_in: lasts,
+            granted_by,
+        };
+        let is_old = command.says("old");
+        let outstanding = command.amount("outstanding")?.unwrap_or(Amount::ZERO);
+        let band = BandDemand {
+            priority: 0,
+            clients,
+            wants,
+            curve: DemandCurve::of_equals(wants, clients),
+        };
+        let incarnation = process(command)?;
+        let height = command.count("height")?.unwrap_or(1);
+        let request = GetServerCapacity {
+            caller: None,
+            server,
+            epoch: command.count("epoch")?,
+            incarnation,
+            mastership: incarnation.map(|it| MastershipId::new(it.get())),
+            sequence: command.count("sequence")?.filter(|_| !is_old),
+            height: u32::try_from(height).map_err(|_| format!("height={height}"))?,
+            asks: vec![ServerAsk {
+                resource: resource(command)?,
+                demand: Arc::new(ServerDemand::new(vec![band])),
+                has: command.amount("has")?.map(has),
+                outstanding: (!is_old).then(|| has(outstanding)),
+                told_of: Vec::new(),
+                unheard: Amount::ZERO,
+                learning: command.says("learning"),
+            }],
+        };
+        let via = if command.text("via") == Some("calls") {
+            Via::Poll
+        } else {
+            Via::Stream
+        };
+        let now = self.world.shown(home);
+        let node = &mut self.world.servers[home].node;
+        let reply = match node.handle_get_server_capacity(&request, via, now) {
+            Ok(Outcome::Served(reply)) => reply,
+            Ok(Outcome::NotMaster(mastership)) => {
+                return Ok(format!("not the master: {mastership:?}\n"));
+            }
+            Err(cycle) => return Ok(format!("refused: {cycle}\n")),
+        };
+        let leases = reply.leases.iter().map(wording::server_lease);
+        let refused = reply.refused.iter();
+        let refused = refused.map(|it| format!("is refused: {}", wording::refusal(it.reason)));
+        Ok(leases
+            .chain(refused)
+            .map(|line| format!("{child}: {line}\n"))
+            .collect())
+    }
+
+    /// A parent that is no node of the story answers what a node asks now, if it asks anything; else it tells
+    /// it something unasked.
+    pub fn parent_answers(&mut self, command: &Command) -> Told<String> {
+        let number = self.server(command.the(0, "node")?)?;
+        let now = self.world.shown(number);
+        let micros = self.world.now.as_nanos() / 1_000;
+        let node = &mut self.world.servers[number].node;
+        let asked = node.poll_upstream_request(micros, now);
+        let mut told = String::new();
+        for line in asked.iter().flat_map(wording::asked) {
+            writeln!(told, "it asks: {line}").unwrap();
+        }
+        let mut reply = GetServerCapacityReply::default();
+        if let Some(ancestors) = command.text("ancestors") {
+            reply.ancestors = ancestors.split(',').map(str::to_owned).collect();
+        }
+        match command.text("refused") {
+            Some(reason) => reply.refused.push(Refusal {
+                resource: resource(command)?,
+                reason: refusal(reason)?,
+            }),
+            None => {
+                let sequence = asked.and_then(|asked| asked.sequence);
+                reply.leases.push(lease(command, sequence)?);
+            }
+        }
+        node.handle_upstream_reply(&reply, now);
+        Ok(told)
+    }
+}
+
+fn refusal(reason: &str) -> Told<RefusalReason> {
+    match reason.split_once(':') {
+        None if reason == "no-template" => Ok(RefusalReason::UnknownResource),
+        None if reason == "not-ready" => Ok(RefusalReason::NotReady),
+        Some(("another-process", wait)) => {
+            let wait = super::script::span(wait)?;
+            Ok(RefusalReason::AnotherProcess(wait))
+        }
+        _ => Err(format!(
+            "refused={reason}; say no-template, not-ready or another-process:8s"
+        )),
+    }
+}
+
+/// What a parent grants in these words: of what it does not say, nothing is told.
+fn lease(command: &Command, sequence: Option<u64>) -> Told<ServerLease> {
+    let capacity = command
+        .amount("capacity")?
+        .ok_or("parent-answers needs capacity=…")?;
+    let minute = Duration::from_secs(60);
+    let learning_for = command.span("learning")?;
+    let lease_length = command.span("leases-last")?.unwrap_or(minute);
+    let refresh = command.span("refresh")?.unwrap_or(Duration::from_secs(5));
+    Ok(ServerLease {
+        resource: resource(command)?,
+        capacity,
+        expires_in: command.span("lease")?.unwrap_or(minute),
+        refresh_in: refresh,
+        algorithm: Some(Algorithm {
+            kind: AlgorithmKind::FairShare,
+            lease_length,
+            learning_mode_duration: lease_length,
+            ..Algorithm::default()
+        }),
+        told: Says {
+            share: capacity,
+            learning: learning_for.is_some(),
+            learning_for,
+            reserved: command.amount("reserved")?,
+            inherited_for: command.span("inherited-for")?,
+            inherited: command.amount("inherited")?,
+            predecessor_for: command.span("predecessor-for")?,
+            ..Says::default()
+        },
+        granted_by: command.count("granted-by")?.map(MastershipId::new),
+        sequence,
+        decided: None,
+    })
+}

@@ -1,0 +1,233 @@
+//! How a story words what is said: numbers, spans, messages, leases.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::request::server::{GetServerCapacity, ServerAsk, ServerLease};
+use doorward_engine::request::{Has, Lease, LimitedBy, RefusalReason};
+use doorward_engine::template::SafeCapacity;
+
+use super::mail::Message;
+use super::world::World;
+
+/// To six decimals: what is beyond that is rounding.
+pub fn number(number: f64) -> String {
+    if number >= 1e15 {
+        return format!("{number:e}");
+    }
+    // Without a sign, if it is 0.
+    let rounded = format!("{:.6}", number + 0.0);
+    let short = rounded.trim_end_matches('0').trim_end_matches('.');
+    short.to_owned()
+}
+
+/// To a millisecond.
+pub fn span(span: Duration) -> String {
+    format!("{}s", number((span.as_secs_f64() * 1e3).round() / 1e3))
+}
+
+/// Early refreshes are spread by chance: what matters is that they are early.
+pub fn roughly(span: Duration) -> String {
+    if span.subsec_millis() == 0 {
+        format!("{span:?}")
+    } else {
+        format!("about {:.1}s", span.as_secs_f64())
+    }
+}
+
+pub fn safe(safe: Option<SafeCapacity>) -> String {
+    match safe {
+        None => "unknown".to_owned(),
+        Some(SafeCapacity::Unlimited) => "unlimited".to_owned(),
+        Some(SafeCapacity::Limited(amount)) => number(amount.get()),
+    }
+}
+
+/// What a holder has, and for how long.
+fn has(has: Option<Has>) -> String {
+    match has {
+        None => "nothing".to_owned(),
+        Some(has) => match has.expires_in {
+            None => number(has.capacity.get()),
+            Some(lasts) => format!("{} for {}", number(has.capacity.get()), span(lasts)),
+        },
+    }
+}
+
+/// Who says something to whom.
+pub fn who_sends(world: &World, message: u64) -> String {
+    let name = |number: usize| &world.servers[number].name;
+    let parent = |child: usize| {
+        world.servers[child]
+            .parent
+            .map_or("?", |it| name(it).as_str())
+    };
+    match world.mail.get(message) {
+        Some(Message::ServerRequest(child, ..)) => {
+            format!("{} asks {}", name(*child), parent(*child))
+        }
+        Some(Message::ServerAnswer(child, ..)) => {
+            format!("{} tells {}", parent(*child), name(*child))
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+/// A message between servers, a line for each resource.
+pub fn what_is_said(world: &World, message: u64) -> String {
+    let name = |number: usize| &world.servers[number].name;
+    let parent = |child: usize| {
+        world.servers[child]
+            .parent
+            .map_or("?", |it| name(it).as_str())
+    };
+    let mut told = String::new();
+    match world.mail.get(message) {
+        Some(Message::ServerRequest(child, _, request)) => {
+            let way = format!("{} → {}", name(*child), parent(*child));
+            for line in asked(request) {
+                writeln!(told, "{way}: {line}").unwrap();
+            }
+        }
+        Some(Message::ServerAnswer(child, _, reply)) => {
+            let way = format!("{} → {}", parent(*child), name(*child));
+            for lease in &reply.leases {
+                writeln!(told, "{way}: {}", server_lease(lease)).unwrap();
+            }
+            for refused in &reply.refused {
+                let reason = refusal(refused.reason);
+                writeln!(told, "{way}: {} is refused: {reason}", refused.resource).unwrap();
+            }
+        }
+        _ => {}
+    }
+    told
+}
+
+/// What a child server asks, a line for each resource.
+pub fn asked(request: &GetServerCapacity) -> Vec<String> {
+    let by = request
+        .epoch
+        .map_or(String::new(), |it| format!(", epoch {it}"));
+    let asks = request.asks.iter();
+    asks.map(|ask| server_ask(ask) + &by).collect()
+}
+
+fn server_ask(ask: &ServerAsk) -> String {
+    let mut told = format!(
+        "{} wants {} for {}, has {}",
+        ask.resource,
+        number(ask.demand.wants().get()),
+        clients(ask.demand.clients()),
+        has(ask.has)
+    );
+    let outstanding = ask.outstanding.filter(|out| !out.capacity.is_zero());
+    if outstanding.is_some() {
+        write!(told, ", outstanding {}", has(outstanding)).unwrap();
+    }
+    if ask.learning {
+        told += ", learning";
+    }
+    if !ask.told_of.is_empty() {
+        let all = ask.told_of.iter().map(|it| it.capacity.get()).sum();
+        write!(told, ", {} of it by earlier masterships", number(all)).unwrap();
+    }
+    if !ask.unheard.is_zero() {
+        write!(
+            told,
+            ", {} for whom it has not heard",
+            number(ask.unheard.get())
+        )
+        .unwrap();
+    }
+    told
+}
+
+fn clients(clients: f64) -> String {
+    if clients == 1.0 {
+        "1 client".to_owned()
+    } else {
+        format!("{} clients", number(clients))
+    }
+}
+
+/// What a parent answers about one resource, where there is anything to say of it.
+pub fn server_lease(lease: &ServerLease) -> String {
+    let told = &lease.told;
+    let mut line = format!(
+        "{} gets {} for {}, refresh in {}",
+        lease.resource,
+        number(lease.capacity.get()),
+        span(lease.expires_in),
+        roughly(lease.refresh_in)
+    );
+    if told.share.get() > lease.capacity.get() * (1.0 + 1e-9) {
+        write!(line, ", share {}", number(told.share.get())).unwrap();
+    }
+    if let Some(reserved) = told.reserved.filter(|it| *it > lease.capacity) {
+        let lasts = told.reserved_for.map_or("?".to_owned(), span);
+        write!(line, ", reserved {} for {lasts}", number(reserved.get())).unwrap();
+    }
+    if let Some(lasts) = told.inherited_for.filter(|lasts| !lasts.is_zero()) {
+        let inherited = told
+            .inherited
+            .map_or("perhaps all".to_owned(), |it| number(it.get()));
+        write!(line, ", inherited {inherited} for {}", span(lasts)).unwrap();
+    }
+    if let Some(lasts) = told.predecessor_for {
+        write!(line, ", another process may live for {}", span(lasts)).unwrap();
+    }
+    if told.learning {
+        let lasts = told.learning_for.map_or("?".to_owned(), span);
+        write!(line, ", learning for {lasts}").unwrap();
+    }
+    if lease.decided == Some(false) {
+        line += ", not decided";
+    }
+    line
+}
+
+/// What a client is told.
+pub fn lease(lease: &Lease) -> String {
+    let mut told = format!(
+        "gets {} for {}, refresh in {}",
+        number(lease.capacity.get()),
+        span(lease.expires_in),
+        roughly(lease.refresh_in)
+    );
+    if lease.limited_by != LimitedBy::Wants {
+        write!(told, ", limited by {:?}", lease.limited_by).unwrap();
+    }
+    if let Some(remaining) = lease.learning_for {
+        write!(told, ", learning for {}", span(remaining)).unwrap();
+    }
+    if !lease.decided {
+        told += ", not decided";
+    }
+    told
+}
+
+/// Why somebody gets no lease, in short.
+pub fn refusal(reason: RefusalReason) -> String {
+    match reason {
+        RefusalReason::UnknownResource => "no template".to_owned(),
+        RefusalReason::Duplicate => "twice in one request".to_owned(),
+        RefusalReason::NotReady => "not ready".to_owned(),
+        RefusalReason::AnotherProcess(wait) => {
+            format!("another process lives, ask again in {}", roughly(wait))
+        }
+        RefusalReason::RefusedByParent => "the parent refuses it".to_owned(),
+        RefusalReason::Full(full) => full.to_string(),
+    }
+}
+
+/// Who decides, as far as a node knows.
+pub fn mastership(mastership: &Mastership) -> String {
+    match mastership {
+        Mastership::Master { epoch: None } => "master".to_owned(),
+        Mastership::Master { epoch: Some(epoch) } => format!("master of epoch {epoch}"),
+        Mastership::Follower { master_address, .. } => format!("the master is at {master_address}"),
+        Mastership::Unknown => "not the master".to_owned(),
+    }
+}

@@ -1,0 +1,326 @@
+//! Servers of a tree, clients at any of them, and what is on its way between them all, on virtual time.
+//!
+//! The world does nothing by itself: whoever plays in it, a story or chance, says when a message arrives,
+//! is lost or comes twice, and when time passes. It drives the engine's [`Node`] by its public methods.
+//!
+//! Between servers there are calls, which may be lost, late and repeated, and streams, which keep their
+//! order and may break. Any server may crash, and come back knowing nothing.
+
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::exact_sum::ExactSum;
+use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::request::server::Via;
+use doorward_engine::request::{GetCapacity, GetCapacityReply};
+use doorward_engine::template::Templates;
+use doorward_engine::time::Time;
+
+use super::client::Client;
+use super::mail::{Mail, Message, Way};
+use super::server::Server;
+
+/// How long a client waits for an answer.
+pub const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How changes for child servers are gathered.
+pub const ROUND: Duration = Duration::from_millis(50);
+
+/// A timer does a bounded amount of work each time it is served; more may be due, but not for ever.
+const TIMEOUTS_MAX: usize = 10_000;
+
+/// What came of a message that arrived.
+#[derive(Debug)]
+pub enum Arrived {
+    /// There was nobody who hears it: a process that is gone, or a stream that broke.
+    Nowhere,
+    /// Somebody heard it and has nothing to say.
+    Heard,
+    /// It was answered; the answer is on its way by that number.
+    Answered(u64),
+    /// Go there instead.
+    NotMaster(Mastership),
+    /// The child that asks is an ancestor.
+    Cycle(String),
+}
+
+#[derive(Default)]
+pub struct World {
+    pub now: Time,
+    pub servers: Vec<Server>,
+    pub clients: Vec<Client>,
+    pub mail: Mail,
+    /// How many processes of servers there were.
+    started: u64,
+}
+
+impl World {
+    pub fn add_server(&mut self, server: Server) -> usize {
+        self.servers.push(server);
+        self.servers.len() - 1
+    }
+
+    pub fn add_client(&mut self, client: Client) -> usize {
+        self.clients.push(client);
+        self.clients.len() - 1
+    }
+
+    pub fn server_named(&self, name: &str) -> Option<usize> {
+        let mut servers = self.servers.iter();
+        servers.position(|it| it.name.as_str() == name)
+    }
+
+    pub fn client_named(&self, name: &str) -> Option<usize> {
+        let mut clients = self.clients.iter();
+        clients.position(|it| it.name.as_str() == name)
+    }
+
+    /// How many servers are above one.
+    pub fn depth(&self, number: usize) -> usize {
+        let parent = self.servers[number].parent;
+        parent.map_or(0, |parent| 1 + self.depth(parent))
+    }
+
+    /// The time by the clock of a server.
+    pub fn shown(&self, number: usize) -> Time {
+        self.servers[number].shows(self.now)
+    }
+
+    /// The number of the next process.
+    pub fn next_process(&mut self) -> u64 {
+        self.started += 1;
+        self.started
+    }
+
+    /// The server comes (back) to life as another process, knowing nothing, and is no master yet.
+    pub fn start(&mut self, number: usize, process: u64, templates: Templates) {
+        self.servers[number].start(process, templates);
+        self.connect(number);
+        self.disconnect_children(number);
+    }
+
+    /// The shell cannot trust the node any more, and makes it anew.
+    pub fn remake(&mut self, number: usize, process: u64) {
+        self.servers[number].remake(process);
+        self.connect(number);
+        self.disconnect_children(number);
+    }
+
+    pub fn crash(&mut self, number: usize) {
+        self.servers[number].up = false;
+        self.disconnect(number);
+        self.disconnect_children(number);
+    }
+
+    /// Streams of its children are new ones.
+    fn disconnect_children(&mut self, number: usize) {
+        for child in 0..self.servers.len() {
+            if self.servers[child].parent == Some(number) {
+                self.disconnect(child);
+            }
+        }
+    }
+
+    /// A new connection to the parent.
+    fn connect(&mut self, number: usize) {
+        let now = self.shown(number);
+        let server = &mut self.servers[number];
+        server.connection += 1;
+        server.node.handle_upstream_lost(now);
+        let name = server.name.clone();
+        let is_stream = server.up && !server.is_cut && server.via == Via::Stream;
+        if let Some(parent) = server.parent
+            && is_stream
+            && self.servers[parent].up
+        {
+            self.servers[parent].node.handle_subscription(&name, true);
+        }
+    }
+
+    /// The connection to the parent breaks, and what is on a stream is lost.
+    pub fn disconnect(&mut self, number: usize) {
+        let name = self.servers[number].name.clone();
+        if let Some(parent) = self.servers[number].parent {
+            self.servers[parent].node.handle_subscription(&name, false);
+        }
+        self.connect(number);
+    }
+
+    /// Whether a server can reach its parent now.
+    pub fn reaches(&self, number: usize) -> bool {
+        let server = &self.servers[number];
+        let parent = server.parent.map(|parent| &self.servers[parent]);
+        server.up && !server.is_cut && parent.is_some_and(|parent| parent.up)
+    }
+
+    /// When the timer of a server is due.
+    pub fn timer_due(&self, number: usize) -> Option<Time> {
+        let server = &self.servers[number];
+        let timeout = server.node.poll_timeout().filter(|_| server.up);
+        timeout.map(|timeout| server.truly(timeout.at))
+    }
+
+    /// When a server has something to ask its parent, if it can.
+    pub fn question_due(&self, number: usize) -> Option<Time> {
+        let server = &self.servers[number];
+        let due = server.node.poll_upstream_timeout();
+        let due = due.filter(|_| self.reaches(number));
+        due.map(|at| server.truly(at))
+    }
+
+    /// The timer of a server is served, as often as it is due.
+    pub fn serve_timer(&mut self, number: usize) {
+        let now = self.shown(number);
+        let server = &mut self.servers[number];
+        if !server.up {
+            return;
+        }
+        for _ in 0..TIMEOUTS_MAX {
+            if (server.node.poll_timeout()).is_none_or(|timeout| timeout.at > now) {
+                return;
+            }
+            server.node.handle_timeout(now);
+        }
+        panic!("at {now}: the timer of {} is due for ever", server.name);
+    }
+
+    /// A server asks its parent what is due, if anything. Returns the number of the message.
+    pub fn ask_parent(&mut self, number: usize) -> Option<u64> {
+        let (now, reaches) = (self.shown(number), self.reaches(number));
+        let wall_micros = self.now.as_nanos() / 1_000;
+        let server = &mut self.servers[number];
+        if !reaches {
+            return None;
+        }
+        let request = server.node.poll_upstream_request(wall_micros, now)?;
+        let connection = server.connection;
+        let message = Message::ServerRequest(number, connection, request);
+        Some(self.mail.send(message))
+    }
+
+    /// A server tells its children unasked what they get now. Returns the numbers of the messages.
+    pub fn push(&mut self, number: usize) -> Vec<u64> {
+        let now = self.shown(number);
+        let pushes = self.servers[number].node.poll_pushes(now);
+        let mut sent = Vec::new();
+        for (name, reply) in pushes {
+            if let Some(child) = self.server_named(name.as_str()) {
+                let connection = self.servers[child].connection;
+                let message = Message::ServerAnswer(child, connection, reply);
+                sent.push(self.mail.send(message));
+            }
+        }
+        sent
+    }
+
+    /// A client asks. Returns the number of the message.
+    pub fn client_asks(&mut self, number: usize) -> u64 {
+        let request = self.clients[number].request(PATIENCE, self.now);
+        self.mail.send(Message::Request(number, request))
+    }
+
+    /// A client gives back what it has. Returns the number of the message.
+    pub fn client_releases(&mut self, number: usize) -> u64 {
+        let release = self.clients[number].release();
+        self.mail.send(Message::Release(number, release))
+    }
+
+    /// A server is asked by whoever it is, and answers at once.
+    pub fn asked(&mut self, home: usize, request: &GetCapacity) -> Outcome<GetCapacityReply> {
+        let now = self.shown(home);
+        self.servers[home].node.handle_get_capacity(request, now)
+    }
+
+    /// A message arrives. Of an answer to a client: work that was begun under a larger lease goes on for
+    /// `lingers`, if it has any.
+    pub fn deliver(&mut self, number: u64, lingers: Duration) -> Arrived {
+        match self.mail.take(number) {
+            None => Arrived::Nowhere,
+            Some(Message::Request(client, request)) => self.deliver_request(client, &request),
+            Some(Message::Answer(client, sequence, reply)) => {
+                let lease = reply.leases.first();
+                self.clients[client].answer(sequence, lease, lingers, self.now);
+                Arrived::Heard
+            }
+            Some(Message::Release(client, release)) => {
+                let home = self.clients[client].home;
+                if !self.servers[home].up {
+                    return Arrived::Nowhere;
+                }
+                let now = self.shown(home);
+                let node = &mut self.servers[home].node;
+                match node.handle_release_capacity(&release, now) {
+                    Outcome::Served(_) => Arrived::Heard,
+                    Outcome::NotMaster(mastership) => Arrived::NotMaster(mastership),
+                }
+            }
+            Some(message) => self.deliver_between_servers(message),
+        }
+    }
+
+    fn deliver_request(&mut self, client: usize, request: &GetCapacity) -> Arrived {
+        let home = self.clients[client].home;
+        if !self.servers[home].up {
+            return Arrived::Nowhere;
+        }
+        match self.asked(home, request) {
+            Outcome::Served(reply) => {
+                let sequence = request.sequence.unwrap_or_default();
+                let answer = Message::Answer(client, sequence, reply);
+                Arrived::Answered(self.mail.send(answer))
+            }
+            Outcome::NotMaster(mastership) => Arrived::NotMaster(mastership),
+        }
+    }
+
+    fn deliver_between_servers(&mut self, message: Message) -> Arrived {
+        let Some((child, connection, way)) = message.link() else {
+            return Arrived::Nowhere;
+        };
+        let server = &self.servers[child];
+        let Some(parent) = server.parent else {
+            return Arrived::Nowhere;
+        };
+        // A call that was made still arrives when its caller is gone, and late answers to calls are handed
+        // in, too: the node must know them. A stream breaks.
+        let is_stale = server.via == Via::Stream && server.connection != connection;
+        let hears = if way == Way::Up { parent } else { child };
+        if is_stale || !self.servers[hears].up {
+            return Arrived::Nowhere;
+        }
+        let (now, via) = (self.shown(hears), server.via);
+        let node = &mut self.servers[hears].node;
+        match message {
+            Message::ServerRequest(_, _, request) => {
+                match node.handle_get_server_capacity(&request, via, now) {
+                    Ok(Outcome::Served(reply)) => {
+                        let answer = Message::ServerAnswer(child, connection, reply);
+                        Arrived::Answered(self.mail.send(answer))
+                    }
+                    Ok(Outcome::NotMaster(mastership)) => Arrived::NotMaster(mastership),
+                    Err(cycle) => Arrived::Cycle(cycle.to_string()),
+                }
+            }
+            Message::ServerAnswer(_, _, reply) => {
+                node.handle_upstream_reply(&reply, now);
+                Arrived::Heard
+            }
+            _ => Arrived::Nowhere,
+        }
+    }
+
+    /// What all clients are using now.
+    pub fn used(&self) -> ExactSum {
+        let mut used = ExactSum::ZERO;
+        let using = self.clients.iter().map(|client| client.uses(self.now));
+        using.for_each(|amount: Amount| used.add(amount));
+        used
+    }
+
+    /// No sum is anything but what its parts add up to, anywhere.
+    pub fn assert_consistent(&self) {
+        for server in self.servers.iter().filter(|server| server.up) {
+            server.node.assert_consistent();
+        }
+    }
+}
