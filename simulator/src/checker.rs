@@ -15,6 +15,7 @@ mod convergence;
 mod excess;
 mod hunger;
 pub mod ideal;
+mod immediate;
 mod judge;
 mod looks;
 mod mastership;
@@ -43,6 +44,7 @@ use crate::checker::convergence::Convergence;
 use crate::checker::excess::Excess;
 use crate::checker::hunger::Bands;
 use crate::checker::ideal::{Ideal, Wish};
+use crate::checker::immediate::Immediate;
 use crate::checker::looks::Looks;
 pub(crate) use crate::checker::mastership::Mastership;
 use crate::checker::nesting::Nesting;
@@ -65,6 +67,8 @@ const ROUNDING: f64 = 1e-9;
 struct Standing {
     wish: Wish,
     lease: Amount,
+    /// It will never ask again: nobody counts it any more.
+    is_gone: bool,
 }
 
 /// The other books of a client.
@@ -111,6 +115,7 @@ pub struct Watched {
     accounts: Vec<Account>,
     sums: Sums,
     excess: Excess,
+    immediate: Immediate,
     nesting: Nesting,
     averages: Averages,
     /// The most that was granted since the last sample.
@@ -129,6 +134,9 @@ pub struct Watched {
     pub(crate) mastership: Mastership,
     /// The largest distance from the ideal when all had to be right, and when that was.
     pub(crate) rest: (f64, Time),
+    /// The most that the limiter of a client admitted beyond what it may, as a part of a burst, and when that
+    /// was.
+    admission: (f64, Time),
 }
 
 impl Watched {
@@ -143,6 +151,7 @@ impl Watched {
             accounts: Vec::new(),
             sums: Sums::default(),
             excess: Excess::new(template),
+            immediate: Immediate::new(),
             nesting: Nesting::new(template.algorithm.learning_mode_duration),
             averages: Averages::new(settled_after),
             peak: 0.0,
@@ -157,6 +166,7 @@ impl Watched {
             end: settled_after,
             mastership: Mastership::default(),
             rest: (0.0, Time::ZERO),
+            admission: (0.0, Time::ZERO),
         }
     }
 
@@ -181,6 +191,7 @@ impl Watched {
                 priority,
             },
             lease: Amount::ZERO,
+            is_gone: false,
         });
         self.accounts.push(Account {
             place,
@@ -198,6 +209,7 @@ impl Watched {
 
     /// Before anything changes: all that has been so until now is taken into account.
     fn advance(&mut self, now: Time) {
+        self.pass_span(now);
         let (leases, fallback) = (&self.sums.leases, &self.sums.fallback);
         self.excess
             .pass(now, || (leases.rounded_down(), fallback.rounded_down()));
@@ -221,6 +233,7 @@ impl Watched {
         self.advance(now);
         let (before, lease_length) = (self.capacity(), self.algorithm.lease_length);
         self.excess.note_template(template, lease_length, now);
+        self.pass_span(now);
         if let Some(template) = template {
             self.algorithm = template.algorithm.clone();
             self.note_wants_max(wanted::most(template), now);
@@ -285,6 +298,7 @@ impl Watched {
             self.turns.note(&mut account.course, lease, now);
             self.nesting.replace(account.place, before, lease);
         }
+        self.immediate.note(client, lease.get());
         self.sums.fallback.replace(fell_back, fallback);
         self.sums.leases.replace(before, lease);
         match (before.is_zero(), lease.is_zero()) {
@@ -293,6 +307,20 @@ impl Watched {
             _ => {}
         }
         self.look(now);
+    }
+
+    /// A client has ended for good.
+    pub(crate) fn note_ended(&mut self, client: usize) {
+        if let Some(standing) = self.standings.get_mut(client) {
+            standing.is_gone = true;
+        }
+    }
+
+    /// The limiter of a client has admitted so much beyond what it may, as a part of a burst.
+    pub(crate) fn note_admission(&mut self, worst: f64, now: Time) {
+        if worst > self.admission.0 {
+            self.admission = (worst, now);
+        }
     }
 
     /// A client stands otherwise from now on: brings up to date what depends on both of what it wants

@@ -66,7 +66,12 @@ pub fn judge(watched: &Watched, limits: &Limits) -> Vec<Verdict> {
             detail,
         }
     };
-    let worst = watched.excess.worst;
+    let (instant, span) = (watched.excess.worst, watched.immediate.worst);
+    let worst = if span.0 > instant.0.max(1.0) {
+        span
+    } else {
+        instant
+    };
     let overshoot = match worst.0 > 1.0 + super::ROUNDING {
         true => worst.0 - 1.0,
         false => 0.0,
@@ -160,6 +165,16 @@ pub fn judge(watched: &Watched, limits: &Limits) -> Vec<Verdict> {
             limits.rest_max,
             Some(watched.rest.1),
             "the distance from the ideal when everybody had to have what is right".to_owned(),
+        ));
+    }
+    if limits.admission_max.is_some() {
+        let (worst, at) = watched.admission;
+        verdicts.push(verdict(
+            "admission",
+            worst,
+            limits.admission_max,
+            (worst > 0.0).then_some(at),
+            "what a limiter admitted beyond what its rates gave and a burst".to_owned(),
         ));
     }
     if limits.comeback_max.is_some() {

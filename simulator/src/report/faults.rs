@@ -26,9 +26,9 @@ pub(super) fn by_kind(marks: &[Mark]) -> Vec<Kind<'_>> {
 }
 
 /// Whether a kind is something that goes wrong, as against something that somebody wants: a change
-/// of demand, of templates, or a hand-over.
+/// of demand, of templates, a hand-over, or the end of a client.
 pub(super) fn is_fault(kind: &str) -> bool {
-    !matches!(kind, "demand" | "edit" | "elect")
+    !matches!(kind, "demand" | "edit" | "elect" | "leave" | "close")
 }
 
 #[cfg(test)]

@@ -86,6 +86,7 @@ impl Reader<'_> {
             "comeback",
             "not_back",
             "safe_use",
+            "admission",
         ];
         map.check_keys(&keys, &mut self.problems);
         Limits {
@@ -113,6 +114,9 @@ impl Reader<'_> {
                 .and_then(|at| at.amount(&mut self.problems)),
             safe_use_max: map
                 .get("safe_use")
+                .and_then(|at| at.amount(&mut self.problems)),
+            admission_max: map
+                .get("admission")
                 .and_then(|at| at.amount(&mut self.problems)),
             oscillation_max: map
                 .get("oscillation")
