@@ -5,6 +5,8 @@
 //! the demonstration and the tests all run this. Dropping a server without a shutdown stops its
 //! tasks and lets open connections end by themselves.
 
+mod standing;
+
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -14,18 +16,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::node;
-use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::template::Templates;
 use doorward_etcd::directory::Role;
 use doorward_etcd::layout::TemplateKeys;
-use doorward_session::candidate::state::State;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tonic::service::Routes;
+use tracing::{info, warn};
 
+use crate::app::standing::{Following, obey};
 use crate::clock::{self, Clock};
 use crate::door::{self, Door};
 use crate::election::gate::Gate;
@@ -38,7 +40,6 @@ use crate::rpc::meter::MeterLayer;
 use crate::rpc::overload::{self, Calls, OverloadLayer};
 use crate::rpc::streams_handle::StreamsHandle;
 use crate::status::Board;
-use crate::status::sessions::Machine;
 use crate::templates;
 use crate::upstream::{self, Upstream};
 use crate::web;
@@ -204,146 +205,41 @@ impl Server {
     ///
     /// If a socket cannot be had.
     pub async fn start(config: Config) -> Result<Self, ServerError> {
-        let grpc = listen(Port::Grpc, config.listen).await?;
+        let (grpc, grpc_address) = listen(Port::Grpc, config.listen).await?;
         let http = match config.http_listen {
             Some(address) => Some(listen(Port::Http, address).await?),
             None => None,
         };
-        let (grpc, grpc_address) = grpc;
         if config.advertise.is_none() && grpc_address.ip().is_unspecified() {
             warn!(address = %grpc_address, "clients are told an address that means any; give --advertise");
         }
-        let clock = config.clock;
-        let clock_tolerance = config.node.clock_tolerance;
-        let node_config = node::Config {
-            name: config.node_name.clone(),
-            has_parent: config.parent.is_some(),
-            incarnation: clock::incarnation(),
-            ..config.node
-        };
-        // Below the root, how leases are granted and for how long is the parent's to tell.
-        let templates = config.parent.is_none().then(|| CandidateTemplates {
-            in_force: config.templates.clone(),
-            history: config.templates_history,
-        });
-        let node = Arc::new(NodeHandle::new(node_config, config.templates, clock));
-        let board = Board::new(
-            config.node_name,
-            config.advertise.unwrap_or_else(|| grpc_address.to_string()),
-            config.templates_source,
-            Arc::clone(&node),
-        );
-        let board = Arc::new(board.riding_out(config.election.rides_out()));
+        let http_address = http.as_ref().map(|(_, address)| *address);
+        let board = board_of(&config, grpc_address);
         let metrics = Arc::new(Metrics::new(&board));
         metrics.count_template_load(true, clock::wall());
+        let candidate = candidate_of(&config, &board, http_address);
         let upstream = config
             .parent
             .map(|parent| Upstream::new(parent, Arc::clone(&board)));
-        let stop_grpc = CancellationToken::new();
-        let stop_http = CancellationToken::new();
         let streams = Arc::new(StreamsHandle::new(Arc::clone(&board), config.push_round));
         let (routes, health) = rpc::routes(&board, &metrics, &streams)?;
 
-        let mut masterships = node.masterships();
-        let election = config.election.start(Candidate {
-            node: board.node_name().to_owned(),
-            address: board.address().to_owned(),
-            http_address: http.as_ref().map(|(_, address)| address.to_string()),
-            place: place_of(&board),
-            clock_tolerance,
-            able: config.able.unwrap_or_else(|| watch::channel(true).1),
-            templates,
-        });
-        let mut standings = election.standings();
-        obey(&board, &standings.borrow_and_update());
-        announce(&board, &masterships.borrow_and_update().1);
+        let election = config.election.start(candidate);
+        let following = Following::begin(&board, &election);
         // Before anybody can ask.
         health.set(board.readiness().is_ready()).await;
 
         let mut background = JoinSet::new();
-        background.spawn(Arc::clone(&node).run_timer());
-        let mut obeying = JoinSet::new();
-        obeying.spawn({
-            let board = Arc::clone(&board);
-            async move {
-                while standings.changed().await.is_ok() {
-                    obey(&board, &standings.borrow_and_update());
-                }
-                debug!("mastership is settled for good");
-            }
-        });
-        background.spawn({
-            let (board, streams) = (Arc::clone(&board), Arc::clone(&streams));
-            async move {
-                while masterships.changed().await.is_ok() {
-                    let (begun, mastership) = masterships.borrow_and_update().clone();
-                    announce(&board, &mastership);
-                    streams.end_older(begun);
-                }
-            }
-        });
+        background.spawn(Arc::clone(board.node()).run_timer());
+        let obeying = following.go_on(&election, &streams, &mut background);
         background.spawn(health::tell(Arc::clone(&board), health.clone()));
         background.spawn(Arc::clone(&streams).end_cycles());
-        if let Some(mut states) = election.states() {
-            show(&board, *states.borrow_and_update());
-            let board = Arc::clone(&board);
-            background.spawn(async move {
-                while states.changed().await.is_ok() {
-                    show(&board, *states.borrow_and_update());
-                }
-            });
-        }
-        if let Some(mut contact) = election.contact() {
-            board.post_etcd(contact.borrow_and_update().clone());
-            let board = Arc::clone(&board);
-            background.spawn(async move {
-                while contact.changed().await.is_ok() {
-                    board.post_etcd(contact.borrow_and_update().clone());
-                }
-            });
-        }
-
+        let stop_grpc = CancellationToken::new();
         background.spawn(streams.run(stop_grpc.clone()));
         if let Some(upstream) = upstream {
             background.spawn(upstream.run());
         }
-
-        let mut serving = JoinSet::new();
-        let services = tower::ServiceBuilder::new()
-            .layer(MeterLayer::new(Arc::clone(&metrics), clock))
-            .layer(OverloadLayer(Calls::new(
-                config.calls_max,
-                Arc::clone(&metrics),
-                Arc::clone(&board),
-            )))
-            .service(routes.prepare());
-        let limits = board.limits();
-        let looking = Arc::new(Semaphore::new(1));
-        let grpc = door::grpc::serve(
-            grpc,
-            Door::grpc(config.door, Arc::clone(limits), Arc::clone(&looking)),
-            services,
-            stop_grpc.clone(),
-        );
-        serving.spawn(async move {
-            grpc.await;
-            Port::Grpc
-        });
-        let http_address = http.map(|(listener, address)| {
-            let pages = web::router(Arc::clone(&board), Arc::clone(&metrics));
-            let door = Door::http(config.door, Arc::clone(limits), looking);
-            let served = door::http::serve(listener, door, pages, stop_http.clone());
-            serving.spawn(async move {
-                served.await;
-                Port::Http
-            });
-            address
-        });
-        info!(node = board.node_name(), grpc = %grpc_address, "serving gRPC");
-        if let Some(address) = http_address {
-            info!("status page at http://{address}/");
-        }
-        Ok(Self {
+        let mut server = Self {
             board,
             metrics,
             health,
@@ -353,10 +249,53 @@ impl Server {
             http_address,
             shutdown_grace: config.shutdown_grace,
             stop_grpc,
-            stop_http,
-            serving,
+            stop_http: CancellationToken::new(),
+            serving: JoinSet::new(),
             background,
-        })
+        };
+        let looking = Arc::new(Semaphore::new(1));
+        let limits = Arc::clone(server.board.limits());
+        let door = Door::grpc(config.door, Arc::clone(&limits), Arc::clone(&looking));
+        server.serve_grpc(grpc, door, routes, config.calls_max, config.clock);
+        if let Some((listener, _)) = http {
+            let door = Door::http(config.door, limits, looking);
+            server.serve_http(listener, door);
+        }
+        info!(node = server.board.node_name(), grpc = %grpc_address, "serving gRPC");
+        if let Some(address) = http_address {
+            info!("status page at http://{address}/");
+        }
+        Ok(server)
+    }
+
+    fn serve_grpc(
+        &mut self,
+        listener: TcpListener,
+        door: Arc<Door>,
+        routes: Routes,
+        calls_max: NonZeroUsize,
+        clock: Clock,
+    ) {
+        let (metrics, board) = (Arc::clone(&self.metrics), Arc::clone(&self.board));
+        let calls = Calls::new(calls_max, Arc::clone(&metrics), board);
+        let services = tower::ServiceBuilder::new()
+            .layer(MeterLayer::new(metrics, clock))
+            .layer(OverloadLayer(calls))
+            .service(routes.prepare());
+        let served = door::grpc::serve(listener, door, services, self.stop_grpc.clone());
+        self.serving.spawn(async move {
+            served.await;
+            Port::Grpc
+        });
+    }
+
+    fn serve_http(&mut self, listener: TcpListener, door: Arc<Door>) {
+        let pages = web::router(Arc::clone(&self.board), Arc::clone(&self.metrics));
+        let served = door::http::serve(listener, door, pages, self.stop_http.clone());
+        self.serving.spawn(async move {
+            served.await;
+            Port::Http
+        });
     }
 
     /// Where gRPC is served.
@@ -463,58 +402,45 @@ async fn listen(port: Port, address: SocketAddr) -> Result<(TcpListener, SocketA
     Ok((listener, bound))
 }
 
-/// Brings a standing into force.
-fn obey(board: &Board, standing: &Standing) {
-    let pages = match standing {
-        Standing::Elsewhere { pages, .. } => pages.as_ref().map(ToString::to_string),
-        Standing::Alone | Standing::Master(_) | Standing::Unknown => None,
+/// The node, and what is told about it and this server.
+fn board_of(config: &Config, grpc_address: SocketAddr) -> Arc<Board> {
+    let node_config = node::Config {
+        name: config.node_name.clone(),
+        has_parent: config.parent.is_some(),
+        incarnation: clock::incarnation(),
+        ..config.node.clone()
     };
-    board.post_master_pages(pages);
-    let node = board.node();
-    let time = |time| node.clock().time(clock::instant_of(time));
-    node.change(|node, now| match standing {
-        Standing::Alone => node.handle_mastership(Mastership::Master { epoch: None }, now),
-        Standing::Master(won) => {
-            let term = Term {
-                epoch: won.epoch,
-                vacant_since: time(won.vacant_since),
-                longer_leases: won.longer_leases,
-                valid_until: time(won.valid_until),
-            };
-            node.handle_term(term, now)
-        }
-        Standing::Elsewhere { address, epoch, .. } => {
-            let follower = Mastership::Follower {
-                master_address: address.to_string(),
-                epoch: Some(*epoch),
-            };
-            node.handle_mastership(follower, now)
-        }
-        Standing::Unknown => node.handle_mastership(Mastership::Unknown, now),
+    let node = NodeHandle::new(node_config, config.templates.clone(), config.clock);
+    let advertised = config.advertise.clone();
+    let board = Board::new(
+        config.node_name.clone(),
+        advertised.unwrap_or_else(|| grpc_address.to_string()),
+        config.templates_source.clone(),
+        Arc::new(node),
+    );
+    Arc::new(board.riding_out(config.election.rides_out()))
+}
+
+/// What stands for election.
+fn candidate_of(
+    config: &Config,
+    board: &Arc<Board>,
+    http_address: Option<SocketAddr>,
+) -> Candidate {
+    // Below the root, how leases are granted and for how long is the parent's to tell.
+    let templates = config.parent.is_none().then(|| CandidateTemplates {
+        in_force: config.templates.clone(),
+        history: config.templates_history.clone(),
     });
-}
-
-/// Shows how this server takes part in its election.
-fn show(board: &Board, state: State) {
-    let machine = Machine::new(state, &State::ALL, State::as_str);
-    board.sessions().post_election(machine);
-}
-
-/// Tells everyone who looks that there is another master.
-fn announce(board: &Board, mastership: &Mastership) {
-    match mastership {
-        Mastership::Master { epoch } => info!(epoch, "this server is the master"),
-        Mastership::Follower {
-            master_address,
-            epoch,
-        } => {
-            info!(master_address, epoch, "another server is the master");
-        }
-        Mastership::Unknown if board.is_stopping() => {}
-        Mastership::Unknown if board.node().masterships().borrow().0 == 0 => {
-            info!("waiting for the election");
-        }
-        Mastership::Unknown => warn!("no master is known"),
+    let able = config.able.clone();
+    Candidate {
+        node: board.node_name().to_owned(),
+        address: board.address().to_owned(),
+        http_address: http_address.map(|address| address.to_string()),
+        place: place_of(board),
+        clock_tolerance: config.node.clock_tolerance,
+        able: able.unwrap_or_else(|| watch::channel(true).1),
+        templates,
     }
 }
 

@@ -44,6 +44,20 @@ enum Listed<'a> {
     Nothing,
 }
 
+/// What the node is seen to be, all at one moment.
+struct Seen {
+    mastership: Mastership,
+    /// In milliseconds.
+    master_for: Option<u64>,
+    templates: usize,
+    resources: Vec<ResourceSnapshot>,
+    uptime: Duration,
+    ancestors: Vec<String>,
+    conflicts: Vec<ConflictStatus>,
+    learning: Option<Duration>,
+    states: StatesStatus,
+}
+
 impl Board {
     /// The state of everything now, without limits.
     pub fn status(&self, only: Option<&ResourceId>, leases_max: usize) -> Status {
@@ -58,43 +72,31 @@ impl Board {
     fn listing(&self, listed: Listed<'_>, leases_max: usize) -> Status {
         let news = self.templates_news();
         let parent = self.parent_news().map(ParentStatus::of);
-        let (
-            mastership,
-            master_for,
-            templates,
-            resources,
-            uptime,
-            ancestors,
-            conflicts,
-            learning,
-            states,
-        ) = self.node().read(|node, now| {
-            let resources = match listed {
+        let seen = self.node().read(|node, now| Seen {
+            mastership: node.mastership(now).clone(),
+            master_for: node.valid_until().map(|until| millis(until.since(now))),
+            templates: node.templates().len(),
+            resources: match listed {
                 Listed::All => node.snapshot(now).resources,
                 Listed::Only(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
                 Listed::Nothing => Vec::new(),
-            };
-            let uptime = now.since(Time::ZERO);
-            (
-                node.mastership(now).clone(),
-                node.valid_until().map(|until| millis(until.since(now))),
-                node.templates().len(),
-                resources,
-                uptime,
-                node.ancestors().to_vec(),
-                node.conflicts(now)
-                    .map(|conflict| ConflictStatus::of(conflict, now))
-                    .collect(),
-                node.learning_remaining(now),
-                StatesStatus::of(self.sessions(), node.learning(now)),
-            )
+            },
+            uptime: now.since(Time::ZERO),
+            ancestors: node.ancestors().to_vec(),
+            conflicts: node
+                .conflicts(now)
+                .map(|conflict| ConflictStatus::of(conflict, now))
+                .collect(),
+            learning: node.learning_remaining(now),
+            states: StatesStatus::of(self.sessions(), node.learning(now)),
         });
         let mut listable = LEASES_LISTED_MAX;
-        let resources = resources
+        let resources = seen
+            .resources
             .into_iter()
             .map(|resource| self.resource(resource, leases_max, &mut listable))
             .collect();
-        let (master_address, epoch) = match &mastership {
+        let (master_address, epoch) = match &seen.mastership {
             Mastership::Master { epoch } => (Some(self.address().to_owned()), *epoch),
             Mastership::Follower {
                 master_address,
@@ -105,8 +107,8 @@ impl Board {
         Status {
             node: self.node_name().to_owned(),
             version: env!("CARGO_PKG_VERSION"),
-            is_master: mastership.is_master(),
-            master_pages: match &mastership {
+            is_master: seen.mastership.is_master(),
+            master_pages: match &seen.mastership {
                 Mastership::Follower { .. } => self.master_pages(),
                 Mastership::Master { .. } | Mastership::Unknown => None,
             },
@@ -116,19 +118,19 @@ impl Board {
             },
             master_address,
             epoch,
-            uptime_ms: millis(uptime),
+            uptime_ms: millis(seen.uptime),
             templates_source: news.source,
-            templates,
+            templates: seen.templates,
             templates_problem: news.problem,
-            learning_remaining_ms: learning.map(millis),
-            states,
+            learning_remaining_ms: seen.learning.map(millis),
+            states: seen.states,
             etcd: self
                 .etcd_contact()
-                .map(|contact| EtcdStatus::of(contact, master_for)),
+                .map(|contact| EtcdStatus::of(contact, seen.master_for)),
             parent,
-            ancestors,
+            ancestors: seen.ancestors,
             is_in_cycle: self.is_in_cycle(),
-            conflicts,
+            conflicts: seen.conflicts,
             limits: None,
             resources,
         }

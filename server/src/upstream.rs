@@ -19,11 +19,11 @@ use doorward_engine::time::Time as EngineTime;
 use doorward_proto::doorman as wire;
 use doorward_session::closing::Closed;
 use doorward_session::parent_session::{
-    Action, CONNECT_TIMEOUT, Connection, Mastership, ParentSession, Polled, Reply, Report, STATES,
-    Trouble, Verdict, Way,
+    Action, CONNECT_TIMEOUT, Connection, ParentSession, Polled, Reply, Report, STATES, Trouble,
+    Verdict, Way,
 };
 use doorward_session::time::Time;
-use tonic::{Code, Status as RpcStatus};
+use tonic::Status as RpcStatus;
 use tracing::{debug, error, info, warn};
 
 use crate::clock;
@@ -214,14 +214,6 @@ impl Upstream {
                 self.session
                     .handle_discovered(on, told, leases_last, chance, now);
             }
-            // It is a server that cannot say.
-            Heard::Failed(status)
-                if status.code() == Code::Unimplemented && self.session.is_discovering() =>
-            {
-                let untold = Mastership::UNTOLD;
-                self.session
-                    .handle_discovered(on, untold, Duration::ZERO, chance, now);
-            }
             Heard::Opened => self.session.handle_opened(on, now),
             Heard::Told(response) => self.hear_told(response),
             Heard::Progress => self.session.handle_progress(on, now),
@@ -380,21 +372,7 @@ impl Upstream {
                 is_news,
             } => {
                 let problem = self.problem_of(&trouble);
-                match (why, is_news) {
-                    (Polled::AnotherProcess, true) => error!(
-                        parent,
-                        problem,
-                        "another process of this node was there first: this one is refused what it asks for"
-                    ),
-                    (_, true) => info!(
-                        parent,
-                        problem, "a stream to the parent does not work; it is polled"
-                    ),
-                    (_, false) => debug!(parent, problem, "the parent is still polled"),
-                }
-                if why == Polled::AnotherProcess {
-                    self.second = Some(problem);
-                }
+                self.report_polled(why, problem, is_news);
             }
             Report::Redirected { from, to } => {
                 debug!(%from, %to, "the parent's master is elsewhere");
@@ -428,6 +406,25 @@ impl Upstream {
                 );
                 self.board.count_parent_mastership_forgotten();
             }
+        }
+    }
+
+    fn report_polled(&mut self, why: Polled, problem: String, is_news: bool) {
+        let parent = self.address();
+        match (why, is_news) {
+            (Polled::AnotherProcess, true) => error!(
+                parent,
+                problem,
+                "another process of this node was there first: this one is refused what it asks for"
+            ),
+            (_, true) => info!(
+                parent,
+                problem, "a stream to the parent does not work; it is polled"
+            ),
+            (_, false) => debug!(parent, problem, "the parent is still polled"),
+        }
+        if why == Polled::AnotherProcess {
+            self.second = Some(problem);
         }
     }
 

@@ -12,21 +12,23 @@
 mod averages;
 mod comebacks;
 mod convergence;
-mod excess;
-mod hunger;
+mod fairness;
 pub mod ideal;
 mod immediate;
 mod judge;
-mod looks;
 mod mastership;
 mod nesting;
+mod oscillation;
+mod overshoot;
 pub mod real_run;
-mod rest;
+mod requests;
 mod safe_use;
 mod shortage;
+#[cfg(any(test, feature = "planted"))]
+pub mod small_worlds;
+mod starvation;
 #[cfg(test)]
 mod tests;
-mod turns;
 mod waits;
 mod wanted;
 
@@ -41,21 +43,24 @@ use doorward_engine::time::Time;
 use crate::checker::averages::{Averages, State};
 use crate::checker::comebacks::Comebacks;
 use crate::checker::convergence::Convergence;
-use crate::checker::excess::Excess;
-use crate::checker::hunger::Bands;
+use crate::checker::fairness::Fairness;
 use crate::checker::ideal::{Ideal, Wish};
 use crate::checker::immediate::Immediate;
-use crate::checker::looks::Looks;
-pub(crate) use crate::checker::mastership::Mastership;
+pub(crate) use crate::checker::mastership::{Claim, Mastership, may_decide};
 use crate::checker::nesting::Nesting;
+use crate::checker::oscillation::{Course, Oscillation};
+use crate::checker::overshoot::Overshoot;
+use crate::checker::requests::Asked;
 use crate::checker::safe_use::{SafeUse, Told};
 use crate::checker::shortage::{Shortage, is_short};
-use crate::checker::turns::{Course, Turns};
+use crate::checker::starvation::Starvation;
 use crate::checker::waits::Waits;
+use crate::planted::{self, Blunt};
 use crate::recording::{ClientFigures, Sample};
 use crate::world::clock::LocalClock;
 
 pub use judge::judge;
+pub(crate) use nesting::Book;
 pub(crate) use waits::Wait;
 
 /// What rounding may add to a sum, relative to it.
@@ -84,6 +89,7 @@ struct Account {
     hungry_since: Option<Time>,
     course: Course,
     shortage: Shortage,
+    asked_of_servers: Asked,
 }
 
 /// Sums over all clients, which every change of one brings up to date.
@@ -114,29 +120,24 @@ pub struct Watched {
     standings: Vec<Standing>,
     accounts: Vec<Account>,
     sums: Sums,
-    excess: Excess,
+    overshoot: Overshoot,
     immediate: Immediate,
     nesting: Nesting,
     averages: Averages,
     /// The most that was granted since the last sample.
     peak: f64,
-    bands: Bands,
-    /// The longest time that a client had nothing, and when that ended.
-    starved: (Duration, Time),
-    turns: Turns,
+    starvation: Starvation,
+    oscillation: Oscillation,
     convergence: Convergence,
-    looks: Looks,
+    fairness: Fairness,
     waits: Waits,
     safe_use: SafeUse,
     comebacks: Comebacks,
     end: Time,
     /// What was decided by servers that may not.
     pub(crate) mastership: Mastership,
-    /// The largest distance from the ideal when all had to be right, and when that was.
-    pub(crate) rest: (f64, Time),
-    /// The most that the limiter of a client admitted beyond what it may, as a part of a burst, and when that
-    /// was.
-    admission: (f64, Time),
+    /// The most requests of a client within a second, and when.
+    requests: (u32, Time),
 }
 
 impl Watched {
@@ -150,28 +151,26 @@ impl Watched {
             standings: Vec::new(),
             accounts: Vec::new(),
             sums: Sums::default(),
-            excess: Excess::new(template),
+            overshoot: Overshoot::new(template),
             immediate: Immediate::new(),
             nesting: Nesting::new(template.algorithm.learning_mode_duration),
             averages: Averages::new(settled_after),
             peak: 0.0,
-            bands: Bands::default(),
-            starved: (Duration::ZERO, Time::ZERO),
-            turns: Turns::new(settled_after),
+            starvation: Starvation::new(settled_after),
+            oscillation: Oscillation::new(settled_after),
             convergence: Convergence::new(settled_after),
-            looks: Looks::default(),
+            fairness: Fairness::default(),
             waits: Waits::default(),
             safe_use: SafeUse::default(),
             comebacks: Comebacks::new(settled_after),
             end: settled_after,
             mastership: Mastership::default(),
-            rest: (0.0, Time::ZERO),
-            admission: (0.0, Time::ZERO),
+            requests: (0, Time::ZERO),
         }
     }
 
     fn capacity(&self) -> f64 {
-        self.excess.capacity
+        self.overshoot.capacity
     }
 
     /// What can be used.
@@ -202,8 +201,10 @@ impl Watched {
             hungry_since: None,
             course: Course::default(),
             shortage: Shortage::new(self.settled_after),
+            asked_of_servers: Asked::default(),
         });
-        self.bands.note_wants(priority, Amount::ZERO, Amount::ZERO);
+        self.starvation
+            .note_wants(priority, Amount::ZERO, Amount::ZERO);
         self.accounts.len() - 1
     }
 
@@ -211,12 +212,12 @@ impl Watched {
     fn advance(&mut self, now: Time) {
         self.pass_span(now);
         let (leases, fallback) = (&self.sums.leases, &self.sums.fallback);
-        self.excess
+        self.overshoot
             .pass(now, || (leases.rounded_down(), fallback.rounded_down()));
         let mut averages = std::mem::take(&mut self.averages);
         let lost = averages.advance(now, || State {
             capacity: self.capacity(),
-            has_total: self.excess.has_total(),
+            has_total: self.overshoot.has_total(),
             demand: self.sums.wishes.rounded_down(),
             granted: self.sums.leases.rounded_down(),
             used: self.sums.used.rounded_down(),
@@ -232,26 +233,29 @@ impl Watched {
     pub(crate) fn note_template(&mut self, template: Option<&Template>, now: Time) {
         self.advance(now);
         let (before, lease_length) = (self.capacity(), self.algorithm.lease_length);
-        self.excess.note_template(template, lease_length, now);
+        self.overshoot.note_template(template, lease_length, now);
         self.pass_span(now);
         if let Some(template) = template {
             self.algorithm = template.algorithm.clone();
             self.note_wants_max(wanted::most(template), now);
         }
-        let former = self.excess.former_leases_end();
+        let former = self.overshoot.former_leases_end();
         self.nesting
             .note_template(template.is_some(), &self.algorithm, former);
         self.sums.capped = ExactSum::ZERO;
         for standing in &self.standings {
-            let most = standing.wish.wants.min(self.excess.capacity);
+            let most = standing.wish.wants.min(self.overshoot.capacity);
             self.sums.capped.add(amount(most));
         }
         self.weigh_waits();
         self.safe_use.begin_round(now);
-        let change = (self.capacity() - before).abs();
+        let mut change = (self.capacity() - before).abs();
+        if planted::is(Blunt::ConvergenceOfDemandOnly) {
+            change = 0.0;
+        }
         self.convergence
             .note_change(change, self.capacity().max(before), now);
-        self.turns.note_unrest(&self.algorithm, now);
+        self.oscillation.note_unrest(&self.algorithm, now);
         self.look(now);
         self.look_at_bands(now);
     }
@@ -259,15 +263,15 @@ impl Watched {
     /// The root's clock runs at another speed from now on, or has jumped.
     pub(crate) fn note_clock(&mut self, clock: LocalClock, now: Time) {
         self.advance(now);
-        self.excess.note_clock(clock);
+        self.overshoot.note_clock(clock);
     }
 
     /// Another root was elected, which begins to learn; for so long at least, as leases of its
     /// predecessors may last.
     pub(crate) fn note_learning(&mut self, longer_leases: Duration, now: Time) {
         self.advance(now);
-        self.excess.note_learning(&self.algorithm, now);
-        let local = self.excess.local(now);
+        self.overshoot.note_learning(&self.algorithm, now);
+        let local = self.overshoot.local(now);
         let learns = self.algorithm.learning_mode_duration.max(longer_leases);
         self.nesting.note_learning(learns, local);
     }
@@ -276,7 +280,7 @@ impl Watched {
     /// one.
     pub(crate) fn note_known_late(&mut self, former: &Template, granted_until: Time, now: Time) {
         self.advance(now);
-        self.excess.note_known_late(former, granted_until, now);
+        self.overshoot.note_known_late(former, granted_until, now);
     }
 
     /// What a client may use, by a valid lease and besides.
@@ -295,7 +299,7 @@ impl Watched {
         self.replace(client, Standing { lease, ..standing }, now);
         if let Some(account) = self.accounts.get_mut(client) {
             account.fallback = fallback;
-            self.turns.note(&mut account.course, lease, now);
+            self.oscillation.note(&mut account.course, lease, now);
             self.nesting.replace(account.place, before, lease);
         }
         self.immediate.note(client, lease.get());
@@ -316,13 +320,6 @@ impl Watched {
         }
     }
 
-    /// The limiter of a client has admitted so much beyond what it may, as a part of a burst.
-    pub(crate) fn note_admission(&mut self, worst: f64, now: Time) {
-        if worst > self.admission.0 {
-            self.admission = (worst, now);
-        }
-    }
-
     /// A client stands otherwise from now on: brings up to date what depends on both of what it wants
     /// and has.
     fn replace(&mut self, client: usize, after: Standing, now: Time) {
@@ -334,7 +331,8 @@ impl Watched {
             return;
         };
         let before = std::mem::replace(standing, after);
-        let missing = [before, after].map(|it| it.missing(&self.algorithm, self.excess.capacity));
+        let missing =
+            [before, after].map(|it| it.missing(&self.algorithm, self.overshoot.capacity));
         self.waits.replace(account.wait, missing[0], missing[1]);
         let (wants, lease) = (before.wish.wants, before.lease.get());
         account.shortage.advance(wants, lease, now);
@@ -344,40 +342,10 @@ impl Watched {
         sums.short = sums.short + usize::from(after.is_short()) - usize::from(before.is_short());
         if after.is_hungry() {
             account.hungry_since.get_or_insert(now);
-        } else if let Some(since) = account.hungry_since.take() {
-            self.note_starved(since, after.wish.priority, now);
-        }
-    }
-
-    /// A client of that priority had nothing since then.
-    fn note_starved(&mut self, since: Time, priority: i64, now: Time) {
-        if let Some(something_since) = self.bands.since(priority) {
-            self.note_longest(since.max(something_since), now);
-        }
-    }
-
-    fn note_longest(&mut self, since: Time, now: Time) {
-        let lasted = now.since(since.max(self.settled_after));
-        if lasted > self.starved.0 {
-            self.starved = (lasted, now);
-        }
-    }
-
-    /// What there is for whom may have changed.
-    fn look_at_bands(&mut self, now: Time) {
-        let capacity = self.capacity();
-        for (priority, since) in self.bands.look(&self.algorithm, capacity, now) {
-            // They are hungry still, and it is nobody's fault any more. All are gone over only if one
-            // may have been so for longest.
-            if now.since(since.max(self.settled_after)) <= self.starved.0 {
-                continue;
-            }
-            let all = self.standings.iter().zip(&self.accounts);
-            let of = all.filter(|(standing, _)| standing.wish.priority == priority);
-            let first = of.filter_map(|(_, account)| account.hungry_since).min();
-            if let Some(first) = first {
-                self.note_longest(first.max(since), now);
-            }
+        } else if let Some(since) = account.hungry_since.take()
+            && (after.wants() || !planted::is(Blunt::StarvationForgivenByGivingUp))
+        {
+            self.starvation.note(since, after.wish.priority, now);
         }
     }
 
@@ -385,7 +353,7 @@ impl Watched {
     fn look(&mut self, now: Time) {
         let leases = self.sums.leases.rounded_down();
         self.peak = self.peak.max(leases);
-        self.excess
+        self.overshoot
             .look(leases, self.sums.fallback.rounded_down(), now);
     }
 
@@ -419,7 +387,7 @@ impl Watched {
         let seconds = self.end.since(self.settled_after).as_secs_f64();
         let account = self.accounts.get(client);
         account.map_or_else(ClientFigures::default, |account| {
-            account.shortage.figures(seconds, self.looks.count)
+            account.shortage.figures(seconds, self.fairness.count)
         })
     }
 
@@ -432,45 +400,24 @@ impl Watched {
         (wish, lease, account.map_or(0.0, |it| it.fallback.get()))
     }
 
-    /// The most that may be in use at each node by clients that are there.
-    pub(crate) fn used_at(&self, place: usize) -> f64 {
-        self.nesting.used_at(place)
-    }
-
-    /// Whether a root that is up may know nothing of this, though clients use it.
-    pub(crate) fn may_be_unknown(&self, now: Time) -> bool {
-        self.nesting.may_be_unknown(self.excess.local(now))
-    }
-
-    /// What all below a node use, and the most that may be in use there by its parent's books.
-    pub(crate) fn note_nesting(&mut self, used: f64, reserved: f64, now: Time) {
-        if self.excess.is_accounted(now) {
-            self.nesting.note(used, reserved, self.excess.capacity, now);
-        }
-    }
-
     /// It is over.
     pub(crate) fn finish(&mut self, now: Time) {
         self.end = now;
         self.advance(now);
         self.look(now);
-        self.excess.finish(now);
+        self.overshoot.finish(now);
         // Rather one look at the end than none.
-        if self.looks.count == 0 {
+        if self.fairness.count == 0 {
             self.look_at_all(now);
         }
         self.settle(now);
         self.convergence.finish(now);
-        let mut hungry = Vec::new();
         for (standing, account) in self.standings.iter().zip(&mut self.accounts) {
             let (wants, lease) = (standing.wish.wants, standing.lease.get());
             account.shortage.advance(wants, lease, now);
-            hungry.extend(account.hungry_since.map(|at| (at, standing.wish.priority)));
         }
-        for (since, priority) in hungry {
-            self.note_starved(since, priority, now);
-        }
-        self.turns.finish(now);
+        self.end_starvation(now);
+        self.oscillation.finish(now);
     }
 }
 

@@ -56,7 +56,8 @@ impl fmt::Display for Failure {
 /// What must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// The books of every node add up after everything that comes to it, and nothing panics.
+    /// The books of every node add up after everything that comes to it, no limiter admits more than it may, and
+    /// nothing panics.
     Consistency,
     /// Nobody ever has too much.
     Overshoot,
@@ -64,8 +65,6 @@ pub enum Promise {
     Nesting,
     /// Nobody decides but the master.
     Mastership,
-    /// No limiter admits more than it may.
-    Admission,
     /// Soon after nothing goes wrong any more everybody has what is right, and soon after somebody
     /// wants something else.
     Rest,
@@ -77,11 +76,10 @@ pub enum Promise {
 
 impl Promise {
     /// All that checkers judge.
-    const JUDGED: [Self; 7] = [
+    const JUDGED: [Self; 6] = [
         Self::Overshoot,
         Self::Nesting,
         Self::Mastership,
-        Self::Admission,
         Self::Rest,
         Self::Utilisation,
         Self::Fairness,
@@ -94,7 +92,6 @@ impl Promise {
             Self::Overshoot => "overshoot",
             Self::Nesting => "nesting",
             Self::Mastership => "mastership",
-            Self::Admission => "admission",
             Self::Rest => "rest",
             Self::Utilisation => "utilisation",
             Self::Fairness => "fairness",
@@ -130,7 +127,7 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<Failure>) {
     let broken = recording.verdicts.iter().find(|verdict| !verdict.holds);
     let failure = broken.and_then(|verdict| {
         let mut judged = Promise::JUDGED.into_iter();
-        let promise = judged.find(|promise| promise.as_str() == verdict.checker)?;
+        let promise = judged.find(|promise| promise.as_str() == verdict.checker.as_str())?;
         let at = verdict
             .at_s
             .map_or(String::new(), |at| format!(", worst at {at:.3} s"));
@@ -138,7 +135,7 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<Failure>) {
             promise,
             detail: format!(
                 "{} of {} is {:.6}, and must not be beyond {:.6}{at} ({})",
-                verdict.checker,
+                verdict.checker.as_str(),
                 verdict.resource,
                 verdict.value,
                 verdict.limit.unwrap_or_default(),

@@ -3,7 +3,13 @@
 //!
 //! Times are seconds from the start, amounts in the resource's own unit, parts 0…1.
 
+mod mark;
+mod verdict;
+
 use serde::{Deserialize, Serialize};
+
+pub use mark::{Mark, MarkKind, Nature};
+pub use verdict::{Bound, Checker, Verdict};
 
 /// Of so many clients of each resource it is recorded how they did.
 pub const CLIENT_FIGURES_MAX: usize = 1_000;
@@ -295,39 +301,6 @@ pub struct ClientFigures {
     pub ideal: f64,
     /// Of the time in which it wanted something, the part in which it had less.
     pub short: f64,
-}
-
-/// Something that happened from outside.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Mark {
-    /// When.
-    pub at_s: f64,
-    /// Until when, if it lasted.
-    pub until_s: Option<f64>,
-    /// `kill`, `elect`, `freeze`, `isolate`, `addresses`, `partition`, `clock`, `edit`, `crash` or `demand`.
-    pub kind: String,
-    /// For people.
-    pub text: String,
-}
-
-/// What a checker found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// `overshoot`, `nesting`, `fairness`, `utilisation`, `convergence`, `starvation`, `oscillation`,
-    /// and where they were asked for `rest`, `mastership`, `comeback`, `not back`, `safe use`.
-    pub checker: String,
-    /// Of which resource.
-    pub resource: String,
-    /// What was found, in the unit of the limit.
-    pub value: f64,
-    /// What was set. Absent: it is not judged.
-    pub limit: Option<f64>,
-    /// Whether the limit holds.
-    pub holds: bool,
-    /// When it was worst.
-    pub at_s: Option<f64>,
-    /// For people.
-    pub detail: String,
 }
 
 /// How much was done.

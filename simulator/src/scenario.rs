@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use doorward_engine::template::{Template, Templates};
 
+use crate::recording::Checker;
 use crate::scenario::demand::Demand;
 use crate::scenario::fault::{Event, Fault};
 use crate::scenario::usage::Usage;
@@ -272,7 +273,7 @@ pub struct Limits {
     pub rest_max: Option<f64>,
     /// The mean distance of clients from the ideal, as a part of what there is to have.
     pub unfairness_max: Option<f64>,
-    /// The least mean part of what could be used that is granted.
+    /// The least mean part of what could be used that is used.
     pub utilisation_min: Option<f64>,
     /// The longest time from a change of demand to allocations within 1 % of the ideal.
     pub convergence_max: Option<Duration>,
@@ -286,10 +287,31 @@ pub struct Limits {
     /// The most that clients may use in safe mode all at once, as a part of the capacity, when each of
     /// them has been told its safe capacity since the last one joined, whatever it wants.
     pub safe_use_max: Option<f64>,
-    /// The most that the rate limiter of a client may admit beyond what its rates gave and a burst, as a part of
-    /// that burst.
-    pub admission_max: Option<f64>,
+    /// How many requests a client may send within a second, for leases and for who the master is.
+    pub requests_max: Option<f64>,
     /// How often per minute a client's grant may turn (up after down, or down after up) by more than
     /// 1 % while nobody's demand changes.
     pub oscillation_max: Option<f64>,
+}
+
+impl Limits {
+    /// That of a checker, in the unit of its verdicts. None: it is not judged.
+    pub fn of(&self, checker: Checker) -> Option<f64> {
+        let seconds = |limit: Option<Duration>| limit.map(|limit| limit.as_secs_f64());
+        match checker {
+            Checker::Overshoot => self.overshoot_max,
+            Checker::Nesting => self.nesting_max,
+            Checker::Fairness => self.unfairness_max,
+            Checker::Utilisation => self.utilisation_min,
+            Checker::Convergence => seconds(self.convergence_max),
+            Checker::Starvation => seconds(self.starvation_max),
+            Checker::Oscillation => self.oscillation_max,
+            Checker::Mastership => self.mastership_max,
+            Checker::SettledFairness => self.rest_max,
+            Checker::Comeback => seconds(self.comeback_max),
+            Checker::NotBack => self.not_back_max,
+            Checker::SafeUse => self.safe_use_max,
+            Checker::Requests => self.requests_max,
+        }
+    }
 }

@@ -44,7 +44,7 @@ use siphasher::sip::SipHasher13;
 
 use crate::chance::Chance;
 use crate::checker::{Watched, judge};
-use crate::recording::{Mark, NodeInfo, Recording, ResourceRecording, Work};
+use crate::recording::{Mark, MarkKind, NodeInfo, Recording, ResourceRecording, Work};
 use crate::scenario::demand::player::Player;
 use crate::scenario::{ClientGroup, Link as Way, Scenario};
 use crate::trace::{Row, TraceFeed};
@@ -216,7 +216,7 @@ impl<'a> World<'a> {
     }
 
     /// Asserts after each event that the books of the node it came to add up, which takes as long as there are
-    /// holders.
+    /// holders; and that no limiter of a client admits more than it may.
     ///
     /// # Panics
     ///
@@ -267,7 +267,7 @@ impl<'a> World<'a> {
             What::Sample => self.sample(),
             What::Right => {
                 for watched in &mut self.watched {
-                    watched.note_rest(self.now);
+                    watched.note_settled(self.now);
                 }
             }
             What::Settle => self.settle(),
@@ -471,12 +471,12 @@ impl<'a> World<'a> {
         self.describe_shown();
     }
 
-    fn mark(&mut self, until: Option<Time>, kind: &str, text: String) {
+    fn mark(&mut self, until: Option<Time>, kind: MarkKind, text: String) {
         let seconds = |time: Time| time.since(Time::ZERO).as_secs_f64();
         self.recording.marks.push(Mark {
             at_s: seconds(self.now),
             until_s: until.map(seconds),
-            kind: kind.to_owned(),
+            kind,
             text,
         });
         self.expect_trouble(until, kind);

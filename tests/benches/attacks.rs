@@ -1,5 +1,5 @@
 //! What honest clients notice of attacks at full size: how long their calls take beside each, beside a plain load
-//! of as many processors as the attacker keeps busy, and alone; what memory the server has at its worst, and
+//! that keeps processors busy when and as long as the attacker and the server's work for it did, and alone; what memory the server has at its worst, and
 //! what it refused.
 //!
 //! `cargo bench -p doorward-tests --bench attacks [-- NAME …]` takes about a minute for each attack; `-- --list`
@@ -15,16 +15,19 @@
 )]
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use doorward_tests::attacker::Target;
 use doorward_tests::attacker::catalogue::{ATTACKS, Attack};
-use doorward_tests::attacker::process::{self, Done, Order};
+use doorward_tests::attacker::process::{self, Done, Load, Order};
 use doorward_tests::besieged::Besieged;
 use doorward_tests::figures::{memory, refused};
 use doorward_tests::honest::{Honest, Served};
+use doorward_tests::processes::Server;
 
-/// How long calls are measured alone and beside a plain load.
+/// How long calls are measured alone.
 const BESIDE_NOTHING: Duration = Duration::from_secs(10);
 /// How long an attack goes on at least.
 const BESIDE_ATTACK: Duration = Duration::from_secs(20);
@@ -70,12 +73,23 @@ impl Options {
     }
 }
 
-async fn beside(honest: &Honest, order: &Order, target: Target, lasts: Duration) -> (Served, Done) {
+/// How honest calls are served meanwhile, what the process did, and what the server cost.
+async fn beside(
+    honest: &Honest,
+    server: &Server,
+    order: &Order,
+    target: Target,
+    lasts: Duration,
+) -> (Served, Done, Load) {
     honest.take();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (process, watched_until) = (server.process(), Arc::clone(&is_over));
+    let watching = tokio::task::spawn_blocking(move || Load::watch(process, &watched_until));
     let process = process::spawn(order, target, lasts);
     let done = tokio::task::spawn_blocking(move || process::wait(process));
     let done = done.await.unwrap();
-    (honest.take(), done)
+    is_over.store(true, Ordering::Relaxed);
+    (honest.take(), done, watching.await.unwrap())
 }
 
 /// Measures one attack and prints it. Returns what must not be.
@@ -88,17 +102,21 @@ async fn measure(attack: &Attack, options: &Options) -> Vec<String> {
     honest.until_served(100).await;
     let target = besieged.target;
 
-    let nothing = Order::Burn(0.0);
-    let (alone, _) = beside(&honest, &nothing, target, BESIDE_NOTHING).await;
+    let nothing = Order::Burn(Load::none(BESIDE_NOTHING));
+    let server = &besieged.server;
+    let (alone, _, alone_cost) = beside(&honest, server, &nothing, target, BESIDE_NOTHING).await;
     println!("  alone              {alone}");
     let order = Order::Attack(attack.name.to_owned());
-    let (attacked, done) = beside(&honest, &order, target, BESIDE_ATTACK).await;
+    let (attacked, done, cost) = beside(&honest, server, &order, target, BESIDE_ATTACK).await;
     println!("  beside the attack  {attacked}");
-    let peak = memory(besieged.server.process()).peak;
-    let load = Order::Burn(done.processors);
-    let (loaded, _) = beside(&honest, &load, target, BESIDE_NOTHING).await;
-    let processors = done.processors;
-    println!("  beside plain load  {loaded} ({processors:.2} processors)");
+    let peak = memory(server.process()).peak;
+    let load = done.load.with(&cost, alone_cost.processors());
+    let (processors, attackers) = (load.processors(), done.load.processors());
+    let (lasts, load) = (load.lasts(), Order::Burn(load));
+    let (loaded, _, _) = beside(&honest, server, &load, target, lasts).await;
+    println!(
+        "  beside plain load  {loaded} ({processors:.3} processors, {attackers:.3} of them the attacker)"
+    );
     println!("  attacker: {} rounds; {}", done.rounds, done.outcome);
     let mut problems = Vec::new();
     if besieged.server.is_running() {

@@ -109,4 +109,15 @@ mod tests {
         assert!(limiter.try_acquire(1, end));
         assert!(!limiter.try_acquire(1, end));
     }
+
+    #[test]
+    fn it_says_when_the_limit_changes_by_itself() {
+        let mut limiter = ConcurrencyLimiter::default();
+        assert_eq!(limiter.until(), None);
+        limiter.handle_allowance(limit(3.0, Some(5), 1.0));
+        assert_eq!(
+            limiter.until(),
+            Some(Time::after_origin(Duration::from_secs(5)))
+        );
+    }
 }

@@ -141,6 +141,47 @@ mod tests {
     }
 
     #[test]
+    fn what_is_older_than_the_window_is_forgotten_at_its_end_and_not_kept_for_who_never_looks() {
+        let window = Duration::from_secs(10);
+        let config = AdaptiveWants {
+            window,
+            headroom: 1.0,
+            least: 0.0,
+            ..AdaptiveWants::default()
+        };
+        let mut demand = Demand::new(config, Time::ZERO);
+        demand.asked(20.0, Time::ZERO);
+        assert_eq!(demand.rate(at(9.999)), 20.0 / 9.999);
+        assert_eq!(demand.rate(at(10.0)), 0.0);
+        for i in 0..1000 {
+            demand.asked(1.0, at(10.0 + f64::from(i)));
+        }
+        assert!(
+            demand.parts.len() <= PARTS as usize + 1,
+            "{}",
+            demand.parts.len()
+        );
+    }
+
+    #[test]
+    fn a_part_of_the_window_takes_what_comes_before_its_end() {
+        let mut demand = Demand::new(AdaptiveWants::default(), Time::ZERO);
+        let length = demand.interval();
+        demand.asked(1.0, Time::ZERO);
+        demand.asked(1.0, Time::ZERO + (length - Duration::from_nanos(1)));
+        assert_eq!(demand.parts.len(), 1);
+        demand.asked(1.0, Time::ZERO + length);
+        assert_eq!(demand.parts.len(), 2);
+    }
+
+    #[test]
+    fn nothing_asked_for_and_nothing_wanted_is_no_news() {
+        assert!(!Demand::is_worth_asking(0.0, 0.0));
+        assert!(Demand::is_worth_asking(0.0, 1e-9));
+        assert!(Demand::is_worth_asking(1e-9, 0.0));
+    }
+
+    #[test]
     fn a_steady_rate_is_measured_with_headroom() {
         let mut demand = Demand::new(AdaptiveWants::default(), Time::ZERO);
         for i in 0..3000 {

@@ -49,6 +49,10 @@ pub enum NotNow {
     Blocked,
 }
 
+/// What rounding leaves short is not waited for. A bucket fills in steps, each off by half an ulp of what is
+/// in it: this makes up for 9,000 of them, and admits nothing that anybody could measure.
+const ROUNDING: f64 = 1.0 + 1e-12;
+
 /// A rate limiter at a moment.
 #[derive(Clone, Debug)]
 pub struct RateLimiter {
@@ -90,8 +94,7 @@ impl RateLimiter {
         if rate == Capacity::Unlimited {
             return Ok(());
         }
-        // What rounding leaves short is not waited for.
-        if cost <= self.level * (1.0 + 1e-12) {
+        if cost <= self.level * ROUNDING {
             self.level = (self.level - cost).max(0.0);
             return Ok(());
         }
@@ -358,6 +361,65 @@ mod tests {
             (retry_after.as_secs_f64() - 2.0).abs() < 1e-6,
             "{retry_after:?}"
         );
+    }
+
+    /// How long a request of that cost waits for a limiter that begins empty at 0.
+    fn waits(allowance: Allowance, cost: f64) -> f64 {
+        let mut limiter = limiter(rate(0.0));
+        limiter.handle_allowance(allowance, Time::ZERO);
+        match limiter.try_acquire(cost, Time::ZERO) {
+            Err(NotNow::RetryAfter { retry_after }) => retry_after.as_secs_f64(),
+            Err(NotNow::Blocked) => f64::INFINITY,
+            Ok(()) => 0.0,
+        }
+    }
+
+    #[test]
+    fn a_wait_counts_what_comes_before_the_end_of_the_lease_and_what_comes_after_it() {
+        let none = Capacity::NONE;
+        for (rate_now, lasts, then, cost, expected) in [
+            // All of it comes before the end: in the last moment, too.
+            (2.0, 4.0, none, 6.0, 3.0),
+            (2.0, 4.0, none, 8.0, 4.0),
+            // Some of it before, the rest after.
+            (2.0, 4.0, Capacity::Limited(0.5), 9.0, 6.0),
+            // None before.
+            (0.0, 4.0, Capacity::Limited(0.5), 1.0, 6.0),
+            (0.0, 4.0, Capacity::Unlimited, 1.0, 4.0),
+            // It never comes.
+            (2.0, 4.0, none, 8.1, f64::INFINITY),
+            (0.0, 4.0, none, 1.0, f64::INFINITY),
+        ] {
+            let allowance = Allowance {
+                until: Some(at(lasts)),
+                then,
+                ..rate(rate_now)
+            };
+            let waits = waits(allowance, cost);
+            assert!(
+                waits == expected || (waits - expected).abs() < 1e-6,
+                "{cost} of {rate_now}/s for {lasts} s, then {then:?}: {waits}, not {expected}"
+            );
+        }
+        // A lease that ends now is over: what follows it counts from here on.
+        let over = Allowance {
+            until: Some(Time::ZERO),
+            then: Capacity::Limited(2.0),
+            ..rate(0.0)
+        };
+        assert!((waits(over, 4.0) - 2.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_a_lease_leaves_over_is_a_burst_of_its_own_rate_and_not_of_the_next() {
+        let mut limiter = limiter(Allowance {
+            until: Some(at(5.0)),
+            then: Capacity::Limited(100.0),
+            ..rate(1.0)
+        });
+        // 1.02 are left of five seconds at 1/s, and 0.1 come in at 100/s, of which 3 are a burst.
+        limiter.try_acquire(1.0, at(5.001)).unwrap();
+        comes_in(&mut limiter, 0.5, 5.001, (0.5 - 0.12) / 100.0);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use tracing::{debug, info, warn};
 use crate::clock::{self, Clock};
 use crate::hooks::Hooks;
 use crate::slot::Slot;
-use crate::state::{ClientState, ResourceState, Step, Trouble};
+use crate::state::{ClientState, ResourceState, Response, Step, Trouble};
 use crate::time::Time;
 use crate::transport::connection::{Connection, Failure, Outcome, Reason};
 use crate::transport::convert;
@@ -238,37 +238,7 @@ fn handle(shared: &Shared, done: Done) {
     match outcome {
         Outcome::Answered(response) => {
             let response = convert::response(response, sent_since_epoch);
-            let troubled = |book: &Book| -> BTreeMap<String, Trouble> {
-                let of = |(id, state): (&str, &ResourceState)| {
-                    state
-                        .trouble()
-                        .map(|trouble| (id.to_owned(), trouble.clone()))
-                };
-                book.state.resources().filter_map(of).collect()
-            };
-            let before = troubled(&book);
-            let idle_before = idle_while_learning(&book, now);
-            book.state.handle_response(sequence, &response, now);
-            book.failure = None;
-            let after = troubled(&book);
-            let idle_after = idle_while_learning(&book, now);
-            drop(book);
-            for (resource, left) in idle_after {
-                if !idle_before.contains_key(&resource) {
-                    info!(
-                        resource,
-                        ?left,
-                        "a lease of 0: the server is in learning mode"
-                    );
-                }
-            }
-            for (resource, trouble) in after {
-                // Once, not at every refresh.
-                if before.get(&resource) != Some(&trouble) {
-                    warn!(resource, message = trouble.message(), "no lease");
-                    shared.hooks.refused(&resource, trouble.message());
-                }
-            }
+            answered(shared, book, sequence, &response, now);
             shared.hooks.refreshed(true, took);
         }
         Outcome::Redirected => book.state.handle_redirect(sequence),
@@ -290,6 +260,47 @@ fn handle(shared: &Shared, done: Done) {
             book.failure = Some(problem);
             drop(book);
             shared.hooks.refreshed(false, took);
+        }
+    }
+}
+
+/// A server answered: what it says counts, and what is new of it is told once.
+fn answered(
+    shared: &Shared,
+    mut book: MutexGuard<'_, Book>,
+    sequence: u64,
+    response: &Response,
+    now: Time,
+) {
+    let troubled = |book: &Book| -> BTreeMap<String, Trouble> {
+        let of = |(id, state): (&str, &ResourceState)| {
+            state
+                .trouble()
+                .map(|trouble| (id.to_owned(), trouble.clone()))
+        };
+        book.state.resources().filter_map(of).collect()
+    };
+    let before = troubled(&book);
+    let idle_before = idle_while_learning(&book, now);
+    book.state.handle_response(sequence, response, now);
+    book.failure = None;
+    let after = troubled(&book);
+    let idle_after = idle_while_learning(&book, now);
+    drop(book);
+    for (resource, left) in idle_after {
+        if !idle_before.contains_key(&resource) {
+            info!(
+                resource,
+                ?left,
+                "a lease of 0: the server is in learning mode"
+            );
+        }
+    }
+    for (resource, trouble) in after {
+        // Once, not at every refresh.
+        if before.get(&resource) != Some(&trouble) {
+            warn!(resource, message = trouble.message(), "no lease");
+            shared.hooks.refused(&resource, trouble.message());
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct Share {
 
 impl Share {
     /// Of a holder that nothing can be decided for yet.
-    pub const WAITING_FOR_PARENT: Self = Self {
+    pub(crate) const WAITING_FOR_PARENT: Self = Self {
         amount: Amount::ZERO,
         reason: Reason::WaitsForParent,
     };
@@ -96,7 +96,7 @@ impl Rule {
     }
 
     /// A rule that gives nobody more than either of the two.
-    pub fn stricter(&self, other: &Self) -> Self {
+    pub(crate) fn stricter(&self, other: &Self) -> Self {
         match (self, other) {
             (Self::EnoughForAll | Self::NoAlgorithm, rule)
             | (rule, Self::EnoughForAll | Self::NoAlgorithm) => rule.clone(),
@@ -162,7 +162,10 @@ impl Rule {
     }
 
     /// How a child server's share splits over its bands, in their order.
-    pub fn split<'a>(&'a self, demand: &'a ServerDemand) -> impl Iterator<Item = (i64, f64)> + 'a {
+    pub(crate) fn split<'a>(
+        &'a self,
+        demand: &'a ServerDemand,
+    ) -> impl Iterator<Item = (i64, f64)> + 'a {
         demand.bands().iter().map(|band| {
             let amount = match self {
                 Self::EnoughForAll => band.wants.get(),
@@ -176,7 +179,7 @@ impl Rule {
 
     /// What a child server needs to know of it besides its own part: see
     /// [`crate::supply::Told::per_client`].
-    pub fn per_client(&self) -> Option<Amount> {
+    pub(crate) fn per_client(&self) -> Option<Amount> {
         match self {
             Self::PerClient(capacity) => Some(Amount::from_computed(*capacity)),
             Self::Proportional { equal_share, .. } => Some(Amount::from_computed(*equal_share)),
@@ -259,14 +262,15 @@ pub struct Why {
 }
 
 /// Divides what there is by the template's algorithm, as far as the holder is concerned whose
-/// demand is given. Its claims must be in `bands`, under the bands that [`band_of`] gives.
+/// demand is given. Its claims must be in `bands`, under the bands that
+/// [`crate::bands::band_of`] gives.
 pub fn solve(algorithm: &Algorithm, bands: &Bands, supply: &Supply, demand: &Demand) -> Rule {
     let asked = || demand.bands(algorithm.kind);
     solve_for(algorithm, bands, supply, asked)
 }
 
 /// Divides what there is by the template's algorithm among everyone.
-pub fn solve_for_all(algorithm: &Algorithm, bands: &Bands, supply: &Supply) -> Rule {
+pub(crate) fn solve_for_all(algorithm: &Algorithm, bands: &Bands, supply: &Supply) -> Rule {
     let rule = solve_for(algorithm, bands, supply, || {
         bands.iter().map(|(band, _)| band)
     });
@@ -291,14 +295,6 @@ fn solve_for<I: Iterator<Item = i64>>(
         AlgorithmKind::PriorityBands => {
             priority_bands::solve(bands, &algorithm.min_shares, supply, asked())
         }
-    }
-}
-
-/// The band a claim of that priority is kept in: its own for PRIORITY_BANDS, one for all else.
-pub const fn band_of(kind: AlgorithmKind, priority: i64) -> i64 {
-    match kind {
-        AlgorithmKind::PriorityBands => priority,
-        _ => Bands::ONLY,
     }
 }
 

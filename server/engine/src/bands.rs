@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 
 use crate::amount::Amount;
 use crate::claim::Claim;
-use crate::claim_index::{ClaimIndex, ENOUGH, Level};
+use crate::claim_index::{ClaimIndex, Level};
+use crate::planted::{self, Bug};
+use crate::rounding::ENOUGH;
+use crate::template::AlgorithmKind;
 
 /// Claim indexes by band, sorted. A band without claims is not there.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +21,7 @@ pub struct Bands {
 
 impl Bands {
     /// The band of algorithms that do not look at priorities.
-    pub const ONLY: i64 = 0;
+    pub(crate) const ONLY: i64 = 0;
 
     /// All claims of an algorithm that does not look at priorities.
     pub fn only(&self) -> &ClaimIndex {
@@ -62,7 +65,7 @@ impl Bands {
     }
 
     /// Whether the capacity is enough for all bands together.
-    pub fn are_satisfied_by(&self, capacity: Amount) -> bool {
+    pub(crate) fn are_satisfied_by(&self, capacity: Amount) -> bool {
         let mut bands = self.bands.values();
         match (bands.next(), bands.next()) {
             (None, _) => true,
@@ -82,5 +85,13 @@ impl Bands {
     /// Bytes of memory behind it.
     pub fn memory_bytes(&self) -> usize {
         self.bands.values().map(ClaimIndex::memory_bytes).sum()
+    }
+}
+
+/// The band a claim of that priority is kept in: its own for PRIORITY_BANDS, one for all else.
+pub fn band_of(kind: AlgorithmKind, priority: i64) -> i64 {
+    match kind {
+        AlgorithmKind::PriorityBands if !planted::is(Bug::PrioritiesForgotten) => priority,
+        _ => Bands::ONLY,
     }
 }

@@ -16,7 +16,7 @@ pub struct SubclientsError(f64);
 
 impl Subclients {
     /// A client.
-    pub const ONE: Self = Self(1.0);
+    pub(crate) const ONE: Self = Self(1.0);
 
     /// More clients than there are on earth.
     pub const MAX: Self = Self(1e12);

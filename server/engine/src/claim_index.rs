@@ -15,18 +15,16 @@
 //! * **Wide nodes.** A B⁺ tree with up to 32 claims in a leaf and 32 children in a node is 5 levels
 //!   deep at a million claims: a handful of cache misses.
 
+mod inner;
+mod leaf;
 mod node;
 
-use node::{Found, INNER_MAX, Inner, Key, LEAF_MAX, Leaf, Sums};
-
 use crate::claim::Claim;
-
-/// How far below Σ wants a capacity may be and still count as enough for all, relative to it.
-///
-/// Capacities that travel through a tree arrive a rounding or two below the sum that was asked
-/// for. A level search that took this for a shortage would cut everybody, or leave one holder
-/// short by an ulp for ever. What is granted is bounded exactly elsewhere, so nothing overshoots.
-pub(crate) const ENOUGH: f64 = 1.0 - 64.0 * f64::EPSILON;
+use crate::claim_index::inner::{Found, INNER_MAX, Inner};
+use crate::claim_index::leaf::{LEAF_MAX, Leaf};
+use crate::claim_index::node::{Key, Sums};
+use crate::planted::{self, Bug};
+use crate::rounding::ENOUGH;
 
 /// Where the water stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -145,9 +143,17 @@ impl ClaimIndex {
     }
 
     /// The level w* at which all claims together get `capacity`, or all they want. O(log n).
-    pub fn level_for(&self, capacity: f64) -> Level {
-        if capacity >= self.total_wants() * ENOUGH {
+    pub(crate) fn level_for(&self, capacity: f64) -> Level {
+        let enough = if planted::is(Bug::RoundingIsAShortage) {
+            1.0
+        } else {
+            ENOUGH
+        };
+        if capacity >= self.total_wants() * enough {
             return Level::AboveAll;
+        }
+        if planted::is(Bug::LevelOfEqualShares) {
+            return Level::At(capacity / self.total_subclients());
         }
         let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
         for _ in 0..self.height {
@@ -170,7 +176,7 @@ impl ClaimIndex {
     /// there. None: D never rises by more. O(log n).
     ///
     /// Of all points of D, this is the one farthest above a line of that slope.
-    pub fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
+    pub(crate) fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
         let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
         for _ in 0..self.height {
             let inner = &self.inners[node];
@@ -186,7 +192,7 @@ impl ClaimIndex {
     }
 
     /// The largest wants per subclient: the level at which everyone has what it wants. O(log n).
-    pub fn highest_ratio(&self) -> Option<f64> {
+    pub(crate) fn highest_ratio(&self) -> Option<f64> {
         let mut node = self.root;
         for _ in 0..self.height {
             let inner = &self.inners[node];

@@ -4,8 +4,8 @@ pub mod bounded;
 
 use std::sync::Arc;
 
-use crate::algorithm::band_of;
 use crate::amount::Amount;
+use crate::bands::band_of;
 use crate::claim::Claim;
 use crate::claim_index::Level;
 use crate::demand_curve::DemandCurve;
@@ -144,7 +144,7 @@ impl Demand {
 
     /// Each claim it stands for, and the band it belongs to. Always the same ones in the same
     /// order for the same demand.
-    pub fn for_each_claim(&self, kind: AlgorithmKind, mut each: impl FnMut(i64, Claim)) {
+    pub(crate) fn for_each_claim(&self, kind: AlgorithmKind, mut each: impl FnMut(i64, Claim)) {
         match self {
             Self::Client { priority, claim } => each(band_of(kind, *priority), *claim),
             Self::Server(demand) => {

@@ -23,24 +23,15 @@ use thiserror::Error;
 use crate::amount::{Amount, AmountError};
 use crate::claim::{Claim, Subclients};
 use crate::claim_index::{ClaimIndex, Level};
+use crate::planted::{self, Bug};
+use crate::rounding::{BEND, FROM_OUTSIDE, IDLE, ON_THE_CURVE, ROUNDED_AWAY};
 
 /// Corners in a curve, at most, that a server sends. On random trees of up to four levels the worst
 /// client is then within 0.4 % of flat max-min (`docs/algorithms.md`); it is 1 KiB a band.
 pub const POINTS_MAX: usize = 64;
 
 /// Corners in a curve, at most, that a server takes from a child.
-pub const POINTS_ACCEPTED_MAX: usize = 1024;
-
-/// Chords closer than this to the curve, relative to it, are the curve.
-const EXACT: f64 = 1e-13;
-
-/// How far, relatively, numbers from outside may be off what they must be: room for the roundings
-/// of whoever computed them.
-const TOLERANCE: f64 = 1e-9;
-
-/// What of a total the rounding of amounts may take away: a multiple of 2⁻¹²⁸ for each claim that it is made
-/// of. It is far below what anybody can use.
-const ROUNDED_AWAY: f64 = 1e-30;
+pub(crate) const POINTS_ACCEPTED_MAX: usize = 1024;
 
 /// A corner of the curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -125,7 +116,7 @@ impl Chord {
             return None;
         }
         let gap = (demand - (from.demand + slope * (level - from.level))) / demand;
-        (gap > EXACT).then_some(Self {
+        (gap > ON_THE_CURVE).then_some(Self {
             from,
             to,
             farthest: Point { level, demand },
@@ -159,6 +150,11 @@ impl Ord for Chord {
 impl DemandCurve {
     /// The curve of all claims in an index, in at most `points_max` points. O(K log n).
     pub fn of(index: &ClaimIndex, points_max: usize) -> Self {
+        let points_max = if planted::is(Bug::CurveTooCoarse) {
+            1
+        } else {
+            points_max
+        };
         let wants = index.total_wants();
         let Some(highest) = index.highest_ratio().filter(|_| wants > 0.0) else {
             return Self::default();
@@ -247,22 +243,22 @@ impl DemandCurve {
             };
             let slope = (point.demand - before.demand) / (point.level - before.level);
             // The slope of a short chord is known only as well as the demands at its ends are.
-            let noise = TOLERANCE * point.demand / (point.level - before.level);
+            let noise = FROM_OUTSIDE * point.demand / (point.level - before.level);
             let rises = point.level > before.level && point.demand >= before.demand;
-            if !rises || !slope.is_finite() || slope > slope_before * (1.0 + TOLERANCE) + noise {
+            if !rises || !slope.is_finite() || slope > slope_before * (1.0 + FROM_OUTSIDE) + noise {
                 return Err(DemandCurveError::NotConcave(number));
             }
             (before, slope_before) = (point, slope);
             points.push(point);
         }
-        if (before.demand - wants.get()).abs() > TOLERANCE * wants.get() + ROUNDED_AWAY {
+        if (before.demand - wants.get()).abs() > FROM_OUTSIDE * wants.get() + ROUNDED_AWAY {
             return Err(DemandCurveError::NotTheTotal {
                 last: before.demand,
                 wants: wants.get(),
             });
         }
         if let Some(first) = points.first()
-            && first.demand > first.level * clients * (1.0 + TOLERANCE)
+            && first.demand > first.level * clients * (1.0 + FROM_OUTSIDE)
         {
             return Err(DemandCurveError::TooFewClients {
                 demand: first.demand,
@@ -284,7 +280,7 @@ impl DemandCurve {
                 let slope_in = (last.demand - demand) / (last.level - level);
                 let slope_out = (point.demand - last.demand) / (point.level - last.level);
                 // Also below what is the least part of a client.
-                if slope_in - slope_out > slope_in * 1e-12 {
+                if slope_in - slope_out > slope_in * BEND {
                     break;
                 }
                 kept.pop();
@@ -340,7 +336,7 @@ impl DemandCurve {
         let idle = clients - slopes.first().copied().unwrap_or_default();
         let idle = Subclients::new(idle)
             .ok()
-            .filter(|idle| idle.get() > clients * 1e-9)
+            .filter(|idle| idle.get() > clients * IDLE)
             .map(|subclients| Claim {
                 wants: Amount::ZERO,
                 subclients,

@@ -6,6 +6,7 @@
 //! of them is exact. Adding and subtracting cost a few nanoseconds.
 
 use crate::amount::Amount;
+use crate::planted::{self, Bug};
 
 /// The exact sum of a multiset of amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -28,7 +29,7 @@ impl ExactSum {
     }
 
     /// Puts all in that another sum holds.
-    pub fn add_sum(&mut self, other: &Self) {
+    pub(crate) fn add_sum(&mut self, other: &Self) {
         let (sum, carry) = self.fraction.overflowing_add(other.fraction);
         self.fraction = sum;
         // An amount is below 2⁵⁰: it would take 2⁷⁸ of them to overflow.
@@ -41,7 +42,7 @@ impl ExactSum {
     }
 
     /// Takes all out that another sum holds, which must have been put in.
-    pub fn subtract_sum(&mut self, taken: &Self) {
+    pub(crate) fn subtract_sum(&mut self, taken: &Self) {
         debug_assert!(taken <= self, "taking {taken:?} out of {self:?}");
         let (rest, borrow) = self.fraction.overflowing_sub(taken.fraction);
         self.fraction = rest;
@@ -85,8 +86,11 @@ impl ExactSum {
 
     /// `capacity` less this sum, rounded down to what an amount can hold; zero if the sum is not
     /// below the capacity. The result plus the sum never exceeds the capacity, exactly.
-    pub fn left_of(&self, capacity: Amount) -> Amount {
+    pub(crate) fn left_of(&self, capacity: Amount) -> Amount {
         let left = Self::from(capacity).without(self);
+        if planted::is(Bug::LeftIsRoundedUp) {
+            return left.rounded_up();
+        }
         Amount::from_computed(left.rounded_down())
     }
 
@@ -109,7 +113,7 @@ impl ExactSum {
     }
 
     /// The sum as an amount, rounded up to the nearest one that is not below it.
-    pub fn rounded_up(&self) -> Amount {
+    pub(crate) fn rounded_up(&self) -> Amount {
         let down = Amount::from_computed(self.rounded_down());
         if self.exceeds(down) {
             // One step of the amount's last bit, at least one of the grid that amounts are on.

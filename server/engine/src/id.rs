@@ -68,7 +68,7 @@ pub struct MastershipId(u64);
 
 impl MastershipId {
     /// Of none: what is said to be granted by it was granted by a mastership that nobody knows.
-    pub const NOBODY: Self = Self(0);
+    pub(crate) const NOBODY: Self = Self(0);
 
     /// As a holder, or another node, gives it back.
     pub const fn new(bits: u64) -> Self {

@@ -14,14 +14,18 @@
 //! What another process under the same name may be using counts besides ([`Leases::set_apart`]): the
 //! holder's word says nothing of that.
 
+mod apart;
+
+pub(crate) use apart::{Apart, Whose};
+
 use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
-use crate::id::Incarnation;
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// So much until then. Over *at* its expiry: the holder's view of it ends no later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lease {
+pub(crate) struct Lease {
     /// How much.
     pub capacity: Amount,
     /// Until when.
@@ -37,7 +41,7 @@ impl Lease {
 
 /// The leases of one holder that it may be working to.
 #[derive(Clone, Debug)]
-pub struct Leases {
+pub(crate) struct Leases {
     newest: Lease,
     /// From the largest, which ends first, to the smallest, which ends last; none covers another,
     /// nor does the newest cover any. Almost always empty.
@@ -62,24 +66,6 @@ struct Many {
     older: Vec<Lease>,
     /// What other processes under this name may be using, one by one.
     apart: Vec<Apart>,
-}
-
-/// What another process under the holder's name may be using.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Apart {
-    /// Which.
-    pub whose: Whose,
-    /// What.
-    pub lease: Lease,
-}
-
-/// Whose a lease is that is kept apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// This process's. None: one that does not say which it is.
-    One(Option<Incarnation>),
-    /// That of several, counted as one: what one of them says is no word on it.
-    Several,
 }
 
 impl Older {
@@ -117,13 +103,9 @@ impl Older {
 /// large as the larger and as long as the longer.
 const OLDER_MAX: usize = 8;
 
-/// Other processes whose leases are kept apart. Beyond that two are counted as one that has what both
-/// have, for as long as the longer.
-const APART_MAX: usize = 4;
-
 impl Leases {
     /// A holder's first lease.
-    pub fn new(lease: Lease) -> Self {
+    pub(crate) fn new(lease: Lease) -> Self {
         Self {
             newest: lease,
             older: Older::None,
@@ -131,32 +113,24 @@ impl Leases {
     }
 
     /// The newest lease.
-    pub fn newest(&self) -> Lease {
+    pub(crate) fn newest(&self) -> Lease {
         self.newest
     }
 
     /// The most that may be in use under the holder's name now, rounded up.
-    pub fn reserved(&self) -> Amount {
+    pub(crate) fn reserved(&self) -> Amount {
         self.reserved_sum().rounded_up()
     }
 
     /// The same, exactly: what the holder itself may be using, and what other processes may be.
-    pub fn reserved_sum(&self) -> ExactSum {
+    pub(crate) fn reserved_sum(&self) -> ExactSum {
         let mut sum = self.apart_sum();
         sum.add(self.own());
         sum
     }
 
-    /// What other processes under the holder's name may be using now.
-    pub fn apart_sum(&self) -> ExactSum {
-        let mut sum = ExactSum::ZERO;
-        let apart = self.older.apart().iter();
-        apart.for_each(|apart| sum.add(apart.lease.capacity));
-        sum
-    }
-
     /// The most the holder itself may be using now, whatever other processes under its name use.
-    pub fn own(&self) -> Amount {
+    pub(crate) fn own(&self) -> Amount {
         let older = self.older.as_slice().first();
         older.map_or(self.newest.capacity, |lease| {
             lease.capacity.max(self.newest.capacity)
@@ -164,13 +138,13 @@ impl Leases {
     }
 
     /// When the first of the leases ends.
-    pub fn next_expiry(&self) -> Time {
+    pub(crate) fn next_expiry(&self) -> Time {
         let all = self.older.all().map(|lease| lease.expires_at);
         all.fold(self.newest.expires_at, Time::min)
     }
 
     /// Ends each lease by then, at the latest.
-    pub fn end_by(&mut self, time: Time) {
+    pub(crate) fn end_by(&mut self, time: Time) {
         self.end_own_by(time);
         self.change_apart(|apart| {
             let lease = Lease {
@@ -182,7 +156,7 @@ impl Leases {
     }
 
     /// Ends each lease of the holder itself by then, at the latest.
-    pub fn end_own_by(&mut self, time: Time) {
+    pub(crate) fn end_own_by(&mut self, time: Time) {
         let earlier = |lease: Lease| Lease {
             expires_at: lease.expires_at.min(time),
             ..lease
@@ -192,20 +166,31 @@ impl Leases {
     }
 
     /// When the last of the leases ends.
-    pub fn last_expiry(&self) -> Time {
+    pub(crate) fn last_expiry(&self) -> Time {
         let all = self.older.all().map(|lease| lease.expires_at);
         all.fold(self.newest.expires_at, Time::max)
     }
 
     /// When the last of the leases ends that are worth anything.
-    pub fn in_use_until(&self) -> Option<Time> {
+    pub(crate) fn in_use_until(&self) -> Option<Time> {
         let all = std::iter::once(&self.newest).chain(self.older.all());
         let worth = all.filter(|lease| !lease.capacity.is_zero());
         worth.map(|lease| lease.expires_at).max()
     }
 
+    /// When the last of the holder's own leases ends that are worth anything.
+    fn own_in_use_until(&self) -> Option<Time> {
+        let own = std::iter::once(&self.newest).chain(self.older.as_slice());
+        let worth = own.filter(|lease| !lease.capacity.is_zero());
+        worth.map(|lease| lease.expires_at).max()
+    }
+
     /// Gives the holder a new lease. What it had before still counts.
-    pub fn grant(&mut self, lease: Lease) {
+    pub(crate) fn grant(&mut self, lease: Lease) {
+        if planted::is(Bug::OlderLeaseForgotten) {
+            self.newest = lease;
+            return self.forget_older();
+        }
         let before = std::mem::replace(&mut self.newest, lease);
         let nothing_before = lease.covers(&before) || before.capacity.is_zero();
         match (&self.older, nothing_before) {
@@ -219,87 +204,23 @@ impl Leases {
         }
     }
 
+    /// Gives a child server a new lease. A child hands out what it has: until a longer lease of before is over,
+    /// some of its holders have theirs by that one, while others have all that the new one allows beside
+    /// those. So the new one counts for as long, though the child may hand out nothing by it when it is over.
+    pub(crate) fn grant_to_server(&mut self, lease: Lease) {
+        let until = self.own_in_use_until();
+        if let Some(expires_at) = until.filter(|until| *until > lease.expires_at) {
+            self.grant(Lease {
+                expires_at,
+                ..lease
+            });
+        }
+        self.grant(lease);
+    }
+
     /// Replaces what counts by the newest lease alone (`shrink: immediate`).
-    pub fn forget_older(&mut self) {
+    pub(crate) fn forget_older(&mut self) {
         self.older = Older::of(Vec::new(), self.older.apart().to_vec());
-    }
-
-    /// Another process has taken the holder's name: what the holder has is that of the process of
-    /// before, and counts besides until then at the latest. The holder itself has nothing.
-    pub fn set_apart(&mut self, process: Option<Incarnation>, until: Time, now: Time) {
-        let lease = Lease {
-            capacity: self.own(),
-            expires_at: self.own_last_expiry().min(until),
-        };
-        let mut apart = self.older.apart().to_vec();
-        if !lease.capacity.is_zero() && lease.expires_at > now {
-            let whose = Whose::One(process);
-            apart.push(Apart { whose, lease });
-        }
-        while apart.len() > APART_MAX {
-            let first = apart.remove(0);
-            if let Some(second) = apart.first_mut() {
-                let sum = first.lease.capacity.get() + second.lease.capacity.get();
-                // A little more than any rounding.
-                second.lease.capacity = Amount::from_computed(sum * (1.0 + 1e-14));
-                second.lease.expires_at = second.lease.expires_at.max(first.lease.expires_at);
-                second.whose = Whose::Several;
-            }
-        }
-        let expires_at = apart.iter().map(|apart| apart.lease.expires_at).max();
-        self.newest = Lease {
-            capacity: Amount::ZERO,
-            expires_at: expires_at.unwrap_or(now).max(now),
-        };
-        self.older = Older::of(Vec::new(), apart);
-    }
-
-    /// The holder is that process again, whose lease was kept apart. Returns its lease, if there is
-    /// any left.
-    pub fn take_apart(&mut self, process: Option<Incarnation>) -> Option<Lease> {
-        let whose = Whose::One(process);
-        let apart = self.older.apart().iter();
-        let found = apart.filter(|apart| apart.whose == whose);
-        // It may have had the name several times. It works to one lease at a time.
-        let lease = found.map(|apart| apart.lease).reduce(|a, b| Lease {
-            capacity: a.capacity.max(b.capacity),
-            expires_at: a.expires_at.max(b.expires_at),
-        })?;
-        self.change_apart(|apart| (apart.whose != whose).then_some(apart));
-        Some(lease)
-    }
-
-    /// Another process, whose lease is kept apart, says that it has no more than this.
-    pub fn lower_apart(&mut self, process: Option<Incarnation>, has: Amount) {
-        self.change_apart(|mut apart| {
-            if apart.whose == Whose::One(process) {
-                apart.lease.capacity = apart.lease.capacity.min(has);
-            }
-            Some(apart)
-        });
-    }
-
-    /// So much is in use besides by another process.
-    pub fn add_apart(&mut self, apart: Apart) {
-        let mut all = self.older.apart().to_vec();
-        all.retain(|known| known.whose != apart.whose);
-        all.push(apart);
-        let older = self.older.as_slice().to_vec();
-        self.older = Older::of(older, all);
-    }
-
-    /// What other processes under this name may be using, but for the one that may use most: that of
-    /// before, if the holder was started again.
-    pub fn apart_but_one(&self) -> Amount {
-        let amounts = || self.older.apart().iter().map(|apart| apart.lease.capacity);
-        let most = amounts().max().unwrap_or(Amount::ZERO);
-        let all: f64 = amounts().map(Amount::get).sum();
-        Amount::from_computed(all - most.get())
-    }
-
-    /// Whether another process under this name may be using anything.
-    pub fn has_apart(&self) -> bool {
-        !self.older.apart().is_empty()
     }
 
     fn own_last_expiry(&self) -> Time {
@@ -308,7 +229,10 @@ impl Leases {
     }
 
     /// The holder says, in a request that is newer than all before, that it has this much.
-    pub fn acknowledge(&mut self, has: Amount) {
+    pub(crate) fn acknowledge(&mut self, has: Amount) {
+        if planted::is(Bug::AcknowledgementForgotten) {
+            return;
+        }
         let capped = |lease: Lease| Lease {
             capacity: lease.capacity.min(has),
             ..lease
@@ -318,7 +242,7 @@ impl Leases {
     }
 
     /// Drops the leases that have ended. Returns whether any is left.
-    pub fn expire(&mut self, now: Time) -> bool {
+    pub(crate) fn expire(&mut self, now: Time) -> bool {
         self.change_older(|lease| (lease.expires_at > now).then_some(lease));
         self.change_apart(|apart| (apart.lease.expires_at > now).then_some(apart));
         if self.newest.expires_at > now {
@@ -354,16 +278,6 @@ impl Leases {
         }
     }
 
-    /// Changes or drops what other processes have.
-    fn change_apart(&mut self, change: impl Fn(Apart) -> Option<Apart>) {
-        if self.older.apart().is_empty() {
-            return;
-        }
-        let all = self.older.apart().iter().copied().filter_map(change);
-        let apart = all.filter(|apart| !apart.lease.capacity.is_zero());
-        self.older = Older::of(self.older.as_slice().to_vec(), apart.collect());
-    }
-
     /// Whether an older lease may allow more than the newest.
     fn counts(&self, older: &Lease) -> bool {
         !self.newest.covers(older) && !older.capacity.is_zero()
@@ -397,6 +311,7 @@ impl Leases {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::Incarnation;
 
     fn amount(value: f64) -> Amount {
         Amount::new(value).unwrap()
@@ -436,6 +351,18 @@ mod tests {
             &leases,
             &[(0, 100.0), (59, 100.0), (60, 40.0), (69, 40.0), (70, 0.0)],
         );
+    }
+
+    #[test]
+    fn a_child_servers_lease_counts_until_a_longer_one_of_before_ends() {
+        let mut leases = Leases::new(lease(30.0, 90));
+        leases.grant_to_server(lease(50.0, 30));
+        leases.grant_to_server(lease(25.0, 32));
+        check(&leases, &[(0, 50.0), (31, 50.0), (89, 50.0), (90, 0.0)]);
+        leases.grant_to_server(lease(20.0, 95));
+        check(&leases, &[(89, 50.0), (90, 20.0), (95, 0.0)]);
+        leases.acknowledge(amount(30.0));
+        check(&leases, &[(0, 30.0), (89, 30.0), (90, 20.0), (95, 0.0)]);
     }
 
     #[test]

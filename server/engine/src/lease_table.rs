@@ -6,6 +6,10 @@
 //! expiry. An entry that comes up early, because the lease was renewed meanwhile, is put back, so
 //! renewing a lease costs nothing here, and each lease is looked at about once a lease length.
 
+mod holding;
+
+pub(crate) use holding::{Holding, ServerReport};
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hash::Hasher;
@@ -14,152 +18,17 @@ use std::time::Duration;
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
 
-use crate::admission::CallerSlot;
 use crate::admission::weight;
-use crate::algorithm::Why;
-use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::exact_sum::ExactSum;
-use crate::id::{HolderId, HolderKind, Incarnation};
-use crate::lease::{Lease, Leases};
-use crate::past::{Identity, Known, Past, Precedence};
-use crate::resource::ask::ServerReport;
+use crate::id::{HolderId, HolderKind};
+use crate::lease::Leases;
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// Where a holder is in the table. Not valid any more once the holder is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Slot(u32);
-
-/// A holder and everything known of it.
-#[derive(Clone, Debug)]
-pub struct Holding {
-    /// Who.
-    pub holder: HolderId,
-    /// What it last asked for.
-    pub demand: Demand,
-    /// What it says of itself, if it is a child server.
-    pub report: Option<Box<ServerReport>>,
-    /// What it should have, at its last request.
-    pub share: Amount,
-    /// Why it got what it got.
-    pub why: Why,
-    /// The newest request seen; 0 if it does not number its requests.
-    pub sequence: u64,
-    /// Which process has the name. None: it does not say.
-    pub incarnation: Option<Incarnation>,
-    /// What was before that process, if anything is known of it.
-    pub past: Option<Box<Past>>,
-    /// When its last request was decided.
-    pub decided_at: Time,
-    /// When it was told to come back.
-    pub refresh_at: Time,
-    /// It was told to come back before its refresh interval is over, since it waits for others, or others
-    /// wait for it.
-    pub invited: bool,
-    /// Its requests for something else that came faster than the floor are made up for then: each costs a
-    /// floor (a token bucket, kept as the time when it is full again).
-    pub news_paid_until: Time,
-    /// Whether it got less than its share because of what others hold.
-    pub waits: bool,
-    /// The latest lowering of the capacity its grant has taken into account.
-    pub lowering: u32,
-    /// Its newest request is not answered yet: this server waits for its own parent.
-    pub pending: bool,
-    /// Who brought it.
-    pub caller: CallerSlot,
-    /// It wants more than counts: more than its template lets a client have.
-    pub wants_more: bool,
-    leases: Leases,
-    /// The time of its entry in the heap.
-    scheduled: Time,
-}
-
-impl Holding {
-    /// A holder that was just given its first leases; the rest is to be noted.
-    pub fn new(holder: HolderId, demand: Demand, leases: Leases, why: Why, now: Time) -> Self {
-        let scheduled = leases.next_expiry();
-        Self {
-            holder,
-            demand,
-            report: None,
-            share: Amount::ZERO,
-            why,
-            sequence: 0,
-            incarnation: None,
-            past: None,
-            decided_at: now,
-            refresh_at: now,
-            invited: false,
-            news_paid_until: Time::ZERO,
-            waits: false,
-            lowering: 0,
-            pending: false,
-            caller: CallerSlot::NOBODY,
-            wants_more: false,
-            leases,
-            scheduled,
-        }
-    }
-
-    /// Its newest lease.
-    pub fn newest(&self) -> Lease {
-        self.leases.newest()
-    }
-
-    /// How a request stands to what was heard under this name before.
-    pub fn precedence(&self, asks: Identity, now: Time) -> Precedence {
-        let known = Known {
-            epoch: self.report.as_ref().and_then(|report| report.epoch),
-            process: self.incarnation,
-            sequence: self.sequence,
-            pending: self.pending,
-            overdue: self.overdue_at() <= now,
-            past: self.past.as_deref(),
-        };
-        known.precedence(asks)
-    }
-
-    /// Whether it was invited to come back early, and comes then. Its clock, or the network to it, may be
-    /// a little faster than they were.
-    pub fn is_invited(&self, now: Time) -> bool {
-        let slack = self.refresh_at.since(self.decided_at) / 16;
-        self.invited && now + slack >= self.refresh_at
-    }
-
-    /// When it is to have asked again, if it lives and nothing is lost.
-    pub fn overdue_at(&self) -> Time {
-        let interval = self.refresh_at.since(self.decided_at);
-        self.refresh_at + (interval / 4).max(OVERDUE_MIN)
-    }
-
-    /// The most that may be in use under its name.
-    pub fn reserved(&self) -> Amount {
-        self.leases.reserved()
-    }
-
-    /// The most that it may be using itself.
-    pub fn own(&self) -> Amount {
-        self.leases.own()
-    }
-
-    /// Its leases.
-    pub fn leases(&self) -> &Leases {
-        &self.leases
-    }
-
-    /// Until when what it was granted lasts. None: it was granted nothing.
-    pub fn in_use_until(&self) -> Option<Time> {
-        self.leases.in_use_until()
-    }
-
-    /// Until when it may be using anything, if it does not ask again.
-    pub fn reserved_until(&self) -> Time {
-        self.leases.last_expiry()
-    }
-}
-
-/// A request that is due may be under way for so long.
-const OVERDUE_MIN: Duration = Duration::from_secs(1);
+pub(crate) struct Slot(u32);
 
 /// Holders in a chunk of the table: a power of two. Chunks never move, so adding a holder never
 /// copies what is there.
@@ -167,7 +36,7 @@ const CHUNK: usize = 512;
 
 /// The holders of one resource.
 #[derive(Debug)]
-pub struct LeaseTable {
+pub(crate) struct LeaseTable {
     seed: u64,
     chunks: Vec<Vec<Option<Holding>>>,
     free: Vec<Slot>,
@@ -186,7 +55,7 @@ pub struct LeaseTable {
 
 impl LeaseTable {
     /// An empty table; the seed keys the hash of names.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             seed,
             chunks: Vec::new(),
@@ -203,50 +72,50 @@ impl LeaseTable {
     }
 
     /// What names of holders take that are not kept in place.
-    pub fn name_bytes(&self) -> usize {
+    pub(crate) fn name_bytes(&self) -> usize {
         self.name_bytes
     }
 
     /// How many holders there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.by_name.len()
     }
 
     /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 
     /// Σ of what the newest leases say.
-    pub fn granted(&self) -> &ExactSum {
+    pub(crate) fn granted(&self) -> &ExactSum {
         &self.granted
     }
 
     /// Σ of the most that may be in use.
-    pub fn reserved(&self) -> &ExactSum {
+    pub(crate) fn reserved(&self) -> &ExactSum {
         &self.reserved
     }
 
     /// Until when something may be in use, if nothing more is granted. None: nothing is in use.
     /// It may be later than the last lease ends, if a holder said that it has less than it was
     /// granted; but no lease was ever to last longer.
-    pub fn in_use_until(&self, now: Time) -> Option<Time> {
+    pub(crate) fn in_use_until(&self, now: Time) -> Option<Time> {
         let in_use = !self.reserved.rounded_up().is_zero() && self.in_use_until > now;
         in_use.then_some(self.in_use_until)
     }
 
     /// Σ wants.
-    pub fn wants(&self) -> &ExactSum {
+    pub(crate) fn wants(&self) -> &ExactSum {
         &self.wants
     }
 
     /// How many holders get less than their share because of what others hold.
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.waiting
     }
 
     /// The holder of that name.
-    pub fn find(&self, kind: HolderKind, name: &str) -> Option<Slot> {
+    pub(crate) fn find(&self, kind: HolderKind, name: &str) -> Option<Slot> {
         let hash = self.hash(kind, name);
         self.by_name
             .find(spread(hash), |(slot, kept)| {
@@ -259,7 +128,7 @@ impl LeaseTable {
     }
 
     /// What is in a slot.
-    pub fn get(&self, slot: Slot) -> Option<&Holding> {
+    pub(crate) fn get(&self, slot: Slot) -> Option<&Holding> {
         let (chunk, place) = slot.place();
         self.chunks.get(chunk)?.get(place)?.as_ref()
     }
@@ -270,7 +139,7 @@ impl LeaseTable {
     }
 
     /// Puts in a holder that is not there yet.
-    pub fn insert(&mut self, holding: Holding) -> Slot {
+    pub(crate) fn insert(&mut self, holding: Holding) -> Slot {
         debug_assert!(
             self.find(holding.holder.kind, holding.holder.name.as_str())
                 .is_none(),
@@ -333,7 +202,7 @@ impl LeaseTable {
     }
 
     /// Takes a holder out.
-    pub fn remove(&mut self, slot: Slot) -> Option<Holding> {
+    pub(crate) fn remove(&mut self, slot: Slot) -> Option<Holding> {
         let (chunk, place) = slot.place();
         let holding = self.chunks.get_mut(chunk)?.get_mut(place)?.take()?;
         let hash = self.hash(holding.holder.kind, holding.holder.name.as_str());
@@ -343,7 +212,9 @@ impl LeaseTable {
         {
             entry.remove();
         }
-        self.free.push(slot);
+        if !planted::is(Bug::SlotNotFreed) {
+            self.free.push(slot);
+        }
         self.wants.subtract(holding.demand.wants());
         self.granted.subtract(holding.newest().capacity);
         self.reserved.subtract_sum(&holding.leases.reserved_sum());
@@ -359,7 +230,7 @@ impl LeaseTable {
 
     /// Changes a holder's leases, keeping the sums and the heap in step. What else of the holder
     /// `change` touches but its leases must not be in a sum.
-    pub fn change_leases<T>(
+    pub(crate) fn change_leases<T>(
         &mut self,
         slot: Slot,
         change: impl FnOnce(&mut Leases) -> T,
@@ -390,7 +261,7 @@ impl LeaseTable {
     }
 
     /// Ends every lease by then, at the latest. O(n).
-    pub fn end_all_by(&mut self, time: Time) {
+    pub(crate) fn end_all_by(&mut self, time: Time) {
         for chunk in 0..self.chunks.len() {
             let places = self.chunks.get(chunk).map_or(0, Vec::len);
             for place in 0..places {
@@ -402,7 +273,7 @@ impl LeaseTable {
     }
 
     /// Changes what a holder asks for.
-    pub fn change_demand(&mut self, slot: Slot, demand: Demand) {
+    pub(crate) fn change_demand(&mut self, slot: Slot, demand: Demand) {
         if let Some(holding) = self.get_mut(slot) {
             let after = demand.wants();
             let before = std::mem::replace(&mut holding.demand, demand).wants();
@@ -411,7 +282,7 @@ impl LeaseTable {
     }
 
     /// Changes whether a holder waits for others.
-    pub fn change_waits(&mut self, slot: Slot, waits: bool) {
+    pub(crate) fn change_waits(&mut self, slot: Slot, waits: bool) {
         if let Some(holding) = self.get_mut(slot) {
             let before = std::mem::replace(&mut holding.waits, waits);
             self.waiting = self.waiting + usize::from(waits) - usize::from(before);
@@ -419,20 +290,25 @@ impl LeaseTable {
     }
 
     /// Changes what is in no sum: share, why, sequence, times.
-    pub fn note(&mut self, slot: Slot, note: impl FnOnce(&mut Holding)) {
+    pub(crate) fn note(&mut self, slot: Slot, note: impl FnOnce(&mut Holding)) {
         if let Some(holding) = self.get_mut(slot) {
             note(holding);
         }
     }
 
     /// Not later than the first expiry of any lease.
-    pub fn next_expiry(&self) -> Option<Time> {
+    pub(crate) fn next_expiry(&self) -> Option<Time> {
         self.expiries.peek().map(|Reverse((time, _))| *time)
     }
 
     /// Looks at one entry of the heap that is due, if there is one. A holder whose last lease has
     /// ended is taken out.
-    pub fn expire_one(&mut self, now: Time) -> Expired {
+    pub(crate) fn expire_one(&mut self, now: Time) -> Expired {
+        let now = if planted::is(Bug::ExpiresTooEarly) {
+            now + Duration::from_secs(5)
+        } else {
+            now
+        };
         match self.expiries.peek() {
             Some(Reverse((time, _))) if *time <= now => {}
             _ => return Expired::NothingDue,
@@ -468,12 +344,12 @@ impl LeaseTable {
     }
 
     /// All holders, in no meaningful but always the same order.
-    pub fn iter(&self) -> impl Iterator<Item = &Holding> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Holding> {
         self.chunks.iter().flatten().flatten()
     }
 
     /// Bytes of memory behind it, names included (roughly: what the allocator adds is not known).
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         let holdings: usize = self.chunks.iter().map(Vec::capacity).sum();
         let names: usize = self.iter().map(|h| h.holder.name.as_str().len() + 16).sum();
         holdings * size_of::<Option<Holding>>()
@@ -488,7 +364,7 @@ impl LeaseTable {
     /// # Panics
     ///
     /// If one is not.
-    pub fn assert_consistent(&self) {
+    pub(crate) fn assert_consistent(&self) {
         let mut granted = ExactSum::ZERO;
         let mut reserved = ExactSum::ZERO;
         let mut wants = ExactSum::ZERO;
@@ -518,11 +394,13 @@ impl LeaseTable {
         assert_eq!(wants, self.wants, "Σ wants");
         assert_eq!(waiting, self.waiting, "waiting holders");
         assert_eq!(len, self.len(), "holders");
+        let places: usize = self.chunks.iter().map(Vec::len).sum();
+        assert_eq!(places, len + self.free.len(), "places");
         assert!(self.expiries.len() >= len, "every holder is in the heap");
     }
 
     /// A keyed hash of a name.
-    pub fn name_hash(&self, holder: &HolderId) -> u64 {
+    pub(crate) fn name_hash(&self, holder: &HolderId) -> u64 {
         self.long_hash(holder.kind, holder.name.as_str())
     }
 
@@ -542,7 +420,7 @@ impl LeaseTable {
 
 /// What came of looking at a due entry.
 #[derive(Debug)]
-pub enum Expired {
+pub(crate) enum Expired {
     /// No entry is due.
     NothingDue,
     /// The entry was of nobody whose last lease has ended; there may be more.

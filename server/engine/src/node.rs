@@ -12,37 +12,33 @@
 //! of leases is dropped whenever mastership is won or lost.
 
 mod admission;
+pub mod ancestry;
+mod asking;
 pub mod children;
 mod config;
 mod conflicts;
+mod entry;
 pub mod event;
 pub mod learning;
 pub mod mastership;
 mod spans;
 pub mod upstream;
 
-pub use config::{Config, Limits};
+pub use config::Config;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::admission::weight::{self, Weight};
-use crate::admission::{Admission, CallerSlot, From, Gate, TemplateSlot};
-use crate::amount::Amount;
-use crate::claim::Claim;
-use crate::demand::Demand;
+use crate::admission::{Admission, TemplateSlot};
 use crate::id::{HolderId, Incarnation, MastershipId, ResourceId};
 use crate::node::children::Children;
 use crate::node::conflicts::Conflicts;
+use crate::node::entry::Entry;
 use crate::node::event::Event;
 use crate::node::mastership::{Mastership, Outcome};
 use crate::node::upstream::NodeUpstream;
-use crate::request::{
-    Ask, GetCapacity, GetCapacityReply, Lease, Refusal, RefusalReason, ReleaseCapacity, Released,
-};
-use crate::resource::Resource;
-use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
+use crate::request::{GetCapacity, GetCapacityReply, ReleaseCapacity, Released};
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;
@@ -57,7 +53,7 @@ pub struct Timeout {
 }
 
 /// What is due at a [`Timeout`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimeoutReason {
     /// A lease may have ended.
     LeaseExpiry,
@@ -72,19 +68,6 @@ const EVENTS_MAX: usize = 4096;
 
 /// Steps of taking out ended leases in one [`Node::handle_timeout`].
 const EXPIRIES_PER_TIMEOUT: usize = 1024;
-
-/// A resource, and its entry among the timeouts.
-#[derive(Debug)]
-struct Entry {
-    resource: Resource,
-    scheduled: Option<(Time, bool)>,
-    upstream_scheduled: Option<Time>,
-    template: TemplateSlot,
-    /// Who brought it.
-    caller: CallerSlot,
-    /// What it weighed when that was last counted.
-    weighed: Weight,
-}
 
 /// The state machine of a server node. See the [module](self).
 #[derive(Debug)]
@@ -109,8 +92,8 @@ pub struct Node {
     conflicts: Conflicts,
     resources: BTreeMap<ResourceId, Entry>,
     admission: Admission,
-    /// The next timeout of every resource that has one; true is for the end of learning mode.
-    timeouts: BTreeSet<(Time, bool, ResourceId)>,
+    /// The next timeout of every resource that has one.
+    timeouts: BTreeSet<(Time, TimeoutReason, ResourceId)>,
     upstream: NodeUpstream,
     children: Children,
     events: VecDeque<Event>,
@@ -214,29 +197,12 @@ impl Node {
             return Outcome::NotMaster(mastership);
         }
         let holder = HolderId::client(request.client.clone());
-        let mut reply = GetCapacityReply {
-            leases: Vec::with_capacity(request.asks.len()),
-            refused: Vec::new(),
-        };
-        let mut seen = BTreeSet::new();
-        for ask in &request.asks {
-            let answer = if request.asks.len() > 1 && !seen.insert(&ask.resource) {
-                Err(RefusalReason::Duplicate)
-            } else {
-                self.handle_ask(&holder, request, ask, now)
-            };
-            match answer {
-                Ok(lease) => reply.leases.push(lease),
-                Err(reason) => {
-                    self.counters.refused += 1;
-                    reply.refused.push(Refusal {
-                        resource: ask.resource.clone(),
-                        reason,
-                    });
-                }
-            }
-        }
-        Outcome::Served(reply)
+        let (leases, refused) = self.answer_each(
+            &request.asks,
+            |ask| &ask.resource,
+            |node, ask| node.handle_client_ask(&holder, request, ask, now),
+        );
+        Outcome::Served(GetCapacityReply { leases, refused })
     }
 
     /// A client gives back what it holds. Says of each resource, in the order of the request, what
@@ -302,13 +268,9 @@ impl Node {
 
     /// When to call [`Node::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Timeout> {
-        let of_resources = self.timeouts.first().map(|(at, learning, _)| Timeout {
+        let of_resources = self.timeouts.first().map(|(at, reason, _)| Timeout {
             at: *at,
-            reason: if *learning {
-                TimeoutReason::LearningEnd
-            } else {
-                TimeoutReason::LeaseExpiry
-            },
+            reason: *reason,
         });
         let of_term = self.valid_until.map(|at| Timeout {
             at,
@@ -383,167 +345,21 @@ impl Node {
     ///
     /// If one is not.
     pub fn assert_consistent(&self) {
-        for (
-            id,
-            Entry {
-                resource,
-                scheduled,
-                upstream_scheduled,
-                weighed,
-                ..
-            },
-        ) in &self.resources
-        {
-            let due = resource.upstream_due(self.upstream.pace());
-            assert_eq!(*upstream_scheduled, due, "when to ask the parent for {id}");
-            resource.assert_consistent();
-            assert_eq!(*weighed, resource.weight(), "what {id} weighs");
-            assert!(
-                !resource.is_empty(),
-                "{id} has no holders and is still there"
-            );
-            assert!(
-                scheduled.is_some() || upstream_scheduled.is_some() || self.config.has_parent,
-                "{id} has leases that will end, and no timeout"
-            );
-            assert_eq!(*scheduled, resource.next_timeout(), "the timeout of {id}");
+        let (pace, has_parent) = (self.upstream.pace(), self.config.has_parent);
+        for entry in self.resources.values() {
+            entry.assert_consistent(pace, has_parent);
         }
         self.assert_counted();
         let scheduled = self.resources.iter().filter_map(|(id, entry)| {
             entry
                 .scheduled
-                .map(|(time, learning)| (time, learning, id.clone()))
+                .map(|(time, reason)| (time, reason, id.clone()))
         });
         assert_eq!(
             scheduled.collect::<BTreeSet<_>>(),
             self.timeouts,
             "timeouts"
         );
-    }
-
-    fn handle_ask(
-        &mut self,
-        holder: &HolderId,
-        request: &GetCapacity,
-        ask: &Ask,
-        now: Time,
-    ) -> Result<Lease, RefusalReason> {
-        let id = &ask.resource;
-        if !self.resources.contains_key(id) {
-            self.add_resource(id, From::Client(request.caller), now)?;
-        }
-        let Some(Entry {
-            resource, template, ..
-        }) = self.resources.get_mut(id)
-        else {
-            return Err(RefusalReason::UnknownResource);
-        };
-        let holder_ask = HolderAsk {
-            holder,
-            incarnation: request.incarnation,
-            sequence: request.sequence,
-            demand: Demand::Client {
-                priority: ask.priority,
-                claim: Claim::of_client(ask.wants),
-            },
-            has: ask.has.map(|has| self.config.clock_tolerance.has(has)),
-            outstanding: None,
-            told_of: &[],
-            unheard: Amount::ZERO,
-            report: None,
-            floor: self.config.refresh_floor,
-            caller: CallerSlot::NOBODY,
-        };
-        let mut gate = Gate {
-            admission: &mut self.admission,
-            limits: &self.config.limits,
-            caller: request.caller,
-            template: *template,
-        };
-        let answer = resource.handle_ask(&holder_ask, &mut gate, now);
-        self.settle(id);
-        let answer = answer?;
-        self.count(&answer);
-        Ok(self.config.clock_tolerance.lease(Lease {
-            resource: id.clone(),
-            capacity: answer.lease.capacity,
-            expires_in: answer.lease.expires_at.since(now),
-            refresh_in: answer.refresh_in,
-            safe_capacity: Some(answer.safe_capacity),
-            granted_by: Some(self.mastership_id),
-            limited_by: answer.limited_by,
-            learning_for: answer.learning_for,
-            decided: answer.decided,
-        }))
-    }
-
-    fn count(&mut self, answer: &Answer) {
-        match answer.kind {
-            AnswerKind::Decided => self.counters.decisions += 1,
-            AnswerKind::TooEarly => self.counters.too_early += 1,
-            AnswerKind::OutOfOrder => self.counters.out_of_order += 1,
-        }
-    }
-
-    /// After a resource has changed: puts it in its place among the timeouts, or forgets it if
-    /// nobody holds anything of it.
-    fn settle(&mut self, id: &ResourceId) {
-        let Some(entry) = self.resources.get_mut(id) else {
-            return;
-        };
-        self.counters.expired += entry.resource.take_expired();
-        let weight = entry.resource.weight();
-        let changes = entry.resource.take_changes();
-        if weight != entry.weighed || !changes.is_empty() {
-            let before = std::mem::replace(&mut entry.weighed, weight);
-            self.admission
-                .note_changes(changes, before, weight, entry.template);
-        }
-        let conflict = entry.resource.take_conflict();
-        let gone = entry.resource.is_empty();
-        let (template, caller) = (entry.template, entry.caller);
-        let next = if gone {
-            None
-        } else {
-            entry.resource.next_timeout()
-        };
-        if entry.resource.take_unsettled() {
-            self.children.note_unsettled(id, &entry.resource);
-        }
-        let ask = if gone {
-            None
-        } else {
-            entry.resource.upstream_due(self.upstream.pace())
-        };
-        let ask_before = std::mem::replace(&mut entry.upstream_scheduled, ask);
-        self.upstream.reschedule(id, ask_before, ask);
-        let before = std::mem::replace(&mut entry.scheduled, next);
-        if next != before {
-            if let Some((time, learning)) = before {
-                self.timeouts.remove(&(time, learning, id.clone()));
-            }
-            if let Some((time, learning)) = next {
-                self.timeouts.insert((time, learning, id.clone()));
-            }
-        }
-        if let Some(conflict) = conflict {
-            self.counters.conflicts += 1;
-            let holder = conflict.holder.clone();
-            if self.conflicts.note(conflict) {
-                self.tell(Event::TwoProcesses {
-                    resource: id.clone(),
-                    holder,
-                });
-            }
-        }
-        if gone {
-            self.resources.remove(id);
-            self.admission
-                .note_resource_gone(caller, template, weight::name_bytes(id.as_str()));
-            self.tell(Event::ResourceDropped {
-                resource: id.clone(),
-            });
-        }
     }
 
     fn tell(&mut self, event: Event) {

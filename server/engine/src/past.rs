@@ -13,6 +13,7 @@
 
 use crate::id::{Incarnation, MastershipId};
 use crate::lease::Leases;
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// Former processes, or masterships of a child's node, that are remembered. Who is forgotten counts as
@@ -21,7 +22,7 @@ const REMEMBERED_MAX: usize = 8;
 
 /// How a request stands to what was heard under its name before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Precedence {
+pub(crate) enum Precedence {
     /// It is the next one of the same process, or the first one of a newer mastership of its node.
     Next,
     /// It is not newer than the newest seen of the same process, or of an older epoch.
@@ -52,7 +53,7 @@ struct Former {
 
 /// What was before the process that has a name now.
 #[derive(Clone, Debug, Default)]
-pub struct Past {
+pub(crate) struct Past {
     formers: Vec<Former>,
     masterships: Masterships,
     /// The process before was to be heard again by then.
@@ -61,7 +62,7 @@ pub struct Past {
 
 /// Who asks, as one request says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
+pub(crate) struct Identity {
     /// Of a child server, the epoch by which it speaks for its node.
     pub epoch: Option<u64>,
     /// Which process.
@@ -72,7 +73,7 @@ pub struct Identity {
 
 /// What is known of who has a name.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub(crate) struct Known<'a> {
     /// As of its newest request; its number is 0 if it numbers none.
     pub epoch: Option<u64>,
     /// Which process.
@@ -89,8 +90,11 @@ pub struct Known<'a> {
 
 impl Known<'_> {
     /// How a request stands to that.
-    pub fn precedence(&self, asks: Identity) -> Precedence {
+    pub(crate) fn precedence(&self, asks: Identity) -> Precedence {
         match (asks.epoch, self.epoch) {
+            (Some(epoch), Some(known)) if epoch < known && planted::is(Bug::OlderEpochHeard) => {
+                return Precedence::Next;
+            }
             (Some(epoch), Some(known)) if epoch < known => return Precedence::OutOfOrder,
             (None, Some(_)) => return Precedence::OutOfOrder,
             (Some(epoch), Some(known)) if epoch > known => return Precedence::Next,
@@ -103,6 +107,7 @@ impl Known<'_> {
                 None if self.sequence > 0 => Precedence::Unnumbered,
                 None => Precedence::Next,
                 Some(sequence) if sequence == self.sequence && self.pending => Precedence::Next,
+                Some(_) if planted::is(Bug::OlderRequestHeard) => Precedence::Next,
                 Some(sequence) if sequence <= self.sequence && self.sequence > 0 => {
                     Precedence::OutOfOrder
                 }
@@ -130,7 +135,12 @@ impl Past {
     }
 
     /// A process has the name no more.
-    pub fn note_former(&mut self, process: Option<Incarnation>, sequence: u64, refused: bool) {
+    pub(crate) fn note_former(
+        &mut self,
+        process: Option<Incarnation>,
+        sequence: u64,
+        refused: bool,
+    ) {
         self.forget_former(process);
         if self.formers.len() == REMEMBERED_MAX {
             self.formers.remove(0);
@@ -144,7 +154,7 @@ impl Past {
     }
 
     /// What the process had that lost the name last.
-    pub fn note_had(&mut self, had: Leases) {
+    pub(crate) fn note_had(&mut self, had: Leases) {
         if let Some(former) = self.formers.last_mut() {
             former.had = Some(Box::new(had));
         }
@@ -152,25 +162,25 @@ impl Past {
 
     /// The processes before did not ask when they should have: they count as gone, and what they had as
     /// that of who came later.
-    pub fn forget_had(&mut self) {
+    pub(crate) fn forget_had(&mut self) {
         for former in &mut self.formers {
             former.had = None;
         }
     }
 
     /// What a child server had when another one took the name, as it is now.
-    pub fn had(&self, process: Option<Incarnation>, now: Time) -> Option<Leases> {
+    pub(crate) fn had(&self, process: Option<Incarnation>, now: Time) -> Option<Leases> {
         let mut had = self.former(process)?.had.as_deref()?.clone();
         had.expire(now).then_some(had)
     }
 
     /// Whether a process was refused the name.
-    pub fn was_refused(&self, process: Option<Incarnation>) -> bool {
+    pub(crate) fn was_refused(&self, process: Option<Incarnation>) -> bool {
         self.former(process).is_some_and(|former| former.refused)
     }
 
     /// Who had the name after this process came later than one that lives.
-    pub fn refuse_later(&mut self, process: Option<Incarnation>) {
+    pub(crate) fn refuse_later(&mut self, process: Option<Incarnation>) {
         let mut formers = self.formers.iter_mut();
         if formers.any(|former| former.process == process) {
             formers.for_each(|former| former.refused = true);
@@ -178,12 +188,12 @@ impl Past {
     }
 
     /// A process has the name now.
-    pub fn forget_former(&mut self, process: Option<Incarnation>) {
+    pub(crate) fn forget_former(&mut self, process: Option<Incarnation>) {
         self.formers.retain(|former| former.process != process);
     }
 
     /// A request of a process that does not have the name was seen.
-    pub fn note_request(&mut self, process: Option<Incarnation>, sequence: Option<u64>) {
+    pub(crate) fn note_request(&mut self, process: Option<Incarnation>, sequence: Option<u64>) {
         let found = self.formers.iter_mut().find(|it| it.process == process);
         if let (Some(former), Some(sequence)) = (found, sequence) {
             former.sequence = former.sequence.max(sequence);
@@ -191,28 +201,28 @@ impl Past {
     }
 
     /// The process that was refused the name last.
-    pub fn refused(&self) -> Option<Incarnation> {
+    pub(crate) fn refused(&self) -> Option<Incarnation> {
         let mut refused = self.formers.iter().rev().filter(|former| former.refused);
         refused.next()?.process
     }
 
     /// A process was started. The one before it, if it lives, is to be heard by then.
-    pub fn note_started(&mut self, heard_by: Time) {
+    pub(crate) fn note_started(&mut self, heard_by: Time) {
         self.heard_by = Some(heard_by);
     }
 
     /// Until when the process before may be heard, if that is not over.
-    pub fn heard_by(&self, now: Time) -> Option<Time> {
+    pub(crate) fn heard_by(&self, now: Time) -> Option<Time> {
         self.heard_by.filter(|by| *by > now)
     }
 
     /// The masterships of the child's node.
-    pub fn masterships(&self) -> &Masterships {
+    pub(crate) fn masterships(&self) -> &Masterships {
         &self.masterships
     }
 
     /// The same, to be changed.
-    pub fn masterships_mut(&mut self) -> &mut Masterships {
+    pub(crate) fn masterships_mut(&mut self) -> &mut Masterships {
         &mut self.masterships
     }
 }
@@ -220,7 +230,7 @@ impl Past {
 /// The masterships of a child server's node that were heard from, and what the earlier ones may have
 /// handed out: it was cut from what they were granted until the present one was first heard.
 #[derive(Clone, Debug, Default)]
-pub struct Masterships {
+pub(crate) struct Masterships {
     current: Option<MastershipId>,
     earlier: Vec<MastershipId>,
     /// What was granted until then, as it runs down.
@@ -234,7 +244,12 @@ pub struct Masterships {
 impl Masterships {
     /// A request by that mastership of the node came, which was granted all this before; in learning
     /// mode, or not.
-    pub fn note(&mut self, mastership: MastershipId, granted: Option<&Leases>, learning: bool) {
+    pub(crate) fn note(
+        &mut self,
+        mastership: MastershipId,
+        granted: Option<&Leases>,
+        learning: bool,
+    ) {
         if self.current == Some(mastership) {
             return;
         }
@@ -253,23 +268,23 @@ impl Masterships {
     }
 
     /// The present one.
-    pub fn current(&self) -> Option<MastershipId> {
+    pub(crate) fn current(&self) -> Option<MastershipId> {
         self.current
     }
 
     /// The masterships of which all that they handed out is in our books. None: all.
-    pub fn accounted(&self) -> Option<Vec<MastershipId>> {
+    pub(crate) fn accounted(&self) -> Option<Vec<MastershipId>> {
         let heard = self.earlier.iter().chain(&self.current).copied();
         self.learned.then(|| heard.collect())
     }
 
     /// Whether what a mastership before the present one handed out is in our books.
-    pub fn is_accounted(&self, mastership: Option<MastershipId>) -> bool {
+    pub(crate) fn is_accounted(&self, mastership: Option<MastershipId>) -> bool {
         !self.learned || mastership.is_none_or(|it| self.earlier.contains(&it))
     }
 
     /// What earlier masterships may have handed out, as it is now. None: nothing.
-    pub fn inherited(&self, now: Time) -> Option<Leases> {
+    pub(crate) fn inherited(&self, now: Time) -> Option<Leases> {
         let mut before = self.before.clone()?;
         before.expire(now).then_some(before)
     }

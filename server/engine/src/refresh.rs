@@ -7,16 +7,17 @@
 
 use std::time::Duration;
 
+use crate::planted::{self, Bug};
 use crate::time::Time;
 
 /// No holder is told to wait longer than this, whatever its template says. Doorman's own clients obey what
 /// they are told: one wrong interval would leave them deaf to its correction for as long.
-pub const REFRESH_IN_MAX: Duration = Duration::from_secs(60);
+pub(crate) const REFRESH_IN_MAX: Duration = Duration::from_secs(60);
 
 /// How many early refreshes a second a server invites for one resource, at most. With demand in
 /// motion, most holders of an overloaded resource wait or are waited for most of the time; this is
 /// what keeps a hundred thousand of them from coming every second.
-pub const EARLY_PER_SECOND_MAX: u32 = 2_000;
+pub(crate) const EARLY_PER_SECOND_MAX: u32 = 2_000;
 
 /// The floor protects a server from holders that ask faster than they are told to. It need not wait for
 /// those whom it invites, and of whom it knows how many they are.
@@ -53,7 +54,7 @@ impl Spread {
 
 /// Invites holders back before their refresh interval is over, so many a second and no more.
 #[derive(Clone, Debug)]
-pub struct Invitations {
+pub(crate) struct Invitations {
     spread: Spread,
     /// When all that were invited would have come, had they come one after the other as fast as
     /// they may.
@@ -62,7 +63,7 @@ pub struct Invitations {
 
 impl Invitations {
     /// None given yet.
-    pub const fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         Self {
             spread: Spread::new(seed),
             busy_until: Time::ZERO,
@@ -73,13 +74,16 @@ impl Invitations {
     /// or of the floor. If it `waited` so long already and nothing came of it, twice as long, up to a little
     /// above the floor: what it waits for may be held by somebody who is gone. Later if many are invited
     /// already, and never longer than `interval`.
-    pub fn soon(
+    pub(crate) fn soon(
         &mut self,
         interval: Duration,
         floor: Duration,
         waited: Option<Duration>,
         now: Time,
     ) -> Duration {
+        if planted::is(Bug::InvitationsForgotten) {
+            return interval;
+        }
         let least = (floor / FLOOR_PART).max(interval / INTERVAL_PART);
         let most = least.max(floor + floor / 16);
         let base = waited.map_or(least, |waited| (2 * waited).clamp(least, most));
@@ -93,7 +97,7 @@ impl Invitations {
 
     /// How long a holder that learning mode leaves wanting is told to stay away: until learning is
     /// over in `remaining`, and a little, so that all of them do not come at once.
-    pub fn after_learning(
+    pub(crate) fn after_learning(
         &mut self,
         interval: Duration,
         floor: Duration,
@@ -105,7 +109,10 @@ impl Invitations {
 }
 
 /// An interval that is shorter than what remains of the lease: itself, or just shorter.
-pub fn within_lease(interval: Duration, remaining: Duration) -> Duration {
+pub(crate) fn within_lease(interval: Duration, remaining: Duration) -> Duration {
+    if planted::is(Bug::RefreshAfterTheLease) {
+        return interval.max(remaining);
+    }
     interval.min(remaining - remaining / 8)
 }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::admission::Full;
 use crate::amount::Amount;
 use crate::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
+use crate::limit::Full;
 use crate::template::SafeCapacity;
 
 /// A client asks for capacity of one or more resources.
@@ -33,7 +33,7 @@ pub struct GetCapacity {
 impl GetCapacity {
     /// The same request, which has waited for so long since it came: what the client has lasts for that
     /// much less, and may be over.
-    pub fn after_waiting(&self, waited: Duration) -> Self {
+    pub(crate) fn after_waiting(&self, waited: Duration) -> Self {
         let mut request = self.clone();
         for ask in &mut request.asks {
             let lasted = ask.has.and_then(|has| has.expires_in);

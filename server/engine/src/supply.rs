@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::id::MastershipId;
+use crate::rounding::SHORTFALL;
 use crate::template::{HolderBounds, SafeCapacity};
 use crate::time::Time;
 
@@ -81,7 +82,7 @@ impl Supply {
     }
 
     /// What a parent's answer says, that came now.
-    pub fn of_parent(capacity: Amount, expires_at: Time, mut told: Told, now: Time) -> Self {
+    pub(crate) fn of_parent(capacity: Amount, expires_at: Time, mut told: Told, now: Time) -> Self {
         // What bands are guaranteed together is no more than there is.
         let guaranteed: f64 = told.bands.iter().map(|(_, amount)| amount.get()).sum();
         if guaranteed > capacity.get() {
@@ -101,15 +102,37 @@ impl Supply {
         }
     }
 
+    /// The same as [`Supply::of_parent`], after this one. What we may have no more of, we may have for as long as
+    /// that was promised before: but not by what another mastership of the parent promised, of which the one
+    /// that answers may believe less. And a parent that learns does not know how the whole is divided: what
+    /// was known of that stays.
+    pub(crate) fn followed_by(
+        &self,
+        capacity: Amount,
+        expires_at: Time,
+        mut told: Told,
+        is_same_granter: bool,
+        now: Time,
+    ) -> Self {
+        let promised = self.expires_at.filter(|_| is_same_granter);
+        let promised = promised.filter(|_| capacity <= self.capacity);
+        let expires_at = promised.map_or(expires_at, |until| expires_at.max(until));
+        if let (true, Some(before)) = (told.learning, &self.told) {
+            told.bands.clone_from(&before.bands);
+            told.per_client = before.per_client;
+        }
+        Self::of_parent(capacity, expires_at, told, now)
+    }
+
     /// Whether more is to come once others have shrunk.
-    pub fn expects_more(&self) -> bool {
+    pub(crate) fn expects_more(&self) -> bool {
         self.told
             .as_ref()
-            .is_some_and(|told| told.share.get() > self.capacity.get() * (1.0 + 1e-12))
+            .is_some_and(|told| told.share.get() > self.capacity.get() * (1.0 + SHORTFALL))
     }
 
     /// Whether more may be out than there is: leases from before the capacity shrank are not over.
-    pub fn runs_down(&self) -> bool {
+    pub(crate) fn runs_down(&self) -> bool {
         let reserved = self.told.as_ref().and_then(|told| told.reserved);
         reserved.is_some_and(|reserved| reserved > self.capacity)
     }
@@ -120,7 +143,7 @@ impl Supply {
     }
 
     /// What a parent guarantees the band of that priority. None: no parent says anything of bands.
-    pub fn guarantee(&self, priority: i64) -> Option<f64> {
+    pub(crate) fn guarantee(&self, priority: i64) -> Option<f64> {
         let bands = &self.told.as_ref()?.bands;
         if bands.is_empty() {
             return None;

@@ -11,11 +11,13 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use doorward_engine::admission::{Full, Limit, Rate};
+use doorward_engine::admission::Rate;
+use doorward_engine::admission::limits::Limits;
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Caller, HolderName, ResourceId};
+use doorward_engine::limit::{Full, Limit};
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::node::{Config, Limits, Node};
+use doorward_engine::node::{Config, Node};
 use doorward_engine::request::{
     Ask, GetCapacity, Has, Lease, RefusalReason, ReleaseCapacity, Released,
 };

@@ -10,15 +10,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::admission::Limit;
+use doorward_engine::admission::limits::Limits;
 use doorward_engine::amount::Amount;
 use doorward_engine::claim::Claim;
 use doorward_engine::claim_index::ClaimIndex;
 use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::DemandCurve;
 use doorward_engine::id::{Caller, HolderName, ResourceId};
+use doorward_engine::limit::Limit;
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_engine::node::{Config, Limits, Node};
+use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
 };

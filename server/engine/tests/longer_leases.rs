@@ -4,13 +4,18 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 #![allow(missing_docs, reason = "a test")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
+use doorward_engine::demand::{BandDemand, ServerDemand};
+use doorward_engine::demand_curve::DemandCurve;
 use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::node::mastership::{Mastership, Outcome, Term};
 use doorward_engine::node::{Config, Node};
-use doorward_engine::request::server::{GetServerCapacityReply, ServerLease};
+use doorward_engine::request::server::{
+    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
+};
 use doorward_engine::request::{Ask, GetCapacity, Has};
 use doorward_engine::supply::Told;
 use doorward_engine::template::{Algorithm, AlgorithmKind, TemplateSpec, Templates};
@@ -313,4 +318,56 @@ fn a_mastership_that_is_confirmed_too_late_knows_what_it_was_told_of_its_predece
     // It is over, and confirmed again: everything is forgotten but that.
     node.handle_term(term(12, 0, 1_000), at(12));
     check_learns_until(&mut node, "its predecessor's leases last on", 120);
+}
+
+/// What the root grants a leaf of two clients that wants this, and says that all of it is out that it has.
+fn leaf_gets(root: &mut Node, sequence: u64, wants: f64, has: Option<(f64, u64)>, now: u64) -> f64 {
+    let amount = |it: f64| Amount::new(it).unwrap();
+    let word = has.map(|(capacity, lasts)| Has {
+        expires_in: Some(secs(lasts)),
+        ..Has::untimed(amount(capacity))
+    });
+    let band = BandDemand {
+        priority: 0,
+        clients: 2.0,
+        wants: amount(wants),
+        curve: DemandCurve::of_equals(amount(wants), 2.0),
+    };
+    let request = GetServerCapacity {
+        caller: None,
+        server: HolderName::new("leaf").unwrap(),
+        epoch: None,
+        incarnation: Incarnation::new(1),
+        mastership: None,
+        sequence: Some(sequence),
+        height: 1,
+        asks: vec![ServerAsk {
+            resource: ResourceId::new("r").unwrap(),
+            demand: Arc::new(ServerDemand::new(vec![band])),
+            has: word,
+            outstanding: Some(word.unwrap_or(Has::untimed(Amount::ZERO))),
+            told_of: Vec::new(),
+            unheard: Amount::ZERO,
+            learning: false,
+        }],
+    };
+    match root.handle_get_server_capacity(&request, Via::Stream, at(now)) {
+        Ok(Outcome::Served(reply)) => reply.leases.first().unwrap().capacity.get(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// One client of the leaf has 30 for 90 s. Then leases become shorter, and the other one gets 20 by a lease of 50.
+/// That shrinks to 25, by which the second client goes on with its 20, while the first has not been heard again.
+#[test]
+fn a_shorter_lease_of_more_counts_until_a_longer_one_of_less_is_over() {
+    let mut root = node(templates(90, Some(0)));
+    win(&mut root, 0, 0, 0);
+    assert_eq!(leaf_gets(&mut root, 1, 30.0, None, 0), 30.0);
+    root.handle_templates(templates(20, Some(0)), at(5));
+    assert_eq!(leaf_gets(&mut root, 2, 50.0, Some((30.0, 80)), 10), 50.0);
+    assert_eq!(leaf_gets(&mut root, 3, 25.0, Some((50.0, 78)), 12), 25.0);
+    let newcomer = newcomer_gets(&mut root, "r", at(31));
+    assert!(newcomer <= 50.0, "{newcomer}, and 50 are out");
+    assert_eq!(newcomer_gets(&mut root, "r", at(90)), 100.0);
 }

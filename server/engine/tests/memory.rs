@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_engine::admission::limits::Limits;
 use doorward_engine::amount::Amount;
 use doorward_engine::claim::Claim;
 use doorward_engine::claim_index::ClaimIndex;
@@ -16,7 +17,7 @@ use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::DemandCurve;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::node::{Config, Limits, Node};
+use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{GetServerCapacity, ServerAsk, Via};
 use doorward_engine::request::{Ask, GetCapacity, Has};
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};

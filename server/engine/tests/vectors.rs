@@ -11,9 +11,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use doorward_engine::algorithm::{self, band_of};
+use doorward_engine::algorithm;
 use doorward_engine::amount::Amount;
-use doorward_engine::bands::Bands;
+use doorward_engine::bands::{Bands, band_of};
 use doorward_engine::claim::{Claim, Subclients};
 use doorward_engine::demand::Demand;
 use doorward_engine::id::{HolderName, ResourceId};

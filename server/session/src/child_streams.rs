@@ -3,7 +3,9 @@
 //!
 //! A child's node has one stream. A newer one takes the place of the one before, with two exceptions: a
 //! stream of an older mastership of that node (a lower epoch) is refused, and so is that of a process which
-//! the node refuses, since another live one was there first. Who says no epoch is compared with nobody.
+//! the node refuses, since another live one was there first. Who says no epoch is compared with nobody. A
+//! process whose stream was replaced and that comes back was there first, too: else two of them that live
+//! would take turns, and each would be silent for longer and longer.
 //!
 //! What changes for children unasked is gathered in *rounds*: the first change begins one, and when it is
 //! over all that changed by then is told. A child that does not take what it is sent is cut off: it opens a
@@ -47,6 +49,30 @@ struct Open {
     incarnation: Option<u64>,
     caller: Option<u128>,
     mastership: u64,
+    turns: Turns,
+}
+
+/// What streams of other processes of a child's node showed of who was there first.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turns {
+    /// Whose stream this one took the place of.
+    replaced: Option<u64>,
+    /// A process that took the place of this one, which came back: both live, and that one is the later.
+    later: Option<u64>,
+}
+
+impl Open {
+    /// What is known when a stream of that process takes the place of this one.
+    fn turns_of(&self, process: Option<u64>) -> Turns {
+        if process == self.incarnation {
+            return self.turns;
+        }
+        let has_returned = process.is_some() && process == self.turns.replaced;
+        Turns {
+            replaced: self.incarnation.filter(|_| !has_returned),
+            later: self.incarnation.filter(|_| has_returned),
+        }
+    }
 }
 
 /// The streams of a server's children.
@@ -154,8 +180,10 @@ impl ChildStreams {
                 Some(Closing::AnotherProcess)
             }
             Some(before) if is_older(hello.epoch, before.epoch) => Some(Closing::OlderMaster),
+            Some(before) if is_later(&hello, before) => Some(Closing::AnotherProcess),
             Some(_) => None,
         };
+        let turns = before.map(|before| before.turns_of(hello.incarnation));
         if let Some(closing) = refusal {
             self.close(number, closing);
             return;
@@ -173,6 +201,7 @@ impl ChildStreams {
             incarnation: hello.incarnation,
             caller: hello.caller,
             mastership: hello.mastership,
+            turns: turns.unwrap_or_default(),
         });
         self.streams.insert(number, open);
         self.by_child.insert(child.clone(), number);
@@ -332,6 +361,12 @@ impl ChildStreams {
         );
         debug_assert!(self.by_child.keys().all(|child| self.open(child).is_some()));
     }
+}
+
+/// Whether a process came later than the one that has a stream, of the same mastership, and lives.
+fn is_later(hello: &Hello, open: &Open) -> bool {
+    let is_known = hello.incarnation.is_some() && hello.incarnation == open.turns.later;
+    is_known && hello.epoch == open.epoch
 }
 
 /// Whether a mastership is older than the one that is known. Who says none is compared with nobody.

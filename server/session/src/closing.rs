@@ -96,8 +96,9 @@ impl fmt::Display for Closing {
 pub enum Closed {
     /// The parent ended or refused it, for this reason.
     Said(Closing),
-    /// The parent knows no streams.
-    NoStreams,
+    /// The parent does not know what it was asked for: it is a server that knows no streams, or cannot say
+    /// who is the master.
+    Unimplemented,
     /// The parent is too busy, and says when to come back.
     Overloaded(Duration),
     /// No connection could be made.

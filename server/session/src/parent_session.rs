@@ -175,11 +175,6 @@ impl ParentSession {
         STATES.get(number).copied().unwrap_or_default()
     }
 
-    /// Whether a server is asked who the master is.
-    pub fn is_discovering(&self) -> bool {
-        matches!(self.state, State::Discovering { .. })
-    }
-
     /// Who is asked, or was last.
     pub fn address(&self) -> Option<&Address> {
         self.address.as_ref()
@@ -454,9 +449,16 @@ impl ParentSession {
 
     /// The connection ended, or could not be made.
     pub fn handle_closed(&mut self, on: Connection, closed: Closed, chance: f64, now: Time) {
-        let is_connected = !matches!(self.state, State::Standby | State::Waiting { .. });
-        if on == self.connection && is_connected {
-            self.end(Trouble::Closed(closed), chance, now);
+        if on != self.connection {
+            return;
+        }
+        match (&self.state, closed) {
+            (State::Standby | State::Waiting { .. }, _) => {}
+            // It is a server that cannot say who is the master.
+            (State::Discovering { .. }, Closed::Unimplemented) => {
+                self.handle_discovered(on, Mastership::UNTOLD, Duration::ZERO, chance, now);
+            }
+            _ => self.end(Trouble::Closed(closed), chance, now),
         }
     }
 

@@ -71,17 +71,7 @@ impl Trace {
         let mut reader = csv::ReaderBuilder::new()
             .trim(csv::Trim::All)
             .from_reader(from);
-        let header = reader
-            .headers()
-            .map_err(|cause| error(1, cause.to_string()))?;
-        if header.iter().ne(COLUMNS) {
-            let found = header.iter().collect::<Vec<_>>().join(",");
-            let problem = format!(
-                "the header is {found:?}; a trace starts with the line \"{}\"",
-                COLUMNS.join(",")
-            );
-            return Err(error(1, problem));
-        }
+        check_header(&mut reader).map_err(|problem| error(1, problem))?;
         let mut trace = Self {
             clients: Vec::new(),
             rows: Vec::new(),
@@ -95,14 +85,7 @@ impl Trace {
                 Ok(false) => break,
                 Err(cause) => {
                     let line = cause.position().map_or(line, csv::Position::line);
-                    let problem = match cause.kind() {
-                        csv::ErrorKind::UnequalLengths { len, .. } => {
-                            format!("has {len} columns; give 3: {}", COLUMNS.join(","))
-                        }
-                        csv::ErrorKind::Utf8 { .. } => "is not UTF-8".to_owned(),
-                        _ => cause.to_string(),
-                    };
-                    return Err(error(line, problem));
+                    return Err(error(line, problem_of(&cause)));
                 }
             }
             let line = record.position().map_or(line, csv::Position::line);
@@ -182,6 +165,30 @@ impl Trace {
         let next = known.len();
         let client = *known.entry(name).or_insert(next);
         Ok(Row { at, client, wants })
+    }
+}
+
+/// Whether a trace starts as it should.
+fn check_header(reader: &mut csv::Reader<impl Read>) -> Result<(), String> {
+    let header = reader.headers().map_err(|cause| cause.to_string())?;
+    if header.iter().eq(COLUMNS) {
+        return Ok(());
+    }
+    let found = header.iter().collect::<Vec<_>>().join(",");
+    Err(format!(
+        "the header is {found:?}; a trace starts with the line \"{}\"",
+        COLUMNS.join(",")
+    ))
+}
+
+/// Why a row cannot be read.
+fn problem_of(cause: &csv::Error) -> String {
+    match cause.kind() {
+        csv::ErrorKind::UnequalLengths { len, .. } => {
+            format!("has {len} columns; give 3: {}", COLUMNS.join(","))
+        }
+        csv::ErrorKind::Utf8 { .. } => "is not UTF-8".to_owned(),
+        _ => cause.to_string(),
     }
 }
 

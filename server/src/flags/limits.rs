@@ -7,7 +7,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 
 use clap::Args;
 use doorward_engine::admission::Rate;
-use doorward_engine::node;
+use doorward_engine::admission::limits::Limits as NodeLimits;
 
 use crate::flags::bytes::Bytes;
 use crate::memory;
@@ -286,10 +286,10 @@ pub struct LimitFlags {
 
 impl LimitFlags {
     /// The bounds of the node. How many come at once after a rest is always so many seconds' worth.
-    pub fn of_node(&self) -> node::Limits {
-        let default = node::Limits::default();
+    pub fn of_node(&self) -> NodeLimits {
+        let default = NodeLimits::default();
         let rate = |per_second, like: Rate| Rate { per_second, ..like };
-        node::Limits {
+        NodeLimits {
             resources_max: self.resources_max.get(),
             resources_per_caller_max: self.resources_per_address_max.get(),
             resources_per_template_max: self.resources_per_template_max.get(),
@@ -349,7 +349,7 @@ mod tests {
         limits: LimitFlags,
     }
 
-    fn parse(arguments: &[&str]) -> Result<node::Limits, clap::Error> {
+    fn parse(arguments: &[&str]) -> Result<NodeLimits, clap::Error> {
         let all = std::iter::once(&"program").chain(arguments);
         Flags::try_parse_from(all).map(|flags| flags.limits.of_node())
     }
@@ -357,9 +357,9 @@ mod tests {
     #[test]
     fn the_defaults_of_the_flags_are_those_of_the_engine() {
         let limits = parse(&["--memory-max", "1KiB"]).expect("in order");
-        let expected = node::Limits {
+        let expected = NodeLimits {
             memory_max: Some(1024),
-            ..node::Limits::default()
+            ..NodeLimits::default()
         };
         assert_eq!(limits, expected);
     }
@@ -386,7 +386,7 @@ mod tests {
         use crate::limits::Limit;
         use clap::CommandFactory;
         let command = Flags::command();
-        for limit in doorward_engine::admission::Limit::ALL {
+        for limit in doorward_engine::limit::Limit::ALL {
             let flag = Limit::of(limit).flag();
             let found = command.get_arguments().any(|it| {
                 it.get_long()

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use doorward_engine::admission as engine;
-use doorward_engine::node;
+use doorward_engine::admission::Load;
+use doorward_engine::admission::limits::Limits as NodeLimits;
+use doorward_engine::limit as engine;
 
 use crate::limits::{Limit, Limits};
 
@@ -41,7 +42,7 @@ impl Limit {
 
 impl Limits {
     /// The bounds of a node.
-    pub fn set_of_node(&self, limits: &node::Limits) {
+    pub fn set_of_node(&self, limits: &NodeLimits) {
         let counts = [
             (Limit::Resources, limits.resources_max),
             (Limit::ResourcesPerAddress, limits.resources_per_caller_max),
@@ -96,7 +97,7 @@ impl Limits {
     }
 
     /// What is in use at a node now. How many come each second, and priorities, nobody counts.
-    pub fn set_used_by_node(&self, load: &engine::Load) {
+    pub fn set_used_by_node(&self, load: &Load) {
         let used = [
             (Limit::Resources, load.resources),
             (Limit::ResourcesPerAddress, load.resources_per_caller),
@@ -139,9 +140,9 @@ mod tests {
     fn every_limit_of_a_node_is_one_of_the_server_with_a_bound() {
         let limits = Limits::default();
         let memory_max = Some(1);
-        limits.set_of_node(&node::Limits {
+        limits.set_of_node(&NodeLimits {
             memory_max,
-            ..node::Limits::default()
+            ..NodeLimits::default()
         });
         let mut seen = Vec::new();
         for limit in engine::Limit::ALL {
@@ -156,7 +157,7 @@ mod tests {
     #[test]
     fn what_is_counted_by_a_node_is_shown() {
         let limits = Limits::default();
-        limits.set_used_by_node(&engine::Load::default());
+        limits.set_used_by_node(&Load::default());
         for limit in engine::Limit::ALL.map(Limit::of) {
             let figure = limits.figures()[limit as usize];
             let counted = limit.unit() != Unit::PerSecond

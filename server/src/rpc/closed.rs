@@ -42,7 +42,7 @@ pub fn heard(status: &RpcStatus) -> Closed {
         Code::Aborted => Closed::Said(Closing::Replaced),
         Code::AlreadyExists => Closed::Said(Closing::AnotherProcess),
         Code::FailedPrecondition => Closed::Said(Closing::Cycle),
-        Code::Unimplemented => Closed::NoStreams,
+        Code::Unimplemented => Closed::Unimplemented,
         // These decide nothing, whoever made them: a parent, or the connection.
         _ => Closed::Failed,
     }
@@ -75,7 +75,7 @@ mod tests {
             (Code::Aborted, Closed::Said(Closing::Replaced)),
             (Code::AlreadyExists, Closed::Said(Closing::AnotherProcess)),
             (Code::FailedPrecondition, Closed::Said(Closing::Cycle)),
-            (Code::Unimplemented, Closed::NoStreams),
+            (Code::Unimplemented, Closed::Unimplemented),
             (Code::ResourceExhausted, Closed::Failed),
             (Code::Unavailable, Closed::Failed),
             (Code::DeadlineExceeded, Closed::Failed),

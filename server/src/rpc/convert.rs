@@ -8,6 +8,7 @@
 //! An empty id is refused; wanting 0 is fine. In `has`, an `expiry_time` of 0 is taken as not
 //! given, since no lease that matters ended in 1970.
 
+mod algorithm;
 mod status;
 pub mod tree;
 

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use doorward_engine::id::Caller;
-use doorward_engine::node::children::Cycle;
+use doorward_engine::node::ancestry::Cycle;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::request::server::{GetServerCapacity, Via};
 use doorward_proto::doorman as wire;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use doorward_engine::id::{Caller, HolderName, Incarnation};
 use doorward_engine::node::Node;
-use doorward_engine::node::children::Cycle;
+use doorward_engine::node::ancestry::Cycle;
 use doorward_proto::doorman as wire;
 use doorward_session::child_streams::{Action, ChildStreams, Hello, Room, State};
 use doorward_session::closing::Closing;
@@ -126,7 +126,7 @@ impl StreamsHandle {
         let mut held = self.lock();
         let number = held.streams.handle_connected(self.now());
         held.lines.insert(number, line);
-        self.drain(&mut held);
+        self.settle(&mut held);
         self.connected.notify_one();
         Connected {
             streams: Arc::clone(self),
@@ -140,11 +140,20 @@ impl StreamsHandle {
     fn change(&self, change: impl FnOnce(&mut ChildStreams, Time)) {
         let mut held = self.lock();
         change(&mut held.streams, self.now());
-        self.drain(&mut held);
+        self.settle(&mut held);
     }
 
-    fn drain(&self, held: &mut Held) {
+    /// Does what is to be done, and shows what streams there are.
+    fn settle(&self, held: &mut Held) {
+        self.drain(held);
+        self.post(held);
+    }
+
+    /// Does what is to be done. Returns whether that was anything.
+    fn drain(&self, held: &mut Held) -> bool {
+        let mut has_acted = false;
         while let Some(action) = held.streams.poll_action() {
+            has_acted = true;
             match action {
                 Action::Subscribe(child) => self.subscribe(&child, true),
                 Action::Unsubscribe(child) => self.subscribe(&child, false),
@@ -152,6 +161,10 @@ impl StreamsHandle {
                 Action::Close { number, closing } => self.close(held, number, closing),
             }
         }
+        has_acted
+    }
+
+    fn post(&self, held: &Held) {
         self.board
             .sessions()
             .post_child_streams(held.streams.snapshot());
@@ -269,7 +282,7 @@ impl Connected {
         };
         held.streams.handle_hello(self.number, hello);
         let is_open = held.streams.state(self.number) == Some(State::Open);
-        self.streams.drain(&mut held);
+        self.streams.settle(&mut held);
         if is_open {
             info!(%child, "a child server opened its stream");
             self.known = Some(child.clone());
@@ -298,23 +311,28 @@ impl Connected {
         decide: impl FnOnce() -> Result<wire::GetServerCapacityResponse, Cycle>,
     ) {
         let mut held = self.streams.lock();
+        let mut is_refused = false;
         if held.streams.handle_message(self.number, child) {
             match decide() {
                 Ok(answer) => {
-                    let ends = answer.mastership.is_some();
+                    is_refused = answer.mastership.is_some();
                     place.send(answer);
-                    if ends {
+                    if is_refused {
                         self.answers.end(Ok(()));
                         held.streams.handle_refused(self.number, Closing::NotMaster);
                     }
                 }
                 Err(cycle) => {
+                    is_refused = true;
                     self.answers.end(Err(cycle::refusal(&cycle)));
                     held.streams.handle_refused(self.number, Closing::Cycle);
                 }
             }
         }
-        self.streams.drain(&mut held);
+        // Most messages change nothing of the streams.
+        if self.streams.drain(&mut held) || is_refused {
+            self.streams.post(&held);
+        }
     }
 
     /// A message is wrong as a whole: the stream ends with that.
@@ -344,7 +362,7 @@ impl Drop for Connected {
         let mut held = self.streams.lock();
         held.lines.remove(&self.number);
         held.streams.handle_gone(self.number);
-        self.streams.drain(&mut held);
+        self.streams.settle(&mut held);
         drop(held);
         if let Some(child) = &self.known {
             info!(%child, why = self.why(), "the stream of a child server ended");

@@ -7,6 +7,7 @@ pub mod master;
 pub mod tree;
 
 use askama::Template;
+use doorward_engine::rounding::SHOWN;
 
 use crate::limits::LimitFigure;
 use crate::status::sessions::StatesStatus;
@@ -221,7 +222,7 @@ impl Row {
     fn new(resource: &ResourceStatus, children_max: usize) -> Self {
         let bar = Bar::new(resource, resource.granted, resource.reserved);
         // What rounding alone can do is not worth a warning.
-        let above = |sum: f64| sum > resource.capacity * (1.0 + 1e-9);
+        let above = |sum: f64| sum > resource.capacity * (1.0 + SHOWN);
         let has_total = !bar.label.is_empty() || resource.capacity <= 0.0;
         Self {
             id: resource.resource_id.clone(),
@@ -321,9 +322,9 @@ impl Lease {
             wants: amount(lease.wants),
             share: amount(lease.share),
             granted: amount(lease.granted),
-            short: lease.granted < lease.wants * (1.0 - 1e-9),
+            short: lease.granted < lease.wants * (1.0 - SHOWN),
             reserved: amount(lease.reserved),
-            held: lease.reserved > lease.granted * (1.0 + 1e-9),
+            held: lease.reserved > lease.granted * (1.0 + SHOWN),
             satisfied: if lease.wants > 0.0 {
                 percent(lease.granted, lease.wants)
             } else {

@@ -39,3 +39,4 @@ mod tree;
 mod tree_pages;
 mod upstream;
 mod upstream_addresses;
+mod upstream_refusals;

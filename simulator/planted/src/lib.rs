@@ -1,14 +1,57 @@
-//! Bugs planted in [sessions](doorward_session::planted), and where the simulator's worlds by chance find each.
+//! Bugs planted in [sessions](doorward_session::planted) and in the [engine](doorward_engine::planted), and where the
+//! simulator's worlds by chance find each.
 //!
 //! What a checker finds of itself nobody knows until there is something to find. So each bug of [`FOUND`] is
 //! switched on, and worlds are played until one of them breaks a promise; without the bug the same worlds hold.
-//! `cargo test -p doorward-planted`, alone: together with other packages, its feature would be theirs, too.
+//! `cargo test -p doorward-planted`, alone: together with other packages, its features would be theirs, too.
 
-use doorward_session::planted::{self, Bug};
+use std::fmt;
+
+use doorward_engine::planted as engine;
+use doorward_session::planted as session;
 use doorward_simulator::fuzz::{self, Part};
 
 /// Worlds that are played for a bug, at most.
 pub const SEEDS_MAX: u64 = 2_000;
+
+/// A bug of either.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Bug {
+    /// Of a session.
+    Session(session::Bug),
+    /// Of the engine.
+    Engine(engine::Bug),
+}
+
+impl Bug {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let sessions = session::Bug::ALL.into_iter().map(Self::Session);
+        sessions.chain(engine::Bug::ALL.into_iter().map(Self::Engine))
+    }
+
+    /// Switches this one on, for the whole program, and all others off. None: all are off.
+    pub fn plant(bug: Option<Self>) {
+        session::plant(match bug {
+            Some(Self::Session(bug)) => Some(bug),
+            _ => None,
+        });
+        engine::plant(match bug {
+            Some(Self::Engine(bug)) => Some(bug),
+            _ => None,
+        });
+    }
+}
+
+/// By its name.
+impl fmt::Debug for Bug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session(bug) => bug.fmt(f),
+            Self::Engine(bug) => bug.fmt(f),
+        }
+    }
+}
 
 /// A bug, and in which worlds it is looked for.
 #[derive(Clone, Copy, Debug)]
@@ -22,37 +65,40 @@ pub struct Planted {
 }
 
 /// The bugs that worlds by chance find, and in which worlds they are looked for, from a seed on: one a little
-/// before the first that finds it, so that it takes no time. Those that only show in what is not simulated,
-/// or in an order of events that chance hardly draws, are caught by the tables beside the machines.
+/// before the first that finds it, so that it takes no time. Those that only show in what is not simulated, or
+/// in an order of events that chance hardly draws, are caught by the tables beside the machines, and by the
+/// engine's own tests.
 pub const FOUND: &[Planted] = &[
-    Planted::new(Bug::InFlightForgotten, None, 0),
-    Planted::new(Bug::DeadlineForgotten, None, 0),
-    Planted::new(Bug::WaitWithoutEnd, None, 0),
-    Planted::new(Bug::LossNotTold, None, 0),
-    Planted::new(Bug::SecondMastershipSilent, None, 0),
-    Planted::new(Bug::RenewalForgotten, None, 0),
-    Planted::new(Bug::LeaseGoneUnnoticed, None, 0),
-    Planted::new(Bug::MarginLeftOut, None, 0),
-    Planted::new(Bug::RenewalFromAnswer, Some(Part::Etcd), 0),
-    Planted::new(Bug::EpochGoesBack, Some(Part::Etcd), 0),
-    Planted::new(Bug::VacantTooEarly, Some(Part::Etcd), 0),
-    Planted::new(Bug::OlderLeasesForgotten, Some(Part::Etcd), 0),
+    of_session(session::Bug::InFlightForgotten, None, 0),
+    of_session(session::Bug::DeadlineForgotten, None, 0),
+    of_session(session::Bug::WaitWithoutEnd, None, 0),
+    of_session(session::Bug::LossNotTold, None, 0),
+    of_session(session::Bug::SecondMastershipSilent, None, 0),
+    of_session(session::Bug::RenewalForgotten, None, 0),
+    of_session(session::Bug::LeaseGoneUnnoticed, None, 0),
+    of_session(session::Bug::MarginLeftOut, None, 0),
+    of_session(session::Bug::RenewalFromAnswer, Some(Part::Resources), 0),
+    of_session(session::Bug::EpochGoesBack, Some(Part::Limiters), 0),
+    of_session(session::Bug::VacantTooEarly, Some(Part::Etcd), 0),
+    of_session(session::Bug::OlderLeasesForgotten, Some(Part::Etcd), 0),
 ];
 
-impl Planted {
-    const fn new(bug: Bug, focus: Option<Part>, from: u64) -> Self {
-        Self { bug, focus, from }
+const fn of_session(bug: session::Bug, focus: Option<Part>, from: u64) -> Planted {
+    Planted {
+        bug: Bug::Session(bug),
+        focus,
+        from,
     }
 }
 
 /// The first world of so many that breaks a promise with a bug, and which checker saw it. None: none does.
 pub fn find(planted: Planted, seeds: u64) -> Option<(u64, String)> {
-    planted::plant(Some(planted.bug));
+    Bug::plant(Some(planted.bug));
     let mut seeds = planted.from..planted.from + seeds;
     let found = seeds.find_map(|seed| {
         let failure = fuzz::play(&fuzz::scenario(seed, planted.focus)).1?;
         Some((seed, failure.to_string()))
     });
-    planted::plant(None);
+    Bug::plant(None);
     found
 }

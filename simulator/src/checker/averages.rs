@@ -6,6 +6,9 @@
 
 use doorward_engine::time::Time;
 
+use crate::planted::{self, Blunt};
+use crate::recording::Checker;
+
 /// All clients, from one change to the next.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct State {
@@ -51,6 +54,8 @@ impl Averages {
             return 0.0;
         }
         let time = now.since(self.since).as_secs_f64();
+        let (from, until) = planted::seen(Checker::Utilisation, self.since, now);
+        let unseen = time - until.since(from).as_secs_f64();
         self.since = now;
         let state = state();
         self.time += time;
@@ -59,9 +64,17 @@ impl Averages {
             self.usable_time += time;
             // While a lowered capacity comes down, more is used than can be from now on: that is no
             // credit for other times, in which less is.
-            let utilisation = (state.used / state.usable).min(1.0);
-            self.utilisation += time * utilisation;
-            lost = time * (1.0 - utilisation);
+            let used = match planted::is(Blunt::UtilisationOfGranted) {
+                true => state.granted,
+                false => state.used,
+            };
+            let mut utilisation = used / state.usable;
+            if !planted::is(Blunt::UtilisationMadeUpFor) {
+                utilisation = utilisation.min(1.0);
+            }
+            // What it does not see a blunted checker takes for used.
+            self.utilisation += (time - unseen) * utilisation + unseen;
+            lost = time * (1.0 - utilisation).max(0.0);
         }
         if state.capacity > 0.0 {
             let part = state.granted / state.capacity;

@@ -63,8 +63,8 @@ impl Watched {
     /// Before anything changes: a span may be over.
     pub(super) fn pass_span(&mut self, now: Time) {
         let lease = self.algorithm.lease_length;
-        let allowed = match self.excess.is_kept() {
-            true => self.excess.allowed(now),
+        let allowed = match self.overshoot.is_kept() {
+            true => self.overshoot.allowed(now),
             false => f64::INFINITY,
         };
         let span = &mut self.immediate;

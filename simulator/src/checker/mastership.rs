@@ -3,6 +3,23 @@
 
 use doorward_engine::time::Time;
 
+use crate::planted::{self, Blunt};
+use crate::recording::Checker;
+
+/// What can be said of a server of a node, by its own clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    /// Which.
+    pub(crate) term: u64,
+    /// It is a second process under the name of another one, of which nobody has told it.
+    pub(crate) is_twin: bool,
+    /// Until when a renewal of its lease in etcd lets it decide: one that has arrived there, by when it was sent.
+    /// None: its node has no election.
+    pub(crate) may_lead_until: Option<Time>,
+    /// It takes itself for the master.
+    pub(crate) is_master: bool,
+}
+
 /// What was decided by servers that may not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mastership {
@@ -10,11 +27,30 @@ pub(crate) struct Mastership {
     first: Option<Time>,
 }
 
+/// Whether a server may decide, by what can be said of all servers of its node: as long as its lease in etcd
+/// allows, and if nobody else takes itself for the master.
+pub(crate) fn may_decide(term: u64, claims: impl Iterator<Item = Claim>, local: Time) -> bool {
+    let (mut has_lease, mut has_rival, mut is_twin) = (false, false, false);
+    for claim in claims {
+        if claim.term == term {
+            is_twin = claim.is_twin;
+            has_lease = claim.may_lead_until.is_none_or(|until| local < until);
+        } else if !claim.is_twin && claim.may_lead_until.is_some() {
+            has_rival |= claim.is_master;
+        }
+    }
+    has_lease |= planted::is(Blunt::MastershipByBeliefOnly);
+    has_rival &= !planted::is(Blunt::MastershipByLeaseOnly);
+    is_twin || has_lease && !has_rival
+}
+
 impl Mastership {
     /// A server that is not the master, or not any more, has granted something.
     pub(crate) fn note(&mut self, now: Time) {
-        self.answers += 1.0;
-        self.first.get_or_insert(now);
+        if planted::sees(Checker::Mastership, now) {
+            self.answers += 1.0;
+            self.first.get_or_insert(now);
+        }
     }
 
     /// How often that was.

@@ -18,6 +18,8 @@ use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::time::Time;
 
 use crate::checker::{Watched, amount};
+use crate::planted::{self, Blunt};
+use crate::recording::Checker;
 
 /// For so long it may take until all servers know that a client has joined: a few rounds, and what
 /// messages between them take.
@@ -131,8 +133,13 @@ impl SafeUse {
         }
         self.peak = self.peak.max(self.used() / capacity);
         let is_told = self.told > 0 && self.told_in_round == self.told && !self.is_mixed;
-        let part = self.may.rounded_down() / capacity;
-        if is_told && part > self.worst.0 {
+        let mut part = self.may.rounded_down() / capacity;
+        if planted::is(Blunt::SafeUseOfThoseInSafeMode) {
+            part = self.used() / capacity;
+        }
+        let is_seen = planted::sees(Checker::SafeUse, now)
+            && !(planted::is(Blunt::SafeUseOfFirstRound) && self.worst.0 > 0.0);
+        if is_told && is_seen && part > self.worst.0 {
             self.worst = (part, now);
         }
     }
@@ -170,7 +177,7 @@ impl Watched {
             self.safe_use
                 .note_use(&mut account.told, wants, amount(uses));
             // Without a total there is nothing that it could be a part of.
-            if self.excess.has_total() {
+            if self.overshoot.has_total() {
                 self.safe_use.look(capacity, now);
             }
         }

@@ -4,7 +4,7 @@ use doorward_engine::template::AlgorithmKind::{FairShare, NoAlgorithm, PriorityB
 use doorward_engine::template::{TemplateSpec, Templates};
 
 use super::*;
-use crate::recording::{Figures, Verdict};
+use crate::recording::{Checker, Figures, Verdict};
 use crate::scenario::Limits;
 
 /// A template: leases of 60 s, refreshed every 5 s.
@@ -42,7 +42,7 @@ fn at(seconds: f64) -> Time {
     Time::ZERO + Duration::from_secs_f64(seconds)
 }
 
-fn verdict(watched: &Watched, checker: &str) -> Verdict {
+fn verdict(watched: &Watched, checker: Checker) -> Verdict {
     let limits = Limits {
         overshoot_max: Some(0.0),
         nesting_max: Some(0.0),
@@ -102,7 +102,7 @@ fn what_is_used_beyond_a_lowered_capacity_pays_for_no_outage() {
     close(figures.utilisation, 0.5);
     close(figures.granted_of_capacity, 0.5);
     assert_eq!(figures.overshoot_s, 0.0);
-    assert!(verdict(&watched, "overshoot").holds);
+    assert!(verdict(&watched, Checker::Overshoot).holds);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn what_is_out_from_before_an_edit_must_be_gone_when_its_leases_end() {
     watched.note_usable(0, 0.0, 0.0, at(75.0));
     watched.finish(at(100.0));
     close(watched.figures().overshoot_s, 5.0);
-    let found = verdict(&watched, "overshoot");
+    let found = verdict(&watched, Checker::Overshoot);
     assert!(!found.holds);
     close(found.value, 1.0);
     assert_eq!(found.at_s, Some(70.0));
@@ -140,7 +140,7 @@ fn cut_at_10_s(speeds: &[(f64, f64)], gone_at: f64, worst_at: Option<f64>) {
     run_at(&mut watched, 10.0, 200.0);
     watched.note_usable(0, 50.0, 0.0, at(gone_at));
     watched.finish(at(200.0));
-    let found = verdict(&watched, "overshoot");
+    let found = verdict(&watched, Checker::Overshoot);
     assert_eq!(found.holds, worst_at.is_none(), "{found:?}");
     if let (Some(found), Some(expected)) = (found.at_s.filter(|_| !found.holds), worst_at) {
         close((found * 1e6).round() / 1e6, expected);
@@ -171,8 +171,8 @@ fn the_next_edit_hides_nothing_that_came_before_it() {
     watched.note_template(Some(&template(FairShare, 40.0)), at(80.0));
     watched.note_usable(0, 0.0, 0.0, at(90.0));
     watched.finish(at(100.0));
-    assert!(!verdict(&watched, "overshoot").holds);
-    assert_eq!(verdict(&watched, "overshoot").at_s, Some(70.0));
+    assert!(!verdict(&watched, Checker::Overshoot).holds);
+    assert_eq!(verdict(&watched, Checker::Overshoot).at_s, Some(70.0));
 }
 
 #[test]
@@ -191,10 +191,10 @@ fn where_no_total_is_promised_nothing_is_beyond_it() {
         watched.finish(at(300.0));
         let figures = watched.figures();
         assert_eq!((figures.overshoot_s, figures.peak_of_capacity), (0.0, 1.0));
-        assert!(verdict(&watched, "overshoot").holds, "{kind:?}");
+        assert!(verdict(&watched, Checker::Overshoot).holds, "{kind:?}");
         // Then it is not.
         watched.note_usable(0, 140.0, 0.0, at(300.0));
-        close(verdict(&watched, "overshoot").value, 1.0);
+        close(verdict(&watched, Checker::Overshoot).value, 1.0);
     }
 }
 
@@ -208,7 +208,7 @@ fn an_overshoot_with_shrink_immediate_is_measured_and_no_violation() {
     watched.finish(at(20.0));
     let figures = watched.figures();
     assert_eq!((figures.overshoot_s, figures.peak_of_capacity), (2.0, 1.5));
-    assert!(verdict(&watched, "overshoot").holds);
+    assert!(verdict(&watched, Checker::Overshoot).holds);
 }
 
 #[test]
@@ -218,8 +218,8 @@ fn of_a_capacity_of_nothing_there_is_no_infinite_part() {
     watched.note_usable(0, 50.0, 0.0, at(100.0));
     watched.note_nesting(50.0, 0.0, at(100.0));
     watched.finish(at(110.0));
-    close(verdict(&watched, "overshoot").value, 0.5);
-    close(verdict(&watched, "nesting").value, 1.0);
+    close(verdict(&watched, Checker::Overshoot).value, 0.5);
+    close(verdict(&watched, Checker::Nesting).value, 1.0);
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn nesting_is_a_finite_part_also_where_nothing_is_reserved() {
     let mut watched = watched(&template(FairShare, 100.0), &[0]);
     watched.note_nesting(50.0, 0.0, at(100.0));
     watched.finish(at(110.0));
-    let found = verdict(&watched, "nesting");
+    let found = verdict(&watched, Checker::Nesting);
     close(found.value, 0.5);
     assert!(!found.holds);
     // JSON has no number for what is infinite.
@@ -239,9 +239,9 @@ fn nesting_is_a_finite_part_also_where_nothing_is_reserved() {
 fn what_rounding_leaves_of_nothing_is_not_beyond_it() {
     let mut watched = watched(&template(FairShare, 100.0), &[0]);
     watched.note_nesting(3e-15, 0.0, at(100.0));
-    assert!(verdict(&watched, "nesting").holds);
+    assert!(verdict(&watched, Checker::Nesting).holds);
     watched.note_nesting(3e-9, 0.0, at(100.0));
-    assert!(!verdict(&watched, "nesting").holds);
+    assert!(!verdict(&watched, Checker::Nesting).holds);
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn what_is_used_without_a_lease_is_told_apart_from_an_overshoot() {
     let figures = watched.figures();
     assert_eq!(figures.peak_of_capacity, 0.5);
     assert_eq!(figures.peak_with_fallback, 3.0);
-    assert!(verdict(&watched, "overshoot").holds);
+    assert!(verdict(&watched, Checker::Overshoot).holds);
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn what_never_rests_converges_never() {
         (90.0, 90.0)
     );
     assert_eq!(figures.restless, 1.0);
-    let found = verdict(&watched, "convergence");
+    let found = verdict(&watched, Checker::Convergence);
     assert!(
         found.detail.contains("not at rest at the end"),
         "{}",

@@ -53,15 +53,15 @@ impl Watched {
         self.sums.wishes.replace(amount(before), amount(wants));
         let capped = [before, wants].map(|wants| amount(wants.min(capacity)));
         self.sums.capped.replace(capped[0], capped[1]);
-        self.bands
+        self.starvation
             .note_wants(wish.priority, amount(before), amount(wants));
         if self.algorithm.kind == AlgorithmKind::PriorityBands
-            || self.bands.since(wish.priority).is_none()
+            || !self.starvation.has_something(wish.priority)
         {
             self.look_at_bands(now);
         }
         let change = (wants - before).abs();
         self.convergence.note_change(change, capacity, now);
-        self.turns.note_unrest(&self.algorithm, now);
+        self.oscillation.note_unrest(&self.algorithm, now);
     }
 }

@@ -164,7 +164,6 @@ fn finished(seed: u64, draft: Draft) -> Scenario {
             overshoot_max: Some(0.0),
             nesting_max: Some(0.0),
             mastership_max: Some(0.0),
-            admission_max: Some(0.0),
             utilisation_min: Some(1.0 - AT_REST),
             unfairness_max: Some(AT_REST),
             ..Limits::default()

@@ -4,7 +4,7 @@ mod parts;
 
 use std::rc::Rc;
 
-use crate::recording::{Recording, ResourceRecording, Sample};
+use crate::recording::{Checker, Recording, ResourceRecording, Sample};
 use crate::report::chart::{Bands, Chart, Lanes, Look, Picture, Series, Size, sheet};
 use crate::report::figures::Unit;
 use crate::report::numbers::percent;
@@ -58,8 +58,8 @@ impl Section {
         Self {
             whole: common.whole(),
             short: common.short(),
-            overshoot: common.overshoot(limit_of(recording, resource, "overshoot")),
-            fairness: common.fairness(limit_of(recording, resource, "fairness")),
+            overshoot: common.overshoot(limit_of(recording, resource, Checker::Overshoot)),
+            fairness: common.fairness(limit_of(recording, resource, Checker::Fairness)),
             serving: common.serving(),
             levels: common.levels(&recording.nodes),
             nodes: common.nodes(&recording.nodes),
@@ -124,7 +124,7 @@ fn end(recording: &Recording) -> f64 {
     recording.duration_s.max(last)
 }
 
-fn limit_of(recording: &Recording, resource: &ResourceRecording, checker: &str) -> Option<f64> {
+fn limit_of(recording: &Recording, resource: &ResourceRecording, checker: Checker) -> Option<f64> {
     let mut verdicts = recording.verdicts.iter();
     let found = verdicts.find(|v| v.checker == checker && v.resource == resource.resource);
     found.and_then(|verdict| verdict.limit)

@@ -5,7 +5,7 @@
 mod page;
 mod terminal;
 
-use crate::recording::{Recording, ResourceRecording, Verdict};
+use crate::recording::{Checker, Recording, ResourceRecording, Verdict};
 use crate::report::figures::{FIGURES, Figure, Unit};
 use crate::report::numbers::{NONE, amount, count, percent, points, several, span};
 use crate::report::shortages::{Shift, shifts};
@@ -207,33 +207,7 @@ fn shape(a: &Recording, b: &Recording) -> Vec<String> {
         let name = printable(&resource.resource);
         match find(b, &resource.resource) {
             None => shape.push(format!("resource {name}: only in A")),
-            Some(other) => {
-                if other.algorithm != resource.algorithm {
-                    shape.push(format!(
-                        "algorithm of {name}: A {}, B {}",
-                        resource.algorithm, other.algorithm
-                    ));
-                }
-                let length = |resource: &ResourceRecording| {
-                    let length = resource.lease_length_s.map(span);
-                    length.unwrap_or_else(|| NONE.to_owned())
-                };
-                if other.lease_length_s != resource.lease_length_s {
-                    shape.push(format!(
-                        "lease length of {name}: A {}, B {}",
-                        length(resource),
-                        length(other)
-                    ));
-                }
-                let most = |resource: &ResourceRecording| {
-                    let capacities = resource.samples.iter().map(|sample| sample.capacity);
-                    amount(capacities.fold(0.0, f64::max))
-                };
-                let (a, b) = (most(resource), most(other));
-                if a != b {
-                    shape.push(format!("largest capacity of {name}: A {a}, B {b}"));
-                }
-            }
+            Some(other) => shape.extend(shape_of(&name, resource, other)),
         }
     }
     for resource in &b.resources {
@@ -244,6 +218,34 @@ fn shape(a: &Recording, b: &Recording) -> Vec<String> {
     }
     if shape.is_empty() && a.trace_hash == b.trace_hash && !a.trace_hash.is_empty() {
         shape.push("nothing: they have the same trace, so they are the same run".to_owned());
+    }
+    shape
+}
+
+/// How a resource differs that both have.
+fn shape_of(name: &str, a: &ResourceRecording, b: &ResourceRecording) -> Vec<String> {
+    let mut shape = Vec::new();
+    if a.algorithm != b.algorithm {
+        shape.push(format!(
+            "algorithm of {name}: A {}, B {}",
+            a.algorithm, b.algorithm
+        ));
+    }
+    let length = |resource: &ResourceRecording| {
+        let length = resource.lease_length_s.map(span);
+        length.unwrap_or_else(|| NONE.to_owned())
+    };
+    if a.lease_length_s != b.lease_length_s {
+        let (a, b) = (length(a), length(b));
+        shape.push(format!("lease length of {name}: A {a}, B {b}"));
+    }
+    let most = |resource: &ResourceRecording| {
+        let capacities = resource.samples.iter().map(|sample| sample.capacity);
+        amount(capacities.fold(0.0, f64::max))
+    };
+    let (a, b) = (most(a), most(b));
+    if a != b {
+        shape.push(format!("largest capacity of {name}: A {a}, B {b}"));
     }
     shape
 }
@@ -270,15 +272,15 @@ fn waits(a: &ResourceRecording, b: &ResourceRecording) -> Vec<Row> {
 
 /// What checkers found of a resource in both, where at least one is judged.
 fn limits(a: &Recording, b: &Recording, resource: &str) -> Vec<Row> {
-    let of = |recording: &'_ Recording, checker: &str| {
+    let of = |recording: &'_ Recording, checker: Checker| {
         let mut verdicts = recording.verdicts.iter();
         verdicts
             .find(|v| v.resource == resource && v.checker == checker)
             .cloned()
     };
-    let mut checkers: Vec<&str> = Vec::new();
+    let mut checkers: Vec<Checker> = Vec::new();
     for verdict in a.verdicts.iter().chain(&b.verdicts) {
-        let checker = verdict.checker.as_str();
+        let checker = verdict.checker;
         if verdict.resource == resource && verdict.limit.is_some() && !checkers.contains(&checker) {
             checkers.push(checker);
         }
@@ -302,7 +304,7 @@ fn limits(a: &Recording, b: &Recording, resource: &str) -> Vec<Row> {
             };
             let winner = Winner::of(cost(&left), cost(&right));
             Row {
-                name: checker.to_owned(),
+                name: checker.as_str().to_owned(),
                 a: shown(&left),
                 b: shown(&right),
                 difference: left

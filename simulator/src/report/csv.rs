@@ -132,9 +132,9 @@ pub fn write_marks(out: impl Write, marks: &[Mark]) -> Result<(), Error> {
     for mark in marks {
         let until = mark.until_s.map(|until| until.to_string());
         csv.write_record([
-            &mark.at_s.to_string(),
-            &until.unwrap_or_default(),
-            &mark.kind,
+            mark.at_s.to_string().as_str(),
+            until.unwrap_or_default().as_str(),
+            mark.kind.as_str(),
             &mark.text,
         ])?;
     }

@@ -1,11 +1,11 @@
 //! What happened from outside, by kind.
 
-use crate::recording::Mark;
+use crate::recording::{Mark, MarkKind};
 
 /// Marks of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Kind<'a> {
-    pub(super) name: &'a str,
+    pub(super) kind: MarkKind,
     /// In order of time.
     pub(super) marks: Vec<&'a Mark>,
 }
@@ -14,21 +14,15 @@ pub(super) struct Kind<'a> {
 pub(super) fn by_kind(marks: &[Mark]) -> Vec<Kind<'_>> {
     let mut kinds: Vec<Kind<'_>> = Vec::new();
     for mark in marks {
-        match kinds.iter_mut().find(|kind| kind.name == mark.kind) {
+        match kinds.iter_mut().find(|kind| kind.kind == mark.kind) {
             Some(kind) => kind.marks.push(mark),
             None => kinds.push(Kind {
-                name: &mark.kind,
+                kind: mark.kind,
                 marks: vec![mark],
             }),
         }
     }
     kinds
-}
-
-/// Whether a kind is something that goes wrong, as against something that somebody wants: a change
-/// of demand, of templates, a hand-over, or the end of a client.
-pub(super) fn is_fault(kind: &str) -> bool {
-    !matches!(kind, "demand" | "edit" | "elect" | "leave" | "close")
 }
 
 #[cfg(test)]
@@ -37,14 +31,16 @@ mod tests {
 
     #[test]
     fn kinds_stand_in_the_order_of_their_first_mark() {
-        let mark = |kind: &str| Mark {
-            kind: kind.to_owned(),
-            ..Mark::default()
+        let mark = |kind| Mark {
+            at_s: 0.0,
+            until_s: None,
+            kind,
+            text: String::new(),
         };
-        let marks = [mark("kill"), mark("demand"), mark("kill")];
+        let (kill, demand) = (MarkKind::Kill, MarkKind::Demand);
+        let marks = [mark(kill), mark(demand), mark(kill)];
         let kinds = by_kind(&marks);
-        let counts: Vec<_> = kinds.iter().map(|k| (k.name, k.marks.len())).collect();
-        assert_eq!(counts, [("kill", 2), ("demand", 1)]);
-        assert!(is_fault("kill") && !is_fault("demand"));
+        let counts: Vec<_> = kinds.iter().map(|k| (k.kind, k.marks.len())).collect();
+        assert_eq!(counts, [(kill, 2), (demand, 1)]);
     }
 }

@@ -5,10 +5,9 @@ mod section;
 
 use askama::Template;
 
-use crate::recording::{Mark, Recording, ResourceRecording, Verdict};
+use crate::recording::{Checker, Mark, Nature, Recording, ResourceRecording, Verdict};
 use crate::report::chart::{colours, css};
 use crate::report::charts::happenings;
-use crate::report::faults::is_fault;
 use crate::report::figures::{FIGURES, Figure};
 use crate::report::html::section::SectionView;
 use crate::report::numbers::{clock, count, several, span};
@@ -65,7 +64,7 @@ struct Page<'a> {
 
 /// A verdict as a row.
 struct VerdictView {
-    checker: String,
+    checker: &'static str,
     /// What it looks at; empty if a row above tells it.
     about: &'static str,
     resource: String,
@@ -109,8 +108,9 @@ struct MarkView<'a> {
     at_s: f64,
     at: String,
     lasts: String,
-    kind: &'a str,
-    is_fault: bool,
+    kind: &'static str,
+    /// How it looks: as a warning, as good news, or as neither.
+    tone: &'static str,
     text: &'a str,
 }
 
@@ -120,7 +120,7 @@ pub(super) fn page(recording: &Recording, slugs: &[String]) -> Result<String, as
     let resources = recording.resources.iter().zip(slugs);
     let sections = resources.clone().take(RESOURCES_MAX);
     let mut sorted: Vec<&Verdict> = recording.verdicts.iter().collect();
-    sorted.sort_by_key(|verdict| (!verdicts::is_violated(verdict), verdict.limit.is_none()));
+    sorted.sort_by_key(|verdict| (!verdict.is_broken(), verdict.limit.is_none()));
     let is_judged = |verdict: &&&Verdict| verdict.limit.is_some();
     let judged = sorted.iter().take_while(is_judged).count();
     let (judged, unjudged) = sorted.split_at(judged);
@@ -214,10 +214,10 @@ fn tiles(resources: &[ResourceRecording]) -> Vec<Tile> {
 }
 
 fn verdict_views(sorted: &[&Verdict]) -> Vec<VerdictView> {
-    let mut told: Vec<&str> = Vec::new();
+    let mut told: Vec<Checker> = Vec::new();
     let mut views = Vec::new();
     for verdict in sorted {
-        let checker = verdict.checker.as_str();
+        let checker = verdict.checker;
         let about = match told.contains(&checker) {
             true => "",
             false => verdicts::about(checker),
@@ -231,7 +231,7 @@ fn verdict_views(sorted: &[&Verdict]) -> Vec<VerdictView> {
 impl VerdictView {
     fn new(verdict: &Verdict, about: &'static str) -> Self {
         Self {
-            checker: verdict.checker.clone(),
+            checker: verdict.checker.as_str(),
             about,
             resource: verdict.resource.clone(),
             found: verdicts::found(verdict),
@@ -259,8 +259,12 @@ impl<'a> MarkView<'a> {
             at_s: mark.at_s,
             at: clock(mark.at_s),
             lasts: lasts.unwrap_or_default(),
-            kind: &mark.kind,
-            is_fault: is_fault(&mark.kind),
+            kind: mark.kind.as_str(),
+            tone: match mark.kind.nature() {
+                Nature::Fault => "warn",
+                Nature::Heal => "good",
+                Nature::HandOver | Nature::Templates | Nature::Demand => "",
+            },
             text: &mark.text,
         }
     }
@@ -269,6 +273,7 @@ impl<'a> MarkView<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recording::MarkKind;
     use crate::report::folder::{slugs, write_all};
     use crate::report::plausible;
 
@@ -337,10 +342,8 @@ mod tests {
         let mut child = recording.nodes[0].clone();
         (child.level, child.parent) = (1, Some(0));
         recording.nodes.push(child);
-        recording.marks[0].kind = evil.to_owned();
         recording.marks[0].text = evil.to_owned();
         for verdict in &mut recording.verdicts {
-            verdict.checker = evil.to_owned();
             verdict.resource = evil.to_owned();
             verdict.detail = evil.to_owned();
         }
@@ -383,7 +386,7 @@ mod tests {
             let mut mark = recording.marks[0].clone();
             mark.at_s = f64::from(number) * 60.0 / 20_000.0;
             mark.until_s = (number % 2 == 0).then_some(mark.at_s + 0.01);
-            mark.kind = ["kill", "demand"][number as usize % 2].to_owned();
+            mark.kind = [MarkKind::Kill, MarkKind::Demand][number as usize % 2];
             recording.marks.push(mark);
         }
         let page = written(&recording);

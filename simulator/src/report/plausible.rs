@@ -3,14 +3,14 @@
 //! more.
 
 use crate::recording::{
-    ClientFigures, ClientSample, ClientSeries, Figures, Mark, NodeInfo, NodeSample, Recording,
-    ResourceRecording, Sample, Verdict, Waits, Work,
+    Checker, ClientFigures, ClientSample, ClientSeries, Figures, Mark, MarkKind, Nature, NodeInfo,
+    NodeSample, Recording, ResourceRecording, Sample, Verdict, Waits, Work,
 };
 
 /// A few samples of one resource at one node, with a name that needs escaping.
 pub(crate) fn small() -> Recording {
-    let verdict = |checker: &str, value, limit, holds| Verdict {
-        checker: checker.to_owned(),
+    let verdict = |checker, value, limit, holds| Verdict {
+        checker,
         resource: "requests".to_owned(),
         value,
         limit,
@@ -18,7 +18,7 @@ pub(crate) fn small() -> Recording {
         at_s: Some(40.0),
         detail: String::new(),
     };
-    let mut unfair = verdict("fairness", 0.125, Some(0.1), false);
+    let mut unfair = verdict(Checker::Fairness, 0.125, Some(0.1), false);
     unfair.detail =
         "client \"a\" had 2 of 5 for most of a minute after node <one> was killed".to_owned();
     Recording {
@@ -42,14 +42,14 @@ pub(crate) fn small() -> Recording {
         marks: vec![Mark {
             at_s: 30.0,
             until_s: Some(42.0),
-            kind: "kill".to_owned(),
+            kind: MarkKind::Kill,
             text: "<one> is killed & back after 12 s".to_owned(),
         }],
         verdicts: vec![
-            verdict("overshoot", 0.0, Some(0.0), true),
+            verdict(Checker::Overshoot, 0.0, Some(0.0), true),
             unfair,
-            verdict("utilisation", 0.955, Some(0.9), true),
-            verdict("starvation", 1.5, None, true),
+            verdict(Checker::Utilisation, 0.955, Some(0.9), true),
+            verdict(Checker::Starvation, 1.5, None, true),
         ],
         work: Work {
             refreshes: 1_234,
@@ -240,71 +240,71 @@ fn nodes(levels: &[usize], clients: usize) -> Vec<NodeInfo> {
 
 fn marks(duration_s: f64, nodes: &[NodeInfo]) -> Vec<Mark> {
     let name = |index: usize| nodes.get(index).map_or("root", |node| node.name.as_str());
-    let mark = |part: f64, lasts: Option<f64>, kind: &str, text: String| Mark {
+    let mark = |part: f64, lasts: Option<f64>, kind: MarkKind, text: String| Mark {
         at_s: (part * duration_s).floor(),
         until_s: lasts.map(|lasts| (part * duration_s).floor() + lasts * duration_s / 3_600.0),
-        kind: kind.to_owned(),
+        kind,
         text,
     };
     vec![
         mark(
             0.15,
             None,
-            "demand",
+            MarkKind::Demand,
             "15 clients want 5 times as much".to_owned(),
         ),
         mark(
             0.25,
             Some(32.0),
-            "kill",
+            MarkKind::Kill,
             format!("{} loses its master; elected after 32 s", name(1)),
         ),
         mark(
             0.38,
             Some(240.0),
-            "partition",
+            MarkKind::Partition,
             format!("{} is cut off from its parent", name(2)),
         ),
         mark(
             0.45,
             Some(20.0),
-            "crash",
+            MarkKind::Crash,
             "4 clients stop without a word".to_owned(),
         ),
         mark(
             0.5,
             None,
-            "edit",
+            MarkKind::Edit,
             "the capacity of eu/requests is lowered by a quarter".to_owned(),
         ),
         mark(
             0.62,
             Some(90.0),
-            "freeze",
+            MarkKind::Freeze,
             format!("{} stands still", name(0)),
         ),
         mark(
             0.62,
             None,
-            "demand",
+            MarkKind::Demand,
             "15 clients want what they wanted before".to_owned(),
         ),
         mark(
             0.75,
             Some(25.0),
-            "kill",
+            MarkKind::Kill,
             format!("{} loses its master", name(0)),
         ),
         mark(
             0.76,
             Some(45.0),
-            "kill",
+            MarkKind::Kill,
             format!("{} loses its master", name(3)),
         ),
         mark(
             0.9,
             None,
-            "clock",
+            MarkKind::Clock,
             format!("the clock of {} jumps ahead by 2 s", name(4)),
         ),
     ]
@@ -355,7 +355,7 @@ fn resource(
         let demand = capacity * (0.75 * surge * wave + 0.03 * noise(step));
         let hurt = marks.iter().any(|mark| {
             let until = mark.until_s.unwrap_or(mark.at_s + 20.0);
-            mark.at_s <= at_s && at_s < until && crate::report::faults::is_fault(&mark.kind)
+            mark.at_s <= at_s && at_s < until && mark.kind.nature() == Nature::Fault
         });
         let ideal: f64 = demand.min(capacity);
         let aim: f64 = ideal * if hurt { 0.82 } else { 1.0 };
@@ -404,7 +404,7 @@ fn resource(
                 .map(|(index, (node, share))| {
                     let own = share * (1.0 + 0.25 * (noise(index) - 0.5));
                     let is_killed = marks.iter().any(|mark| {
-                        mark.kind == "kill"
+                        mark.kind == MarkKind::Kill
                             && mark.text.split(' ').next() == Some(node.name.as_str())
                             && (mark.at_s..mark.until_s.unwrap_or(0.0)).contains(&at_s)
                     });
@@ -427,7 +427,7 @@ fn resource(
             let wants = demand / clients as f64 * (0.4 + 1.2 * noise(number));
             let fair = ideal / clients as f64 * (0.5 + noise(number));
             let is_away = marks.iter().any(|mark| {
-                mark.kind == "crash"
+                mark.kind == MarkKind::Crash
                     && number < 4
                     && (mark.at_s..mark.until_s.unwrap_or(0.0)).contains(&at_s)
             });
@@ -511,59 +511,55 @@ fn client_figures(shown: &[ClientSeries]) -> Vec<ClientFigures> {
 
 fn verdicts(resource: &ResourceRecording) -> Vec<Verdict> {
     let verdict =
-        |checker: &str, value: f64, limit: Option<f64>, at_s: Option<f64>, detail: &str| Verdict {
-            checker: checker.to_owned(),
-            resource: resource.resource.clone(),
-            value,
-            limit,
-            holds: limit.is_none_or(|limit| {
-                if checker == "utilisation" {
-                    value >= limit
-                } else {
-                    value <= limit
-                }
-            }),
-            at_s,
-            detail: detail.to_owned(),
+        |checker: Checker, value: f64, limit: Option<f64>, at_s: Option<f64>, detail: &str| {
+            Verdict {
+                checker,
+                resource: resource.resource.clone(),
+                value,
+                limit,
+                holds: limit.is_none_or(|limit| checker.bound().holds(value, limit)),
+                at_s,
+                detail: detail.to_owned(),
+            }
         };
     let over = resource.figures.peak_of_capacity - 1.0;
     vec![
         verdict(
-            "overshoot",
+            Checker::Overshoot,
             over,
             Some(0.0),
             Some(1_805.0),
             "granted 796.3 of 750: leases from before the capacity was lowered run out one by one",
         ),
         verdict(
-            "nesting",
+            Checker::Nesting,
             0.0,
             Some(0.0),
             None,
             "no node handed out more than it had",
         ),
         verdict(
-            "fairness",
+            Checker::Fairness,
             resource.figures.unfairness,
             Some(0.05),
             Some(905.0),
             "worst while eu had no master",
         ),
         verdict(
-            "utilisation",
+            Checker::Utilisation,
             resource.figures.utilisation,
             Some(0.95),
             Some(2_240.0),
             "lowest while root stood still",
         ),
         verdict(
-            "convergence",
+            Checker::Convergence,
             resource.figures.convergence_max_s,
             Some(60.0),
             Some(540.0),
             "after 15 clients wanted 5 times as much",
         ),
-        verdict("starvation", 0.0, None, None, ""),
-        verdict("oscillation", 0.018, Some(0.1), None, ""),
+        verdict(Checker::Starvation, 0.0, None, None, ""),
+        verdict(Checker::Oscillation, 0.018, Some(0.1), None, ""),
     ]
 }

@@ -87,7 +87,7 @@ fn write_verdicts(out: &mut impl Write, recording: &Recording, palette: Palette)
         return Ok(());
     }
     let mut sorted: Vec<_> = recording.verdicts.iter().collect();
-    sorted.sort_by_key(|verdict| (!verdicts::is_violated(verdict), verdict.limit.is_none()));
+    sorted.sort_by_key(|verdict| (!verdict.is_broken(), verdict.limit.is_none()));
     let left_out = sorted.len().saturating_sub(VERDICTS_MAX);
     sorted.truncate(VERDICTS_MAX);
     let mut table = Table::new([
@@ -109,7 +109,7 @@ fn write_verdicts(out: &mut impl Write, recording: &Recording, palette: Palette)
             judgement += &format!(" at {at}");
         }
         table.add([
-            (Tone::Plain, printable(&verdict.checker)),
+            (Tone::Plain, verdict.checker.as_str().to_owned()),
             (Tone::Plain, name(&verdict.resource)),
             (Tone::Plain, verdicts::found(verdict)),
             (Tone::Quiet, verdicts::limit(verdict)),
@@ -121,11 +121,13 @@ fn write_verdicts(out: &mut impl Write, recording: &Recording, palette: Palette)
     if left_out > 0 {
         write_wrapped(out, Tone::Quiet, &format!("and {left_out} more"), palette)?;
     }
-    for verdict in sorted.iter().filter(|v| verdicts::is_violated(v)) {
+    for verdict in sorted.iter().filter(|v| v.is_broken()) {
         if !verdict.detail.is_empty() {
             let detail = format!(
                 "{} of {}: {}",
-                verdict.checker, verdict.resource, verdict.detail
+                verdict.checker.as_str(),
+                verdict.resource,
+                verdict.detail
             );
             writeln!(out)?;
             write_wrapped(out, Tone::Plain, &printable(&detail), palette)?;
@@ -241,7 +243,7 @@ fn write_rest(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
     let kinds = faults::by_kind(&recording.marks);
     let kinds: Vec<String> = kinds
         .iter()
-        .map(|kind| format!("{} {}", count(kind.marks.len()), printable(kind.name)))
+        .map(|kind| format!("{} {}", count(kind.marks.len()), kind.kind.as_str()))
         .collect();
     let happened = match kinds.as_slice() {
         [] => "nothing from outside".to_owned(),

@@ -1,7 +1,7 @@
 //! What the checkers found, in words: each verdict, and all of them in a sentence or two, which is
 //! what an operator reads first.
 
-use crate::recording::{Figures, Recording, Verdict};
+use crate::recording::{Bound, Checker, Figures, Recording, Verdict};
 use crate::report::figures::Unit;
 use crate::report::numbers::{clock, percent, several, span};
 use crate::report::table::printable;
@@ -31,7 +31,7 @@ impl Headline {
     pub(super) fn of(recording: &Recording) -> Self {
         let judged = recording.verdicts.iter().filter(|v| v.limit.is_some());
         let all = judged.clone().count();
-        let violated = judged.filter(|verdict| is_violated(verdict)).count();
+        let violated = judged.filter(|verdict| verdict.is_broken()).count();
         let (outcome, title) = match (all, violated) {
             (0, _) => (
                 Outcome::NotJudged,
@@ -124,51 +124,57 @@ fn demand(figures: &Figures) -> Option<String> {
     })
 }
 
-/// Whether it breaks a limit that is set.
-pub(super) fn is_violated(verdict: &Verdict) -> bool {
-    verdict.limit.is_some() && !verdict.holds
-}
-
 /// What the checker measures in.
-pub(super) fn unit_of(checker: &str) -> Unit {
+pub(super) fn unit_of(checker: Checker) -> Unit {
     match checker {
-        "convergence" | "starvation" | "comeback" => Unit::Seconds,
-        "oscillation" => Unit::PerMinute,
-        "mastership" | "not back" => Unit::Count,
-        _ => Unit::Part,
+        Checker::Convergence | Checker::Starvation | Checker::Comeback => Unit::Seconds,
+        Checker::Oscillation => Unit::PerMinute,
+        Checker::Mastership | Checker::NotBack | Checker::Requests => Unit::Count,
+        Checker::Overshoot
+        | Checker::Nesting
+        | Checker::Fairness
+        | Checker::Utilisation
+        | Checker::SettledFairness
+        | Checker::SafeUse => Unit::Part,
     }
 }
 
 /// What the checker looks at.
-pub(super) fn about(checker: &str) -> &'static str {
+pub(super) fn about(checker: Checker) -> &'static str {
     match checker {
-        "overshoot" => "The most that was granted beyond the capacity, as a part of it.",
-        "nesting" => {
+        Checker::Overshoot => "The most that was granted beyond the capacity, as a part of it.",
+        Checker::Nesting => {
             "The most that could be used below a node beyond what its parent had reserved for it."
         }
-        "mastership" => "How often a server granted something that was not the master.",
-        "rest" => "How far clients were from the ideal when all had to be right.",
-        "fairness" => "How far clients were from the ideal on average, of what could be used.",
-        "utilisation" => "How much of what could be used was granted, on average.",
-        "convergence" => "The longest time from a change of demand or capacity to the ideal.",
-        "starvation" => "The longest time that a client had nothing though there was something.",
-        "oscillation" => "How often a client's grant turned while nobody's demand changed.",
-        "comeback" => {
+        Checker::Mastership => "How often a server granted something that was not the master.",
+        Checker::SettledFairness => "How far clients were from the ideal when all had to be right.",
+        Checker::Fairness => {
+            "How far clients were from the ideal on average, of what could be used."
+        }
+        Checker::Utilisation => "How much of what could be used was used, on average.",
+        Checker::Convergence => {
+            "The longest time from a change of demand or capacity to the ideal."
+        }
+        Checker::Starvation => {
+            "The longest time that a client had nothing though there was something."
+        }
+        Checker::Oscillation => "How often a client's grant turned while nobody's demand changed.",
+        Checker::Comeback => {
             "The longest time from when a client without a lease could reach its server again to its \
              next lease."
         }
-        "not back" => "How many clients that had lost their server had no lease at the end.",
-        "safe use" => {
+        Checker::NotBack => "How many clients that had lost their server had no lease at the end.",
+        Checker::Requests => "The most requests that one client sent within a second.",
+        Checker::SafeUse => {
             "The most that all clients could use in safe mode at once, as a part of the capacity, when \
              each had been told since the last one joined."
         }
-        _ => "",
     }
 }
 
 /// What was found.
 pub(super) fn found(verdict: &Verdict) -> String {
-    unit_of(&verdict.checker).show(verdict.value)
+    unit_of(verdict.checker).show(verdict.value)
 }
 
 /// What was set: `at most 5 %`.
@@ -176,11 +182,11 @@ pub(super) fn limit(verdict: &Verdict) -> String {
     let Some(limit) = verdict.limit else {
         return "none".to_owned();
     };
-    let least_or_most = match verdict.checker.as_str() {
-        "utilisation" => "at least",
-        _ => "at most",
+    let least_or_most = match verdict.checker.bound() {
+        Bound::AtLeast => "at least",
+        Bound::AtMost => "at most",
     };
-    let limit = unit_of(&verdict.checker).show(limit);
+    let limit = unit_of(verdict.checker).show(limit);
     format!("{least_or_most} {limit}")
 }
 

@@ -245,7 +245,7 @@ fn limits(limits: &Limits) -> Yaml {
         ("comeback", seconds(limits.comeback_max)),
         ("not_back", amount(limits.not_back_max)),
         ("safe_use", amount(limits.safe_use_max)),
-        ("admission", amount(limits.admission_max)),
+        ("requests", amount(limits.requests_max)),
     ] {
         if let Some(limit) = limit {
             out.put(key, limit);

@@ -294,6 +294,7 @@ impl World<'_> {
     /// A client asks the server with which it has a connection.
     pub(super) fn ask_master(&mut self, number: u32, term: u64, request: GetCapacity) {
         let now = self.now;
+        self.count_request(number);
         let sequence = request.sequence.unwrap_or_default();
         let Some(place) = self.clients.get(number as usize).map(|it| it.place) else {
             return;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use doorward_engine::id::ResourceId;
 use doorward_engine::time::Time;
 
+use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, Side, Span, When};
 use crate::world::World;
 use crate::world::event::What;
@@ -81,7 +82,12 @@ impl World<'_> {
         self.is_healed = true;
         self.elections.take = self.scenario.servers.election;
         let now = self.now;
-        self.mark(None, "heal", "from now on nothing goes wrong".to_owned());
+        self.end_marks();
+        self.mark(
+            None,
+            MarkKind::Heal,
+            "from now on nothing goes wrong".to_owned(),
+        );
         for number in 0..self.places.len() as u32 {
             let Some(place) = self.place(number) else {
                 continue;
@@ -114,6 +120,14 @@ impl World<'_> {
             }
             self.start_client(client);
             self.stay(client);
+        }
+    }
+
+    /// What was to last longer is over.
+    fn end_marks(&mut self) {
+        let now = self.now.since(Time::ZERO).as_secs_f64();
+        for mark in &mut self.recording.marks {
+            mark.until_s = mark.until_s.map(|until| until.min(now));
         }
     }
 
@@ -173,7 +187,7 @@ impl World<'_> {
             Event::Elect { node } => {
                 let place = self.choose(node);
                 let text = format!("{} holds an election", self.name_of(place));
-                self.mark(None, "elect", text);
+                self.mark(None, MarkKind::Elect, text);
                 self.hand_over(place);
             }
             Event::Depose { node } => {
@@ -256,7 +270,7 @@ impl World<'_> {
     ) {
         let chosen = self.choose_clients(clients);
         let text = format!("{} {what}", self.names_of(&chosen));
-        self.mark(None, "demand", text);
+        self.mark(None, MarkKind::Demand, text);
         for client in chosen {
             let which = self.which_of(client, resource);
             let known = self.clients.get_mut(client as usize);
@@ -293,7 +307,7 @@ impl World<'_> {
         } else {
             format!("elections take {:?} to {:?}", take.0, take.1)
         };
-        self.mark(until, "election", text);
+        self.mark(until, MarkKind::Election, text);
         self.elections.take = take;
         self.elections.changes += 1;
         let change = self.elections.changes;
@@ -310,7 +324,7 @@ impl World<'_> {
             Side::All => "everybody",
         };
         let text = format!("{} is cut off from {whom}", self.name_of(number));
-        self.mark(Some(until), "partition", text);
+        self.mark(Some(until), MarkKind::Partition, text);
         let Some(place) = self.place(number) else {
             return;
         };
@@ -328,7 +342,7 @@ impl World<'_> {
             ClockChoice::Node(node) => {
                 let number = self.choose(node);
                 let text = format!("{}'s clock runs at {speed}", self.name_of(number));
-                self.mark(None, "clock", text);
+                self.mark(None, MarkKind::Clock, text);
                 if let Some(place) = self.place(number) {
                     place.clock.run_at(speed, now);
                     place.wake_at = None;
@@ -339,7 +353,7 @@ impl World<'_> {
             ClockChoice::Clients(clients) => {
                 let chosen = self.choose_clients(clients);
                 let text = format!("the clock of {} runs at {speed}", self.names_of(&chosen));
-                self.mark(None, "clock", text);
+                self.mark(None, MarkKind::Clock, text);
                 for client in chosen {
                     if let Some(known) = self.clients.get_mut(client as usize) {
                         known.clock.run_at(speed, now);
@@ -356,7 +370,7 @@ impl World<'_> {
             ClockChoice::Node(node) => {
                 let number = self.choose(node);
                 let text = format!("{}'s clock jumps by {by:?}", self.name_of(number));
-                self.mark(None, "clock", text);
+                self.mark(None, MarkKind::Clock, text);
                 if let Some(place) = self.place(number) {
                     place.clock.jump(by, now);
                     place.wake_at = None;
@@ -367,7 +381,7 @@ impl World<'_> {
             ClockChoice::Clients(clients) => {
                 let chosen = self.choose_clients(clients);
                 let text = format!("the clock of {} jumps by {by:?}", self.names_of(&chosen));
-                self.mark(None, "clock", text);
+                self.mark(None, MarkKind::Clock, text);
                 for client in chosen {
                     if let Some(known) = self.clients.get_mut(client as usize) {
                         known.clock.jump(by, now);
@@ -392,7 +406,7 @@ impl World<'_> {
         let chosen = self.choose_clients(clients);
         let until = length.map(|(least, most)| self.now + self.mishaps.duration(least, most));
         let text = format!("{} crashes", self.names_of(&chosen));
-        self.mark(until, "crash", text);
+        self.mark(until, MarkKind::Crash, text);
         // For ever is longer than the simulation.
         let down_until = until.unwrap_or(self.end + Duration::from_secs(1));
         for client in &chosen {

@@ -19,6 +19,7 @@ impl World<'_> {
     /// A client without a connection asks whoever it is to ask who the master is.
     pub(super) fn look_for_master(&mut self, number: u32, request: Box<GetCapacity>) {
         let (now, scenario) = (self.now, self.scenario);
+        self.count_request(number);
         let sequence = request.sequence.unwrap_or_default();
         let Some(client) = self.clients.get(number as usize) else {
             return;

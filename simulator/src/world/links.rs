@@ -331,7 +331,7 @@ impl World<'_> {
         let answer = match what {
             Up::Connect => Down::Connected,
             Up::Discover => Down::Discovered(self.told_by(to)),
-            Up::Open if way_up == WayUp::Poll => Down::Closed(Closed::NoStreams),
+            Up::Open if way_up == WayUp::Poll => Down::Closed(Closed::Unimplemented),
             Up::Open => return self.open_stream(child, connection, to),
             Up::Ask(request) => {
                 return self.serve_child(child, connection, to, Via::Stream, request);

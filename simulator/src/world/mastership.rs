@@ -7,6 +7,7 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 
+use crate::checker::{Claim, may_decide};
 use crate::world::World;
 use crate::world::message::ServerId;
 
@@ -79,8 +80,7 @@ impl World<'_> {
     }
 
     /// A server has granted something of these resources, to whomever: the checkers hear of it if it
-    /// may not. It may as long as a renewal of its lease allows that has arrived at etcd, by when it was sent,
-    /// and if nobody else takes itself for the master.
+    /// may not.
     pub(super) fn note_decision<'r>(
         &mut self,
         by: ServerId,
@@ -91,22 +91,13 @@ impl World<'_> {
             return;
         };
         let local = place.clock.shows(now);
-        let mut may_decide = false;
-        for server in &place.servers {
-            if server.term == by.term {
-                // Nobody has told a second process that there is another one.
-                let contender = server.contender.as_ref();
-                may_decide = contender.is_none_or(|it| local < it.may_lead_until);
-                if server.is_twin {
-                    return;
-                }
-            }
-        }
-        let mut others = place.servers.iter().filter(|it| it.term != by.term);
-        let is_master = |it: &super::place::Server| {
-            !it.is_twin && it.contender.is_some() && it.node.mastership(local).is_master()
-        };
-        if may_decide && !others.any(is_master) {
+        let claims = place.servers.iter().map(|server| Claim {
+            term: server.term,
+            is_twin: server.is_twin,
+            may_lead_until: server.contender.as_ref().map(|it| it.may_lead_until),
+            is_master: server.node.mastership(local).is_master(),
+        });
+        if may_decide(by.term, claims, local) {
             return;
         }
         for resource in resources {

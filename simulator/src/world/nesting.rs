@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 
+use crate::checker::Book;
+use crate::recording::MarkKind;
 use crate::world::World;
 use crate::world::event::What;
 
@@ -28,12 +30,18 @@ pub(super) struct Looks {
 
 impl World<'_> {
     /// Something happened from outside.
-    pub(super) fn expect_trouble(&mut self, until: Option<Time>, kind: &str) {
-        if matches!(kind, "crash" | "leave" | "close" | "demand") {
+    pub(super) fn expect_trouble(&mut self, until: Option<Time>, kind: MarkKind) {
+        let of_clients = [
+            MarkKind::Crash,
+            MarkKind::Leave,
+            MarkKind::Close,
+            MarkKind::Demand,
+        ];
+        if of_clients.contains(&kind) {
             return;
         }
         // A clock that has another speed may lead to something wrong at any time.
-        let is_lasting = kind == "clock";
+        let is_lasting = kind == MarkKind::Clock;
         let leases = self.watched.iter().map(|it| it.algorithm.lease_length);
         let lasts = leases.max().unwrap_or_default() * 2;
         let until = match is_lasting {
@@ -76,17 +84,14 @@ impl World<'_> {
         let Some(watched) = self.watched.get(resource) else {
             return;
         };
-        let places = 0..self.places.len();
-        let mut used: Vec<f64> = places.map(|place| watched.used_at(place)).collect();
-        // Parents stand before their children: from the leaves up.
-        for number in (1..self.places.len()).rev() {
-            let parent = self.places.get(number).and_then(|place| place.parent);
-            let below = used.get(number).copied().unwrap_or_default();
-            if let Some(used) = parent.and_then(|parent| used.get_mut(parent as usize)) {
-                *used += below;
-            }
-        }
-        let mut found = Vec::new();
+        let mut books: Vec<Book> = self
+            .places
+            .iter()
+            .map(|place| Book {
+                parent: place.parent,
+                reserved: None,
+            })
+            .collect();
         let parents = self.places.iter().filter(|it| !it.children.is_empty());
         for place in parents {
             let local = place.clock.shows(now);
@@ -111,7 +116,7 @@ impl World<'_> {
             if !knows {
                 continue;
             }
-            let books: HashMap<String, f64> = master
+            let known: HashMap<String, f64> = master
                 .node
                 .child_snapshots(&watched.resource, local)
                 .into_iter()
@@ -121,15 +126,14 @@ impl World<'_> {
                 let Some(below) = self.places.get(*child as usize) else {
                     continue;
                 };
-                let reserved = books.get(below.name.as_str()).copied().unwrap_or_default();
-                let used = used.get(*child as usize).copied().unwrap_or_default();
-                found.push((used, reserved));
+                let reserved = known.get(below.name.as_str()).copied();
+                if let Some(book) = books.get_mut(*child as usize) {
+                    book.reserved = Some(reserved.unwrap_or_default());
+                }
             }
         }
         if let Some(watched) = self.watched.get_mut(resource) {
-            for (used, reserved) in found {
-                watched.note_nesting(used, reserved, now);
-            }
+            watched.note_books(&books, now);
         }
     }
 }

@@ -8,6 +8,7 @@ use doorward_engine::id::{Incarnation, ResourceId};
 use doorward_engine::request::ReleaseCapacity;
 use doorward_engine::time::Time;
 
+use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, Span};
 use crate::world::World;
 use crate::world::clients::client_time;
@@ -54,7 +55,7 @@ impl World<'_> {
         let chosen = self.choose_clients(clients);
         let until = length.map(|(least, most)| now + self.mishaps.duration(least, most));
         let text = format!("{} leaves", self.names_of(&chosen));
-        self.mark(until, "leave", text);
+        self.mark(until, MarkKind::Leave, text);
         // For ever is longer than the simulation.
         let down_until = until.unwrap_or(self.end + CLIENT_TIMEOUT);
         for number in &chosen {
@@ -90,7 +91,7 @@ impl World<'_> {
         let until = length.map(|(least, most)| now + self.mishaps.duration(least, most));
         let what = resource.map_or("its resource", ResourceId::as_str);
         let text = format!("{} does not use {what}", self.names_of(&chosen));
-        self.mark(until, "close", text);
+        self.mark(until, MarkKind::Close, text);
         let closed_until = until.unwrap_or(self.end + CLIENT_TIMEOUT);
         let mut closed = Vec::new();
         for number in chosen {

@@ -80,7 +80,11 @@ impl World<'_> {
                 work.handle_allowance(allowance, newest, &client.clock, now);
                 let (by_leases, besides) = work.used(lease, local);
                 (lease, fallback) = (by_leases, fallback.max(besides));
-                watched.note_admission(work.admission.worst, now);
+                assert!(
+                    !self.asserts || work.admission.worst <= 0.0,
+                    "a limiter admits more than its rates gave and a burst: {:?}",
+                    work.admission
+                );
                 let due = work.due(&client.clock, !self.is_healed);
                 if let Some(due) = due.map(|due| due.max(now))
                     && work.wake_at.is_none_or(|at| due < at || at < now)
@@ -148,6 +152,19 @@ impl World<'_> {
             if let Some(without_since) = it.without_since.filter(|_| was_lost) {
                 watched.note_comeback(without_since.max(place.reachable_since(now)), now);
             }
+        }
+    }
+
+    /// A client sends a request, for a lease or for who the master is.
+    pub(super) fn count_request(&mut self, number: u32) {
+        let now = self.now;
+        let client = self.clients.get(number as usize);
+        let client = client.map(|it| it.uses.first());
+        let client = client.map(|it| (it.resource as usize, it.account as usize));
+        if let Some((resource, account)) = client
+            && let Some(watched) = self.watched.get_mut(resource)
+        {
+            watched.note_request(account, now);
         }
     }
 

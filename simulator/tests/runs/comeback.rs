@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use doorward_simulator::library::Entry;
-use doorward_simulator::recording::Recording;
+use doorward_simulator::recording::{Checker, Recording};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::scenario::read::Files;
 
@@ -28,8 +28,8 @@ fn all_who_lost_their_server_are_back_within_seconds_and_not_all_in_one() {
     let figures = &recording.resources[0].figures;
     assert_eq!((figures.comebacks, figures.not_back), (2_000, 0));
     assert!(figures.comeback_median_s < 2.5 && figures.comeback_max_s <= 5.1);
-    let judged = |checker: &str| recording.verdicts.iter().any(|it| it.checker == checker);
-    assert!(judged("comeback") && judged("not back"));
+    let judged = |checker: Checker| recording.verdicts.iter().any(|it| it.checker == checker);
+    assert!(judged(Checker::Comeback) && judged(Checker::NotBack));
     // Learning mode is over for all of them at one time, and most of them come then.
     let busiest = |recording: &Recording| {
         let root = &recording.nodes[0];
@@ -163,7 +163,7 @@ limits: {safe_use: 1}
     let recording = played(&scenario);
     check_limits(&recording);
     let mut all = recording.verdicts.iter();
-    let found = all.find(|it| it.checker == "safe use").unwrap();
+    let found = all.find(|it| it.checker == Checker::SafeUse).unwrap();
     assert_eq!(
         found.value, 1.0,
         "they were looked at when there was nobody else"
@@ -187,13 +187,13 @@ limits: {overshoot: 0, safe_use: 1}
 ";
     let scenario = Scenario::parse(text, "s.yaml", &Files::BuiltIn(&[])).unwrap();
     let recording = played(&scenario);
-    let found = |checker: &str| {
+    let found = |checker: Checker| {
         let mut all = recording.verdicts.iter();
         let verdict = all.find(|it| it.checker == checker).unwrap();
         (verdict.value, verdict.holds)
     };
-    assert_eq!(found("safe use"), (1.5, false));
-    assert_eq!(found("overshoot"), (0.0, true));
+    assert_eq!(found(Checker::SafeUse), (1.5, false));
+    assert_eq!(found(Checker::Overshoot), (0.0, true));
     let figures = &recording.resources[0].figures;
     assert_eq!(figures.peak_of_safe_use, 1.5);
     assert_eq!(figures.peak_with_fallback, 2.1, "with who is optimistic");

@@ -1,6 +1,6 @@
 //! What faults do to who is there, and to who decides.
 
-use doorward_simulator::recording::{Recording, Verdict};
+use doorward_simulator::recording::{Checker, Recording, Verdict};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::scenario::read::Files;
 
@@ -24,7 +24,7 @@ faults: {faults}
     played(&Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[])).unwrap())
 }
 
-fn verdict<'r>(recording: &'r Recording, checker: &str) -> &'r Verdict {
+fn verdict(recording: &Recording, checker: Checker) -> &Verdict {
     let mut all = recording.verdicts.iter();
     all.find(|verdict| verdict.checker == checker).unwrap()
 }
@@ -46,7 +46,7 @@ fn a_master_that_is_cut_off_from_the_election_is_succeeded_after_its_term_and_no
     let learning = seconds(&recording, |_, is_learning| is_learning);
     let second: Vec<u32> = learning.into_iter().filter(|at| *at > 60).collect();
     assert_eq!(second.first(), Some(&111));
-    for checker in ["mastership", "overshoot"] {
+    for checker in [Checker::Mastership, Checker::Overshoot] {
         let found = verdict(&recording, checker);
         assert!(found.holds && found.value == 0.0, "{found:?}");
     }
@@ -65,7 +65,7 @@ fn a_second_freeze_is_no_part_of_the_first() {
     let recording = with("[{at: 100s, freeze: root, for: 4s}, {at: 105s, freeze: root, for: 7s}]");
     let learning = seconds(&recording, |_, is_learning| is_learning);
     assert!(learning.iter().all(|at| *at <= 60), "{learning:?}");
-    assert_eq!(verdict(&recording, "mastership").value, 0.0);
+    assert_eq!(verdict(&recording, Checker::Mastership).value, 0.0);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_frozen_root_reads_new_templates_when_it_goes_on() {
     let recording = with(&format!(
         "[{{at: 101s, freeze: root, for: 7s}}, {{at: 102s, edit: {lower}}}]"
     ));
-    let found = verdict(&recording, "overshoot");
+    let found = verdict(&recording, Checker::Overshoot);
     assert!(found.holds, "{found:?}");
     let samples = &recording.resources[0].samples;
     assert_eq!(

@@ -6,6 +6,7 @@ mod addresses;
 mod comeback;
 mod faults;
 mod kept;
+mod promises;
 mod regressions;
 mod usage;
 mod waits;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use doorward_simulator::fuzz::{self, Part};
 use doorward_simulator::library::{Entry, LIBRARY};
-use doorward_simulator::recording::Recording;
+use doorward_simulator::recording::{Checker, Recording};
 use doorward_simulator::scenario::read::Files;
 use doorward_simulator::scenario::{ClientGaps, Scenario};
 use doorward_simulator::world::World;
@@ -158,7 +159,10 @@ limits: {nesting: 0}
 ";
     let scenario = Scenario::parse(text, "s.yaml", &Files::BuiltIn(&[])).unwrap();
     let recording = played(&scenario);
-    let nesting = recording.verdicts.iter().find(|it| it.checker == "nesting");
+    let nesting = recording
+        .verdicts
+        .iter()
+        .find(|it| it.checker == Checker::Nesting);
     let nesting = nesting.unwrap();
     assert!(!nesting.holds);
     assert_eq!(nesting.value, 1.0, "all that there is");

@@ -4,7 +4,7 @@ use doorward_simulator::recording::{ClientSample, Recording};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::scenario::read::Files;
 
-use super::played;
+use doorward_simulator::world::World;
 
 const TWO: &str = "templates:
   resources:
@@ -12,13 +12,13 @@ const TWO: &str = "templates:
   - {identifier_glob: workers, capacity: 8, algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 5s}}
 duration: 5m
 sample_every: 1s
-limits: {overshoot: 0, nesting: 0, admission: 0}
+limits: {overshoot: 0, nesting: 0}
 ";
 
 fn run(text: &str) -> Recording {
     let text = format!("{TWO}{text}");
     let scenario = Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[])).unwrap();
-    let recording = played(&scenario);
+    let recording = World::new(&scenario).asserting().run(|_| {});
     for verdict in &recording.verdicts {
         assert!(verdict.holds, "{verdict:?}");
     }

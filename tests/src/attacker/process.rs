@@ -11,6 +11,7 @@
 )]
 
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -34,9 +35,107 @@ pub enum Order {
     Attack(String),
     /// All attacks beside one another, slowly, each from an address of its own.
     AllSlowly,
-    /// So many processors busy.
-    Burn(f64),
+    /// No attack, and the same load.
+    Burn(Load),
 }
+
+/// What something costs the machine, however that is spent: for how long it keeps processors busy in each slot of
+/// time. An attack comes in bursts; so does a load like it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Load(Vec<Duration>);
+
+impl Load {
+    /// How long a slot is: some times what the kernel counts by.
+    const SLOT: Duration = Duration::from_millis(50);
+
+    /// Nothing, for so long.
+    pub fn none(lasts: Duration) -> Self {
+        let slots = lasts.as_millis() / Self::SLOT.as_millis();
+        Self(vec![Duration::ZERO; slots as usize])
+    }
+
+    /// How many processors it keeps busy.
+    pub fn processors(&self) -> f64 {
+        let lasts = self.lasts().max(Self::SLOT);
+        let busy: Duration = self.0.iter().sum();
+        busy.as_secs_f64() / lasts.as_secs_f64()
+    }
+
+    /// For how long there is any.
+    pub fn lasts(&self) -> Duration {
+        let slots = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
+        Self::SLOT * slots
+    }
+
+    /// This and the other together, where the other costs that part of a processor by itself.
+    #[must_use]
+    pub fn with(&self, other: &Self, other_by_itself: f64) -> Self {
+        let by_itself = Self::SLOT.mul_f64(other_by_itself);
+        let more = |slot: usize| other.0.get(slot).copied().unwrap_or_default();
+        let slots = self.0.iter().enumerate();
+        Self(
+            slots
+                .map(|(slot, busy)| *busy + more(slot).saturating_sub(by_itself))
+                .collect(),
+        )
+    }
+
+    /// What a process costs, until `is_over`. Blocks.
+    pub fn watch(process: u32, is_over: &AtomicBool) -> Self {
+        let began = Instant::now();
+        let mut slots = Vec::new();
+        let mut spent = cpu_time(process);
+        let mut slot_ends = began;
+        while !is_over.load(Ordering::Relaxed) {
+            slot_ends += Self::SLOT;
+            rest_until(slot_ends);
+            let now_spent = cpu_time(process);
+            slots.push(now_spent.saturating_sub(spent));
+            spent = now_spent;
+        }
+        Self(slots)
+    }
+
+    /// Keeps processors as busy as that.
+    fn burn(&self) {
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    let mut slot_begins = began;
+                    for busy in &self.0 {
+                        rest_until(slot_begins);
+                        while slot_begins.elapsed() < *busy / THREADS {
+                            std::hint::spin_loop();
+                        }
+                        slot_begins += Self::SLOT;
+                    }
+                    rest_until(slot_begins);
+                });
+            }
+        });
+    }
+
+    fn to_argument(&self) -> String {
+        let millis = self.0.iter().map(|busy| busy.as_millis().to_string());
+        millis.collect::<Vec<_>>().join(",")
+    }
+
+    fn of_argument(argument: &str) -> Self {
+        let millis = argument.split(',').filter(|it| !it.is_empty());
+        let busy = millis.map(|it| Duration::from_millis(it.parse().unwrap()));
+        Self(busy.collect())
+    }
+}
+
+fn rest_until(moment: Instant) {
+    while moment > Instant::now() {
+        std::thread::park_timeout(moment.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// Threads of an attacker, and of a load like it.
+const THREADS: u32 = 2;
 
 /// What a process did.
 #[derive(Clone, Debug, Default)]
@@ -47,8 +146,8 @@ pub struct Done {
     pub rounds: u64,
     /// Whether a round was given up because it took too long.
     pub is_given_up: bool,
-    /// How many processors it kept busy.
-    pub processors: f64,
+    /// What it cost.
+    pub load: Load,
 }
 
 /// A process that does that for a while, once at least.
@@ -56,7 +155,7 @@ pub fn spawn(order: &Order, target: Target, lasts: Duration) -> Child {
     let order = match order {
         Order::Attack(name) => name.clone(),
         Order::AllSlowly => "all-slowly".to_owned(),
-        Order::Burn(processors) => format!("burn={processors}"),
+        Order::Burn(load) => format!("{BURN}{}", load.to_argument()),
     };
     let http = target.http.map_or_else(String::new, |it| it.to_string());
     Command::new(std::env::current_exe().unwrap())
@@ -87,11 +186,14 @@ pub fn wait(process: Child) -> Done {
         },
         rounds: count("rounds"),
         is_given_up: done["is_given_up"].as_bool().unwrap_or(true),
-        processors: done["processors"].as_f64().unwrap_or(0.0),
+        load: Load::of_argument(done["load"].as_str().unwrap_or_default()),
     }
 }
 
 const ORDER: &str = "--order";
+
+/// How the order to cost as much as an attack begins.
+const BURN: &str = "burn=";
 
 /// Does what the arguments of the process say, if they are an order. To be called first of all.
 pub fn obey_arguments() -> bool {
@@ -106,24 +208,28 @@ pub fn obey_arguments() -> bool {
         from: attacker(0),
     };
     let lasts = Duration::from_millis(next().parse().unwrap());
-    if let Some(processors) = order.strip_prefix("burn=") {
-        burn(processors.parse().unwrap(), lasts);
+    if let Some(load) = order.strip_prefix(BURN) {
+        Load::of_argument(load).burn();
         println!("{}", json!({"is_given_up": false}));
         return true;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(THREADS as usize)
         .enable_all()
         .build()
         .unwrap();
-    let began = Instant::now();
-    let done = runtime.block_on(async {
-        match named(&order) {
-            Some(attack) => wage(attack, target, Size::Full, lasts).await,
-            None => wage_all_slowly(target, lasts).await,
-        }
+    let is_over = AtomicBool::new(false);
+    let (done, load) = std::thread::scope(|scope| {
+        let watching = scope.spawn(|| Load::watch(std::process::id(), &is_over));
+        let done = runtime.block_on(async {
+            match named(&order) {
+                Some(attack) => wage(attack, target, Size::Full, lasts).await,
+                None => wage_all_slowly(target, lasts).await,
+            }
+        });
+        is_over.store(true, Ordering::Relaxed);
+        (done, watching.join().unwrap())
     });
-    let busy = cpu_time(std::process::id());
     let outcome = done.outcome;
     let told = json!({
         "opened": outcome.opened,
@@ -135,7 +241,7 @@ pub fn obey_arguments() -> bool {
         "bytes_sent": outcome.bytes_sent,
         "rounds": done.rounds,
         "is_given_up": done.is_given_up,
-        "processors": busy.as_secs_f64() / began.elapsed().as_secs_f64(),
+        "load": load.to_argument(),
     });
     println!("{told}");
     // What is left hangs on connections that nobody serves.
@@ -178,27 +284,4 @@ async fn wage_all_slowly(target: Target, lasts: Duration) -> Done {
         all.is_given_up |= done.is_given_up;
     }
     all
-}
-
-/// Keeps so many processors busy: each thread for its part of every five milliseconds.
-fn burn(processors: f64, lasts: Duration) {
-    const TURN: Duration = Duration::from_millis(5);
-    let threads = processors.ceil().max(1.0);
-    let part = processors / threads;
-    let until = Instant::now() + lasts;
-    std::thread::scope(|scope| {
-        for _ in 0..threads as usize {
-            scope.spawn(|| {
-                let mut turn = Instant::now();
-                while turn < until {
-                    let busy_until = turn + TURN.mul_f64(part);
-                    while Instant::now() < busy_until {
-                        std::hint::spin_loop();
-                    }
-                    turn += TURN;
-                    std::thread::park_timeout(turn.saturating_duration_since(Instant::now()));
-                }
-            });
-        }
-    });
 }

@@ -3,6 +3,7 @@
 mod limits;
 mod near;
 mod states;
+mod told;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -12,7 +13,6 @@ use std::time::Duration;
 use doorward_client::visible::{self, line};
 use doorward_engine::glob::Glob;
 use doorward_proto::admin::v1 as admin;
-use serde::Serialize;
 
 use crate::caller::Caller;
 use crate::failure::Failure;
@@ -20,108 +20,13 @@ use crate::flags::{Common, Output, StatusFlags};
 use crate::numbers::{number, span};
 use crate::output;
 use crate::palette::{Palette, Tone, tone_of};
-use crate::status::limits::LimitStatus;
-use crate::status::states::StatesStatus;
-use crate::status::tree::{
-    ChildStatus, OwnLeaseStatus, ParentStatus, children_table, write_parent,
-};
+use crate::status::told::{EtcdStatus, LeaseStatus, ResourceStatus, Status};
+use crate::status::tree::{OwnLeaseStatus, children_table, write_parent};
 use crate::table::{Table, cell};
 use crate::templates::author::plain;
 
 /// Leases that are listed of a resource that was named.
 const LEASES_LISTED: u32 = 100;
-
-/// The server, as `--output json` prints it. Its field names are an interface.
-#[derive(Serialize)]
-struct Status {
-    node: String,
-    version: String,
-    is_master: bool,
-    master_address: Option<String>,
-    epoch: u64,
-    uptime_ms: u64,
-    templates_source: String,
-    templates: u32,
-    templates_problem: Option<String>,
-    /// Absent: learning mode is over, or the server does not say.
-    learning_remaining_ms: Option<u64>,
-    /// Absent: the server does not say.
-    states: Option<StatesStatus>,
-    /// Absent: there is no election.
-    etcd: Option<EtcdStatus>,
-    /// Absent: this is the root.
-    parent: Option<ParentStatus>,
-    /// From the parent up to the root.
-    ancestors: Vec<String>,
-    is_in_cycle: bool,
-    /// Names under which two live processes ask.
-    conflicts: Vec<Conflict>,
-    /// Absent: they were not asked for.
-    limits: Option<Vec<LimitStatus>>,
-    /// Left out where limits were asked for.
-    resources: Vec<ResourceStatus>,
-}
-
-/// Two live processes under one name, of which the later one was refused.
-#[derive(Serialize)]
-struct Conflict {
-    holder: String,
-    /// `client` or `server`.
-    kind: String,
-    /// How long ago that was seen last.
-    age_ms: u64,
-}
-
-/// The election of the node's master.
-#[derive(Serialize)]
-struct EtcdStatus {
-    /// Absent: etcd answers.
-    problem: Option<String>,
-    age_ms: u64,
-    /// Absent: the server is not the master.
-    master_for_ms: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct ResourceStatus {
-    resource_id: String,
-    /// Absent: the template is gone, and the leases run down; below the root, only the root has one.
-    template: Option<String>,
-    description: String,
-    algorithm: String,
-    capacity: f64,
-    /// -1: no limit.
-    safe_capacity: f64,
-    wants: f64,
-    granted: f64,
-    reserved: f64,
-    leases_count: u64,
-    clients_count: u64,
-    waiting_count: u64,
-    learning_remaining_ms: u64,
-    lease_length_ms: u64,
-    refresh_interval_ms: u64,
-    /// Absent at the root.
-    own_lease: Option<OwnLeaseStatus>,
-    children_count: u64,
-    children: Vec<ChildStatus>,
-    leases: Vec<LeaseStatus>,
-}
-
-#[derive(Serialize)]
-struct LeaseStatus {
-    holder: String,
-    kind: String,
-    priority: i64,
-    subclients: f64,
-    wants: f64,
-    share: f64,
-    granted: f64,
-    reserved: f64,
-    expires_in_ms: u64,
-    refresh_interval_ms: u64,
-    why: String,
-}
 
 pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Failure> {
     let caller = Caller::new(common)?;
@@ -424,91 +329,4 @@ fn leases_table(leases: &[&LeaseStatus], palette: Palette) -> Table {
 /// On the wire a text that is absent is empty.
 fn some(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
-}
-
-impl From<admin::GetStatusResponse> for Status {
-    fn from(status: admin::GetStatusResponse) -> Self {
-        Self {
-            node: status.node,
-            version: status.version,
-            is_master: status.is_master,
-            master_address: some(status.master_address),
-            epoch: status.epoch,
-            uptime_ms: status.uptime_ms,
-            templates_source: status.templates_source,
-            templates: status.templates,
-            templates_problem: some(status.templates_problem),
-            learning_remaining_ms: status.learning_remaining_ms,
-            states: status.states.map(StatesStatus::from),
-            etcd: status.etcd.map(|etcd| EtcdStatus {
-                problem: some(etcd.problem),
-                age_ms: etcd.age_ms,
-                master_for_ms: etcd.master_for_ms,
-            }),
-            parent: status.parent.map(ParentStatus::from),
-            ancestors: status.ancestor,
-            is_in_cycle: status.is_in_cycle,
-            conflicts: status
-                .conflict
-                .into_iter()
-                .map(|it| Conflict {
-                    holder: it.holder,
-                    kind: it.kind,
-                    age_ms: it.age_ms,
-                })
-                .collect(),
-            // Who was asked for them and tells none does not know them.
-            limits: (!status.limit.is_empty())
-                .then(|| status.limit.into_iter().map(LimitStatus::from).collect()),
-            resources: status
-                .resource
-                .into_iter()
-                .map(ResourceStatus::from)
-                .collect(),
-        }
-    }
-}
-
-impl From<admin::ResourceStatus> for ResourceStatus {
-    fn from(resource: admin::ResourceStatus) -> Self {
-        Self {
-            resource_id: resource.resource_id,
-            template: some(resource.template),
-            description: resource.description,
-            algorithm: resource.algorithm,
-            capacity: resource.capacity,
-            safe_capacity: resource.safe_capacity,
-            wants: resource.wants,
-            granted: resource.granted,
-            reserved: resource.reserved,
-            leases_count: resource.leases_count,
-            clients_count: resource.clients_count,
-            waiting_count: resource.waiting_count,
-            learning_remaining_ms: resource.learning_remaining_ms,
-            lease_length_ms: resource.lease_length_ms,
-            refresh_interval_ms: resource.refresh_interval_ms,
-            own_lease: resource.own_lease.map(OwnLeaseStatus::from),
-            children_count: resource.children_count,
-            children: resource.child.into_iter().map(ChildStatus::from).collect(),
-            leases: resource.lease.into_iter().map(LeaseStatus::from).collect(),
-        }
-    }
-}
-
-impl From<admin::LeaseStatus> for LeaseStatus {
-    fn from(lease: admin::LeaseStatus) -> Self {
-        Self {
-            holder: lease.holder,
-            kind: lease.kind,
-            priority: lease.priority,
-            subclients: lease.subclients,
-            wants: lease.wants,
-            share: lease.share,
-            granted: lease.granted,
-            reserved: lease.reserved,
-            expires_in_ms: lease.expires_in_ms,
-            refresh_interval_ms: lease.refresh_interval_ms,
-            why: lease.why,
-        }
-    }
 }

@@ -47,6 +47,56 @@ fn a_redirect_is_followed_at_once() {
     assert_eq!(client.next_step(at(0.0)), Step::Send);
 }
 
+#[test]
+fn a_redirect_is_followed_at_once_also_by_who_asked_a_moment_ago() {
+    let mut client = client(Mode::Safe);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
+    // What is wanted changes: asked early, and never twice within the gap for news.
+    client.ask(R, 20.0);
+    let request = client.request(|_| 0.0, at(1.0));
+    client.handle_redirect(request.sequence);
+    assert_eq!(client.next_step(at(1.0)), Step::Send);
+    // A redirect of a request that is over is none.
+    let request = client.request(|_| 0.0, at(1.0));
+    client.handle_redirect(request.sequence - 1);
+    assert!(matches!(client.next_step(at(1.0)), Step::Wait(_)));
+    assert!(client.is_asking() && client.is_asking_by(request.sequence));
+    assert!(!client.is_asking_by(request.sequence - 1));
+    client.handle_redirect(request.sequence);
+    assert!(!client.is_asking() && !client.is_asking_by(request.sequence));
+}
+
+#[test]
+fn failures_are_counted_until_somebody_answers() {
+    let mut client = client(Mode::Safe);
+    for failures in 0..3 {
+        assert_eq!(client.failures(), failures);
+        let now = f64::from(failures) * 10.0;
+        wait_after_failure(&mut client, now);
+    }
+    exchange(&mut client, 40.0, 40.0, &answer(granted(8.0, 60, 5)));
+    assert_eq!(client.failures(), 0);
+}
+
+#[test]
+fn who_is_refused_while_a_lease_is_left_asks_no_more_often_than_to_refresh_it() {
+    for (left, refresh_in, waits) in [(true, 16, 16.0), (true, 1, 5.0), (false, 16, 5.0)] {
+        let mut client = client(Mode::Safe);
+        let lasts = if left { 60 } else { 16 };
+        exchange(
+            &mut client,
+            0.0,
+            0.0,
+            &answer(granted(8.0, lasts, refresh_in)),
+        );
+        let now = if left { refresh_in as f64 } else { 30.0 };
+        // It wants something else as well, and the refusal answers that.
+        client.ask(R, 30.0);
+        exchange(&mut client, now, now, &refusal(RefusalKind::Unknown));
+        assert_eq!(wait(&client, now), waits, "{left} {refresh_in}");
+    }
+}
+
 /// How long a client waits after the request that is due fails.
 #[track_caller]
 fn wait_after_failure(client: &mut ClientState, now: f64) -> f64 {

@@ -181,3 +181,50 @@ fn a_first_answer_without_a_decision_is_followed_at_its_time() {
     exchange(&mut client, 0.8, 0.8, &told(true, 5.0));
     answered(&client, 10.0);
 }
+
+#[test]
+fn what_is_known_of_a_resource_can_be_read() {
+    let mut client = client(Mode::Safe);
+    let state = |client: &ClientState| {
+        let state = client.resource(R).unwrap();
+        (state.wants(), state.is_held(), state.safe_capacity())
+    };
+    assert_eq!(state(&client), (10.0, false, None));
+    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
+    let safe = Some(Capacity::Limited(3.0));
+    assert_eq!(state(&client), (10.0, false, safe));
+    client.ask(R, 20.0);
+    let held = Granted {
+        decided: Some(false),
+        ..granted(8.0, 60, 5)
+    };
+    exchange(&mut client, 5.0, 5.0, &answer(held));
+    assert_eq!(state(&client), (20.0, true, safe));
+}
+
+#[test]
+fn a_resource_that_is_opened_is_asked_for_at_once_whatever_was_asked_a_moment_ago() {
+    let mut client = client(Mode::Safe);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
+    assert!(client.open("s", 0, Mode::Safe, 10.0, at(0.001)));
+    assert_eq!(client.next_step(at(0.001)), Step::Send);
+}
+
+#[test]
+fn who_is_refused_is_held_back_no_more() {
+    let mut client = client(Mode::Safe);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
+    client.ask(R, 20.0);
+    let held = Granted {
+        decided: Some(false),
+        ..granted(8.0, 60, 5)
+    };
+    exchange(&mut client, 5.0, 5.0, &answer(held));
+    exchange(&mut client, 10.0, 10.0, &refusal(RefusalKind::Other));
+    assert!(!client.resource(R).unwrap().is_held());
+    client.ask(R, 30.0);
+    let Step::Wait(Some(until)) = client.next_step(at(10.0)) else {
+        panic!("asks at once")
+    };
+    assert!(until < at(12.0), "{until:?}");
+}

@@ -43,7 +43,7 @@ impl Rate {
 
 /// A bucket, full at first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bucket {
+pub(crate) struct Bucket {
     full_at: Time,
 }
 
@@ -53,7 +53,7 @@ impl Bucket {
     /// # Errors
     ///
     /// If there is none: how long until there is. Nothing is taken then.
-    pub fn take(&mut self, rate: Rate, now: Time) -> Result<(), Duration> {
+    pub(crate) fn take(&mut self, rate: Rate, now: Time) -> Result<(), Duration> {
         let full_at = self.full_at.max(now) + Duration::from_nanos(rate.cost());
         let spent = full_at.since(now);
         let depth = Duration::from_nanos(rate.depth());
@@ -65,7 +65,7 @@ impl Bucket {
     }
 
     /// Whether nothing is missing.
-    pub fn is_full(&self, now: Time) -> bool {
+    pub(crate) fn is_full(&self, now: Time) -> bool {
         self.full_at <= now
     }
 }

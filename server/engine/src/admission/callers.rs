@@ -13,7 +13,7 @@ use crate::id::Caller;
 use crate::time::Time;
 
 /// Callers that are told apart.
-pub const CALLERS_MAX: usize = 65_536;
+pub(crate) const CALLERS_MAX: usize = 65_536;
 
 /// Entries that are looked at whenever one is added, whether they may leave.
 const LOOKED_AT: usize = 4;
@@ -24,7 +24,7 @@ pub struct CallerSlot(u32);
 
 impl CallerSlot {
     /// Of what nobody in particular brought: it is bounded by no caller.
-    pub const NOBODY: Self = Self(0);
+    pub(crate) const NOBODY: Self = Self(0);
 
     /// All for whom there is no room of their own.
     const SHARED: Self = Self(1);

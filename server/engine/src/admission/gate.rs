@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
+use crate::admission::limits::Limits;
 use crate::admission::weight::{self, BAND_BYTES, CURVE_BYTES, LEASE_BYTES, POINT_BYTES};
-use crate::admission::{Admission, CallerSlot, Limit, TemplateSlot};
+use crate::admission::{Admission, CallerSlot, TemplateSlot};
 use crate::demand::Demand;
 use crate::id::{Caller, HolderId, HolderKind, HolderName};
-use crate::node::Limits;
+use crate::limit::Limit;
 use crate::request::RefusalReason;
 use crate::time::Time;
 
 /// Whose newcomer it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
+pub(crate) enum From {
     /// A client's of that caller.
     Client(Option<Caller>),
     /// A child server's.
@@ -21,7 +22,7 @@ pub enum From {
 
 /// What one request passes on its way into a resource.
 #[derive(Debug)]
-pub struct Gate<'a> {
+pub(crate) struct Gate<'a> {
     /// The books.
     pub admission: &'a mut Admission,
     /// The bounds.
@@ -34,7 +35,7 @@ pub struct Gate<'a> {
 
 impl Gate<'_> {
     /// Where the caller is in the books.
-    pub fn enter(&mut self, now: Time) -> CallerSlot {
+    pub(crate) fn enter(&mut self, now: Time) -> CallerSlot {
         self.admission.callers.enter(self.caller, now)
     }
 
@@ -43,7 +44,7 @@ impl Gate<'_> {
     /// # Errors
     ///
     /// If there is none: how long until there is.
-    pub fn take_request(&mut self, now: Time) -> Result<(), Duration> {
+    pub(crate) fn take_request(&mut self, now: Time) -> Result<(), Duration> {
         let rate = self.limits.requests_per_template;
         match self.admission.bounding(self.template) {
             Some(book) => book.requests.take(rate, now),
@@ -52,7 +53,7 @@ impl Gate<'_> {
     }
 
     /// What is said to who is refused for want of such a token.
-    pub fn too_many_requests(&mut self, wait: Duration) -> RefusalReason {
+    pub(crate) fn too_many_requests(&mut self, wait: Duration) -> RefusalReason {
         let rate = self.limits.requests_per_template;
         self.admission
             .too_fast(Limit::RequestsPerTemplate, rate, wait)
@@ -63,7 +64,7 @@ impl Gate<'_> {
     /// # Errors
     ///
     /// What is full, and when to come back.
-    pub fn admit_lease(
+    pub(crate) fn admit_lease(
         &mut self,
         holder: &HolderId,
         demand: &Demand,
@@ -161,7 +162,11 @@ impl Gate<'_> {
     /// # Errors
     ///
     /// What is full.
-    pub fn admit_growth(&mut self, caller: CallerSlot, more: usize) -> Result<(), RefusalReason> {
+    pub(crate) fn admit_growth(
+        &mut self,
+        caller: CallerSlot,
+        more: usize,
+    ) -> Result<(), RefusalReason> {
         self.admission
             .check_memory(more * POINT_BYTES, self.limits)?;
         self.admit_points(caller, more)
@@ -172,7 +177,7 @@ impl Gate<'_> {
     /// # Errors
     ///
     /// There is none left.
-    pub fn admit_bands(&mut self, more: usize) -> Result<(), RefusalReason> {
+    pub(crate) fn admit_bands(&mut self, more: usize) -> Result<(), RefusalReason> {
         self.admission.check_memory(more * BAND_BYTES, self.limits)
     }
 
@@ -181,7 +186,7 @@ impl Gate<'_> {
     /// # Errors
     ///
     /// What is full.
-    pub fn admit_priorities(
+    pub(crate) fn admit_priorities(
         &mut self,
         limit: Limit,
         has: usize,
@@ -193,7 +198,7 @@ impl Gate<'_> {
 }
 
 /// Points of the curves of a demand.
-pub fn points_of(demand: &Demand) -> usize {
+pub(crate) fn points_of(demand: &Demand) -> usize {
     match demand {
         Demand::Client { .. } => 0,
         Demand::Server(demand) => demand.points(),

@@ -4,19 +4,19 @@
 //! within 30 % of what the process grows by.
 
 /// A resource with its first lease, without what that lease weighs by itself.
-pub const RESOURCE_BYTES: usize = 5_600;
+pub(crate) const RESOURCE_BYTES: usize = 5_600;
 
 /// A lease of a client, its claim and its place in line; its name, if it is short.
-pub const LEASE_BYTES: usize = 300;
+pub(crate) const LEASE_BYTES: usize = 300;
 
 /// A lease of a child server, without the points of its curve.
-pub const CURVE_BYTES: usize = 590;
+pub(crate) const CURVE_BYTES: usize = 590;
 
 /// A point of a demand curve, and the claim that it stands for.
-pub const POINT_BYTES: usize = 55;
+pub(crate) const POINT_BYTES: usize = 55;
 
 /// A further priority of a resource.
-pub const BAND_BYTES: usize = 950;
+pub(crate) const BAND_BYTES: usize = 950;
 
 /// What an allocation costs besides what it holds.
 const ALLOCATION_BYTES: usize = 32;
@@ -50,7 +50,7 @@ pub struct Weight {
 
 impl Weight {
     /// In bytes.
-    pub const fn bytes(self) -> usize {
+    pub(crate) const fn bytes(self) -> usize {
         self.leases * LEASE_BYTES
             + self.curves * CURVE_BYTES
             + self.points * POINT_BYTES
@@ -59,7 +59,7 @@ impl Weight {
     }
 
     /// This instead of what was there before.
-    pub const fn replace(&mut self, before: Self, after: Self) {
+    pub(crate) const fn replace(&mut self, before: Self, after: Self) {
         self.leases = self.leases + after.leases - before.leases;
         self.curves = self.curves + after.curves - before.curves;
         self.points = self.points + after.points - before.points;

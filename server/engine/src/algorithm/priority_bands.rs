@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use crate::algorithm::Rule;
 use crate::bands::Bands;
 use crate::claim_index::Level;
+use crate::planted::{self, Bug};
 use crate::supply::Supply;
 
 /// What a band gets.
@@ -25,7 +26,7 @@ pub struct BandShare {
 
 impl BandShare {
     /// No more than either of the two.
-    pub fn stricter(self, other: Self) -> Self {
+    pub(crate) fn stricter(self, other: Self) -> Self {
         Self {
             capacity: self.capacity.min(other.capacity),
             level: match (self.level, other.level) {
@@ -67,7 +68,7 @@ pub fn solve(
 }
 
 /// What the band of that priority gets. O(bands).
-pub fn band_capacity(
+pub(crate) fn band_capacity(
     bands: &Bands,
     min_shares: &BTreeMap<i64, f64>,
     supply: &Supply,
@@ -75,6 +76,9 @@ pub fn band_capacity(
 ) -> f64 {
     let capacity = supply.capacity.get();
     let guaranteed = |band: i64, wants: f64| {
+        if planted::is(Bug::GuaranteesForgotten) {
+            return 0.0;
+        }
         let of_template = || min_shares.get(&band).map_or(0.0, |share| share * capacity);
         supply
             .guarantee(band)

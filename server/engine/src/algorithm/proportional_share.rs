@@ -10,6 +10,7 @@
 
 use crate::algorithm::{Rule, fair_share};
 use crate::claim_index::{ClaimIndex, Level};
+use crate::planted::{self, Bug};
 use crate::supply::Supply;
 
 /// min(q, e·s) + max(0, q − e·s) · (C − D(e)) / (Q − D(e)), or q if there is enough for all.
@@ -20,7 +21,10 @@ pub fn solve(index: &ClaimIndex, supply: &Supply) -> Rule {
         return Rule::EnoughForAll;
     }
     let of_all = capacity / index.total_subclients();
-    let equal_share = supply.per_client().unwrap_or(of_all);
+    let told = supply
+        .per_client()
+        .filter(|_| !planted::is(Bug::EqualShareOfOwn));
+    let equal_share = told.unwrap_or(of_all);
     let demand = index.demand_at(equal_share);
     if demand > capacity {
         // Only below the root: e is from before the capacity shrank or claims came. Nobody gets

@@ -4,7 +4,7 @@ use crate::demand_curve::{DemandCurve, Point};
 
 impl DemandCurve {
     /// The curve if nobody took more than that level: D(min(w, level)).
-    pub fn cut_at(&self, level: f64) -> Self {
+    pub(crate) fn cut_at(&self, level: f64) -> Self {
         let below = self.points.iter().take_while(|point| point.level < level);
         let mut points: Vec<Point> = below.copied().collect();
         if points.len() < self.points.len() && level > 0.0 {

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::admission::limits::Limits;
 use crate::admission::weight::{self, Weight};
-use crate::admission::{From, Limit, Load, TemplateSlot};
+use crate::admission::{From, Load, TemplateSlot};
 use crate::id::ResourceId;
+use crate::limit::Limit;
 use crate::node::event::Event;
-use crate::node::{Entry, Limits, Node};
+use crate::node::{Entry, Node};
 use crate::request::RefusalReason;
 use crate::resource::{Beginning, Resource};
 use crate::time::Time;
@@ -85,17 +87,8 @@ impl Node {
             }
             template => Resource::of_parent(id.clone(), template, beginning, seed),
         };
-        self.resources.insert(
-            id.clone(),
-            Entry {
-                resource,
-                scheduled: None,
-                upstream_scheduled: None,
-                template: of,
-                caller,
-                weighed: Weight::default(),
-            },
-        );
+        self.resources
+            .insert(id.clone(), Entry::new(resource, of, caller));
         self.tell(Event::ResourceAdded {
             resource: id.clone(),
             template: glob,

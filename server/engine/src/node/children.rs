@@ -3,38 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use thiserror::Error;
-
-use crate::admission::{CallerSlot, From, Gate};
-use crate::demand::Demand;
 use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
+use crate::node::ancestry::Cycle;
 use crate::node::event::Event;
 use crate::node::mastership::Outcome;
 use crate::node::{Entry, Node};
-use crate::request::server::{
-    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
-};
-use crate::request::{Refusal, RefusalReason};
+use crate::planted::{self, Bug};
+use crate::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease, Via};
 use crate::resource::Resource;
-use crate::resource::ask::{HolderAsk, ServerReport};
 use crate::snapshot::LeaseSnapshot;
 use crate::time::Time;
-
-/// A child server is an ancestor of this one, or this one itself.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "the node {child} cannot be a child of {node}: its capacity would come from itself, by way of \
-     {path}; check --node and --parent of the servers on this way",
-    path = path.join(" → ")
-)]
-pub struct Cycle {
-    /// Who asked.
-    pub child: String,
-    /// Who was asked.
-    pub node: String,
-    /// From the asked node up to the one that asked.
-    pub path: Vec<String>,
-}
 
 /// What is to be told to child servers.
 #[derive(Debug, Default)]
@@ -62,7 +40,8 @@ const LEASES_PER_POLL: usize = 2_000;
 
 impl Children {
     pub(super) fn note_unsettled(&mut self, id: &ResourceId, resource: &Resource) {
-        if !self.subscribed.is_empty() && resource.children().next().is_some() {
+        let is_forgotten = planted::is(Bug::PushesForgotten);
+        if !is_forgotten && !self.subscribed.is_empty() && resource.children().next().is_some() {
             self.unsettled.insert(id.clone());
         }
     }
@@ -99,26 +78,17 @@ impl Node {
             return Ok(Outcome::NotMaster(mastership));
         }
         self.children.known = true;
-        let mut reply = self.empty_reply();
-        let mut seen = BTreeSet::new();
-        for ask in &request.asks {
-            let answer = if seen.insert(&ask.resource) {
-                self.handle_server_ask(request, ask, via, now)
-            } else {
-                Err(RefusalReason::Duplicate)
-            };
-            match answer {
-                Ok(lease) => reply.leases.push(lease),
-                Err(reason) => {
-                    self.counters.refused += 1;
-                    reply.refused.push(Refusal {
-                        resource: ask.resource.clone(),
-                        reason,
-                    });
-                }
-            }
-        }
-        Ok(Outcome::Served(reply))
+        let holder = HolderId::server(request.server.clone());
+        let (leases, refused) = self.answer_each(
+            &request.asks,
+            |ask| &ask.resource,
+            |node, ask| node.handle_server_ask(&holder, request, ask, via, now),
+        );
+        Ok(Outcome::Served(GetServerCapacityReply {
+            leases,
+            refused,
+            ..self.empty_reply()
+        }))
     }
 
     /// Whether a process that asks as a child server was refused lately, since another live process of
@@ -206,94 +176,5 @@ impl Node {
             ancestors: own.chain(self.ancestors().iter().cloned()).collect(),
             ..GetServerCapacityReply::default()
         }
-    }
-
-    fn check_cycle(&self, child: &HolderName) -> Result<(), Cycle> {
-        let node = &self.config.name;
-        let up: Vec<&str> = std::iter::once(node.as_str())
-            .chain(self.ancestors().iter().map(String::as_str))
-            .collect();
-        match up.iter().position(|name| *name == child.as_str()) {
-            None => Ok(()),
-            Some(position) => Err(Cycle {
-                child: child.to_string(),
-                node: node.clone(),
-                path: up
-                    .iter()
-                    .take(position + 1)
-                    .map(|n| (*n).to_owned())
-                    .collect(),
-            }),
-        }
-    }
-
-    fn handle_server_ask(
-        &mut self,
-        request: &GetServerCapacity,
-        ask: &ServerAsk,
-        via: Via,
-        now: Time,
-    ) -> Result<ServerLease, RefusalReason> {
-        let id = &ask.resource;
-        if !self.resources.contains_key(id) {
-            self.add_resource(id, From::Child, now)?;
-        }
-        let Some(Entry {
-            resource, template, ..
-        }) = self.resources.get_mut(id)
-        else {
-            return Err(RefusalReason::UnknownResource);
-        };
-        let tolerance = self.config.clock_tolerance;
-        let holder = HolderId::server(request.server.clone());
-        let holder_ask = HolderAsk {
-            holder: &holder,
-            incarnation: request.incarnation,
-            sequence: request.sequence,
-            demand: Demand::Server(ask.demand.clone()),
-            has: ask.has.map(|has| tolerance.has(has)),
-            outstanding: ask.outstanding.map(|has| tolerance.has(has)),
-            told_of: &ask.told_of,
-            unheard: ask.unheard,
-            report: Some(ServerReport {
-                epoch: request.epoch,
-                mastership: request.mastership,
-                height: request.height,
-                learning: ask.learning,
-                streams: via == Via::Stream,
-                has: ask.has.map(|has| has.capacity),
-                outstanding: ask.outstanding.map(|out| out.capacity),
-                unheard: ask.unheard,
-                safe_told: None,
-                asked_at: now,
-            }),
-            floor: match via {
-                Via::Poll => self.config.refresh_floor,
-                Via::Stream => Duration::ZERO,
-            },
-            caller: CallerSlot::NOBODY,
-        };
-        let mut gate = Gate {
-            admission: &mut self.admission,
-            limits: &self.config.limits,
-            caller: request.caller,
-            template: *template,
-        };
-        // Of a child that does not say by which mastership it speaks: before it is granted anything.
-        let before = request.mastership.is_none();
-        let before = before.then(|| resource.granted_for(&request.server, now));
-        let answer = resource.handle_ask(&holder_ask, &mut gate, now);
-        let lease = answer.and_then(|answer| {
-            let inherited_for =
-                before.unwrap_or_else(|| resource.granted_for(&request.server, now));
-            let lease =
-                resource.server_lease(&request.server, &answer, now, Some(inherited_for), now);
-            // It was just found or put in.
-            Ok((answer, lease.ok_or(RefusalReason::NotReady)?))
-        });
-        self.settle(id);
-        let (answer, lease) = lease?;
-        self.count(&answer);
-        Ok(tolerance.server_lease(lease))
     }
 }

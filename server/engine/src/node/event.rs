@@ -1,7 +1,7 @@
 //! What a node has to tell, for logs.
 
 use crate::id::{HolderId, ResourceId};
-use crate::node::children::Cycle;
+use crate::node::ancestry::Cycle;
 use crate::request::RefusalReason;
 
 /// Something worth a line in the log.

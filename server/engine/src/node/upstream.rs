@@ -9,7 +9,8 @@ use crate::node::{Entry, Node};
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply};
 use crate::request::{Refusal, RefusalReason};
 use crate::resource::Resource;
-use crate::resource::upstream::{Applied, Pace};
+use crate::resource::parent_answer::Applied;
+use crate::resource::upstream::Pace;
 use crate::time::Time;
 
 /// Resources in one request, at most.
@@ -25,7 +26,7 @@ const AHEAD_MICROS: u64 = 86_400_000_000;
 
 /// What a node knows of its parent.
 #[derive(Debug)]
-pub struct NodeUpstream {
+pub(crate) struct NodeUpstream {
     pace: Pace,
     /// When to ask for which resource.
     due: BTreeSet<(Time, ResourceId)>,

@@ -7,42 +7,42 @@ use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::id::{HolderId, Incarnation, MastershipId};
 use crate::lease::Lease;
+use crate::lease_table::ServerReport;
 use crate::past::Identity;
 use crate::request::server::HandedOut;
 use crate::request::{Has, LimitedBy};
 use crate::template::SafeCapacity;
-use crate::time::Time;
 
 /// What a holder asks of this resource.
 #[derive(Clone, Debug)]
-pub struct HolderAsk<'a> {
+pub(crate) struct HolderAsk<'a> {
     /// Who asks.
-    pub holder: &'a HolderId,
+    pub(crate) holder: &'a HolderId,
     /// Which process asks in that name.
-    pub incarnation: Option<Incarnation>,
+    pub(crate) incarnation: Option<Incarnation>,
     /// See [`crate::request::GetCapacity::sequence`].
-    pub sequence: Option<u64>,
+    pub(crate) sequence: Option<u64>,
     /// What it asks for.
-    pub demand: Demand,
+    pub(crate) demand: Demand,
     /// What it has by a lease, or may be using still.
-    pub has: Option<Has>,
+    pub(crate) has: Option<Has>,
     /// What its own holders may be using, if it is a child server that says so.
-    pub outstanding: Option<Has>,
+    pub(crate) outstanding: Option<Has>,
     /// See [`crate::request::server::ServerAsk::told_of`].
-    pub told_of: &'a [HandedOut],
+    pub(crate) told_of: &'a [HandedOut],
     /// See [`crate::request::server::ServerAsk::unheard`].
-    pub unheard: Amount,
+    pub(crate) unheard: Amount,
     /// What it says of itself, if it is a child server.
-    pub report: Option<ServerReport>,
+    pub(crate) report: Option<ServerReport>,
     /// Asks faster than this get the current lease again.
-    pub floor: Duration,
+    pub(crate) floor: Duration,
     /// Who brings the holder, if it is a new one.
-    pub caller: CallerSlot,
+    pub(crate) caller: CallerSlot,
 }
 
 impl<'a> HolderAsk<'a> {
     /// The same, but that it has no more than so much.
-    pub fn with_words_up_to(&self, most: Amount) -> HolderAsk<'a> {
+    pub(crate) fn with_words_up_to(&self, most: Amount) -> HolderAsk<'a> {
         let bounded = |has: Has| Has {
             capacity: has.capacity.min(most),
             ..has
@@ -55,12 +55,12 @@ impl<'a> HolderAsk<'a> {
     }
 
     /// What it says of what it may be using. The larger counts, each for as long as it lasts.
-    pub fn words(&self) -> impl Iterator<Item = Has> {
+    pub(crate) fn words(&self) -> impl Iterator<Item = Has> {
         self.has.into_iter().chain(self.outstanding)
     }
 
     /// The most it may be using now, as far as it knows.
-    pub fn word(&self) -> Amount {
+    pub(crate) fn word(&self) -> Amount {
         let most = self.words().map(|has| has.capacity).max();
         most.unwrap_or(Amount::ZERO)
     }
@@ -68,7 +68,7 @@ impl<'a> HolderAsk<'a> {
     /// What of that is to be confirmed to it in learning mode. What a child server counts for holders that it
     /// has not heard of is a part of the lease that it has, if it still has one; beside that it only keeps
     /// others from getting it. It may be counted twice, and whoever is granted it would hand it out.
-    pub fn to_confirm(&self) -> Amount {
+    pub(crate) fn to_confirm(&self) -> Amount {
         let has = self.has.map_or(Amount::ZERO, |has| has.capacity);
         let outstanding = self.outstanding.map_or(Amount::ZERO, |has| has.capacity);
         has.max(Amount::from_computed(
@@ -77,12 +77,12 @@ impl<'a> HolderAsk<'a> {
     }
 
     /// The epoch of the mastership by which it asks, if it is a child server that says so.
-    pub fn epoch(&self) -> Option<u64> {
+    pub(crate) fn epoch(&self) -> Option<u64> {
         self.report.as_ref().and_then(|report| report.epoch)
     }
 
     /// Who asks, as far as it matters for which of several requests counts.
-    pub fn identity(&self) -> Identity {
+    pub(crate) fn identity(&self) -> Identity {
         Identity {
             epoch: self.epoch(),
             process: self.incarnation,
@@ -91,65 +91,39 @@ impl<'a> HolderAsk<'a> {
     }
 
     /// By which mastership of its node it hands out leases, if it is a child server that says so.
-    pub fn mastership(&self) -> Option<MastershipId> {
+    pub(crate) fn mastership(&self) -> Option<MastershipId> {
         self.report.as_ref().and_then(|report| report.mastership)
     }
 
     /// Whether its word is all there is. A server in learning mode does not know yet what its
     /// predecessor gave to others: it acknowledges nothing, and nothing is taken from it.
-    pub fn acknowledges(&self) -> bool {
+    pub(crate) fn acknowledges(&self) -> bool {
         !self.report.as_ref().is_some_and(|report| report.learning)
     }
 }
 
-/// What a child server says of itself with its demand.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ServerReport {
-    /// The epoch of the mastership by which it speaks for its node. Absent: it does not say.
-    pub epoch: Option<u64>,
-    /// By which mastership of its node it hands out leases. Absent: it does not say.
-    pub mastership: Option<MastershipId>,
-    /// Levels of servers from it down; a leaf is 1.
-    pub height: u32,
-    /// Whether it is in learning mode.
-    pub learning: bool,
-    /// Whether it asks on a stream, on which it is told what changes.
-    pub streams: bool,
-    /// What it may hand out by its own lease.
-    pub has: Option<Amount>,
-    /// The most its holders may be using. Absent: it is of the old kind and does not say.
-    pub outstanding: Option<Amount>,
-    /// What it counts, in learning mode, for holders that are no part of its demand, since it has not
-    /// heard of them yet.
-    pub unheard: Amount,
-    /// The safe capacity it was told last.
-    pub safe_told: Option<SafeCapacity>,
-    /// When its newest request came. The child counts its lease from when it sent that.
-    pub asked_at: Time,
-}
-
 /// What a holder is told.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// Its newest lease.
-    pub lease: Lease,
+    pub(crate) lease: Lease,
     /// When it asks again, from now.
-    pub refresh_in: Duration,
+    pub(crate) refresh_in: Duration,
     /// What it may use in safe mode.
-    pub safe_capacity: SafeCapacity,
+    pub(crate) safe_capacity: SafeCapacity,
     /// Why the lease is no larger.
-    pub limited_by: LimitedBy,
+    pub(crate) limited_by: LimitedBy,
     /// How long learning mode still lasts at most, here or above. Absent: nobody learns.
-    pub learning_for: Option<Duration>,
+    pub(crate) learning_for: Option<Duration>,
     /// How it came about.
-    pub kind: AnswerKind,
+    pub(crate) kind: AnswerKind,
     /// Whether what is asked for was decided about: now, or before if it is the same.
-    pub decided: bool,
+    pub(crate) decided: bool,
 }
 
 /// How an answer came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnswerKind {
+pub(crate) enum AnswerKind {
     /// By a decision.
     Decided,
     /// The request came faster than the floor: the current lease again.

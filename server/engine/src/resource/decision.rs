@@ -18,10 +18,8 @@
 use std::time::Duration;
 
 use crate::admission::Gate;
-use crate::algorithm::{self, Bound, Share, Why};
 use crate::amount::Amount;
 use crate::demand::Demand;
-use crate::id::HolderKind;
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Holding, Slot};
 use crate::past::Precedence;
@@ -29,15 +27,11 @@ use crate::refresh;
 use crate::request::{LimitedBy, RefusalReason};
 use crate::resource::admit::Admitted;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
-use crate::resource::grant::{self, Grant, ROUNDING};
-use crate::resource::pace::{Before, Planned};
+use crate::resource::grant::Grant;
+use crate::resource::ledger::{Decision, grant_by_kind};
+use crate::resource::pace::Before;
 use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
-use crate::supply::Supply;
-use crate::template::Shrink;
 use crate::time::Time;
-
-/// A child server that is pushed to may be silent for so long, and twice its refresh interval.
-const SILENT_MIN: Duration = Duration::from_secs(5);
 
 impl Resource {
     /// A request of a holder.
@@ -46,7 +40,7 @@ impl Resource {
     ///
     /// If the template is gone, the parent refuses the resource, or a limit is reached: nothing is
     /// changed then. [`RefusalReason::NotReady`] if this server has no lease itself yet.
-    pub fn handle_ask(
+    pub(crate) fn handle_ask(
         &mut self,
         ask: &HolderAsk<'_>,
         gate: &mut Gate<'_>,
@@ -55,42 +49,19 @@ impl Resource {
         if !self.has_source() {
             return Err(RefusalReason::UnknownResource);
         }
-        if let Some(reason) = self.upstream.as_ref().and_then(|up| up.refused(now)) {
+        if let Some(reason) = self.upstream.as_ref().and_then(|up| up.lease.refused(now)) {
             return Err(reason);
         }
         self.expire(EXPIRIES_PER_REQUEST, now);
         let bounded = self.bounded_ask(ask, gate.limits);
         let wants_more = bounded.is_some();
         let ask = bounded.as_ref().unwrap_or(ask);
-        let slot = self.table.find(ask.holder.kind, ask.holder.name.as_str());
+        let slot = self.ledger.find(ask.holder);
         self.admit_request(slot, ask, gate, now)?;
-        let known = slot.and_then(|slot| Some((slot, self.table.get(slot)?)));
-        if let Some((slot, holding)) = known {
-            let precedence = holding.precedence(ask.identity(), now);
-            if precedence == Precedence::OutOfOrder {
-                let is_others =
-                    ask.incarnation != holding.incarnation && ask.mastership().is_some();
-                if holding.pending || is_others {
-                    // What it has is by its own word, and no lease of ours; or the lease is of another
-                    // process of its node.
-                    return Err(RefusalReason::NotReady);
-                }
-                return Ok(self.current(slot, ask.floor, AnswerKind::OutOfOrder, now));
-            }
-            let since = now.since(holding.decided_at);
-            // Others wait for what an acknowledgement frees. One comes for each shrink, no more.
-            let newest = holding.newest().capacity;
-            let acknowledges = ask.acknowledges() && ask.word() <= newest && newest < holding.own();
-            let is_next = precedence == Precedence::Next && !self.is_new_mastership(slot, ask);
-            let is_early = since < ask.floor && !holding.is_invited(now) && !holding.pending;
-            if is_early && is_next && !acknowledges && !self.take_early_news(slot, ask, now) {
-                return Ok(self.answer_too_early(slot, ask, ask.floor - since, now));
-            }
-            self.settle_name(slot, ask, precedence, now)?;
-            if precedence != Precedence::Next {
-                self.forget_word(ask.holder);
-            }
-            self.note_mastership(slot, ask, false);
+        if let Some(slot) = slot
+            && let Some(answer) = self.hear_again(slot, ask, now)?
+        {
+            return Ok(answer);
         }
         let admitted = self.admit(slot, ask, gate, now)?;
         let (ask, is_held) = match &admitted {
@@ -98,11 +69,72 @@ impl Resource {
             Admitted::New(ask) => (ask, false),
             Admitted::WithoutGrowth(ask) => (ask, true),
         };
-        let before = slot.and_then(|slot| self.table.get(slot)).map(Before::of);
         let merged = self.merge_words(slot, ask, now);
         let ask = merged.as_ref().unwrap_or(ask);
         let bounded = self.bounded_word(slot, ask, now);
         let ask = bounded.as_ref().unwrap_or(ask);
+        self.hear_words(slot, ask, now)?;
+        let answer = self.decide(slot, ask, wants_more, now);
+        Ok(Answer {
+            decided: answer.decided && !is_held,
+            ..answer
+        })
+    }
+
+    /// Somebody asks under a name that is known. None: it is to be decided about.
+    ///
+    /// # Errors
+    ///
+    /// If the name is another process's.
+    fn hear_again(
+        &mut self,
+        slot: Slot,
+        ask: &HolderAsk<'_>,
+        now: Time,
+    ) -> Result<Option<Answer>, RefusalReason> {
+        let Some(holding) = self.ledger.get(slot) else {
+            return Ok(None);
+        };
+        let precedence = holding.precedence(ask.identity(), now);
+        if precedence == Precedence::OutOfOrder {
+            let is_others = ask.incarnation != holding.incarnation && ask.mastership().is_some();
+            if holding.pending || is_others {
+                // What it has is by its own word, and no lease of ours; or the lease is of another
+                // process of its node.
+                return Err(RefusalReason::NotReady);
+            }
+            let kind = AnswerKind::OutOfOrder;
+            return Ok(Some(self.current(slot, ask.floor, kind, now)));
+        }
+        let since = now.since(holding.decided_at);
+        // Others wait for what an acknowledgement frees. One comes for each shrink, no more.
+        let newest = holding.newest().capacity;
+        let acknowledges = ask.acknowledges() && ask.word() <= newest && newest < holding.own();
+        let is_next = precedence == Precedence::Next && !self.is_new_mastership(slot, ask);
+        let is_early = since < ask.floor && !holding.is_invited(now) && !holding.pending;
+        if is_early && is_next && !acknowledges && !self.take_early_news(slot, ask, now) {
+            let floor_left = ask.floor - since;
+            return Ok(Some(self.answer_too_early(slot, ask, floor_left, now)));
+        }
+        self.settle_name(slot, ask, precedence, now)?;
+        if precedence != Precedence::Next {
+            self.ledger.forget_word(ask.holder);
+        }
+        self.note_mastership(slot, ask, false);
+        Ok(None)
+    }
+
+    /// What a holder says that it has is remembered, as far as it is believed.
+    ///
+    /// # Errors
+    ///
+    /// If it can only be told to keep what it has, until the parent was heard.
+    fn hear_words(
+        &mut self,
+        slot: Option<Slot>,
+        ask: &HolderAsk<'_>,
+        now: Time,
+    ) -> Result<(), RefusalReason> {
         if self.upstream.is_none() {
             self.count_word(slot, ask, now);
         }
@@ -116,6 +148,17 @@ impl Resource {
         if self.upstream.is_some() {
             self.count_word(slot, ask, now);
         }
+        Ok(())
+    }
+
+    fn decide(
+        &mut self,
+        slot: Option<Slot>,
+        ask: &HolderAsk<'_>,
+        wants_more: bool,
+        now: Time,
+    ) -> Answer {
+        let before = slot.and_then(|slot| self.ledger.get(slot)).map(Before::of);
         let was_overcommitted = self.overcommitted().is_some();
         let slot = match slot {
             Some(slot) => self.decide_for_known(slot, ask, now),
@@ -127,97 +170,23 @@ impl Resource {
             self.id
         );
         let grew = before.is_none_or(|before| ask.demand.wants() > before.wants);
-        let after = self.table.get(slot).map(Before::of);
+        let after = self.ledger.get(slot).map(Before::of);
         let waited = before.and_then(|before| before.waited_for(after?));
-        self.table.note(slot, |holding| {
-            holding.report = ask.report.clone().map(Box::new);
-            if let Some(report) = &mut holding.report
-                && holding.demand != ask.demand
-            {
-                report.unheard = Amount::ZERO;
-            }
-        });
-        let Planned {
-            refresh_in,
-            invited,
-        } = self.plan_refresh(slot, grew, waited, ask.floor, now);
-        let lowering = self.lowering.number();
-        self.table.note(slot, |holding| {
-            holding.sequence = ask.sequence.unwrap_or(holding.sequence);
-            holding.incarnation = ask.incarnation;
+        self.ledger.hear(slot, ask);
+        let planned = self.plan_refresh(slot, grew, waited, ask.floor, now);
+        self.ledger.note(slot, |holding| {
             holding.wants_more = wants_more;
-            holding.pending = false;
             holding.decided_at = now;
-            holding.refresh_at = now + refresh_in;
-            holding.invited = invited;
-            holding.lowering = lowering;
+            holding.refresh_at = now + planned.refresh_in;
+            holding.invited = planned.invited;
         });
-        self.unsettled = true;
-        let answer = self.current(slot, refresh_in, AnswerKind::Decided, now);
-        Ok(Answer {
-            decided: answer.decided && !is_held,
-            ..answer
-        })
+        self.ledger.note_unsettled();
+        self.current(slot, planned.refresh_in, AnswerKind::Decided, now)
     }
 
     /// Whether what holders say they have counts, whatever we have ourselves.
     fn learns_from_words(&self, now: Time) -> bool {
         self.upstream.is_some() && self.learning_remaining(now).is_some()
-    }
-
-    /// Decides anew for a child server with a stream that did not ask, by what it last asked. None:
-    /// it would get and be told just what it has, or it has been silent for too long.
-    pub fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
-        let holding = self.table.get(slot)?;
-        let safe_fell = self.safe_fell(holding, now);
-        if holding.pending || self.learning_remaining(now).is_some() || !self.has_lease(now) {
-            return None;
-        }
-        // A template that is gone takes nothing back: what is out runs down.
-        if !self.has_source() {
-            return None;
-        }
-        // Whoever is silent may be gone: what it has must end.
-        let asked_at = holding
-            .report
-            .as_ref()
-            .map_or(now, |report| report.asked_at);
-        let interval = self.interval_of(holding, Duration::ZERO);
-        let interval = interval.max(self.algorithm.refresh_interval);
-        if now.since(asked_at) > 2 * interval + SILENT_MIN {
-            return None;
-        }
-        let (held, newest) = (holding.own(), holding.newest());
-        let kept = self.lowering.kept(holding).unwrap_or(newest.capacity);
-        let kept = self.without_apart(slot, kept);
-        let share_before = holding.share;
-        let report = holding.report.as_ref().filter(|report| report.learning);
-        let unheard = report.map(|report| report.unheard);
-        let demand = holding.demand.clone();
-        let share =
-            algorithm::solve(&self.algorithm, &self.bands, &self.supply, &demand).share_of(&demand);
-        let keeps = unheard.map(|unheard| grant::keeps(newest.capacity, share, unheard.min(held)));
-        let grant = self.grant_share(share, held, kept, keeps);
-        let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * ROUNDING;
-        if same(grant.gets, newest.capacity) && same(grant.share.amount, share_before) && !safe_fell
-        {
-            return None;
-        }
-        let lowering = self.lowering.number();
-        self.give(slot, &grant, now);
-        let refresh_in = self
-            .plan_refresh(slot, false, None, Duration::ZERO, now)
-            .refresh_in;
-        self.table.note(slot, |holding| {
-            holding.refresh_at = now + refresh_in;
-            holding.lowering = lowering;
-        });
-        debug_assert!(
-            self.overcommitted().is_none() || grant.gets <= held,
-            "{}: a grant took Σ reserved above the capacity",
-            self.id
-        );
-        Some(self.current(slot, refresh_in, AnswerKind::Decided, now))
     }
 
     /// The holder's newest lease as an answer.
@@ -230,7 +199,7 @@ impl Resource {
     ) -> Answer {
         let safe_capacity = self.safe_capacity(now);
         self.note_safe_told(slot, safe_capacity);
-        let lease = self.table.get(slot).map_or(
+        let lease = self.ledger.get(slot).map_or(
             // Callers have just found the holder there.
             Lease {
                 capacity: Amount::ZERO,
@@ -238,7 +207,7 @@ impl Resource {
             },
             Holding::newest,
         );
-        let refresh_in = match (kind, self.table.get(slot)) {
+        let refresh_in = match (kind, self.ledger.get(slot)) {
             // Not before it was planned: whoever numbers its requests wrongly must not be told to
             // come back at once, for ever.
             (AnswerKind::OutOfOrder, Some(holding)) => {
@@ -251,7 +220,7 @@ impl Resource {
             refresh_in: refresh::within_lease(refresh_in, lease.expires_at.since(now)),
             safe_capacity,
             limited_by: self
-                .table
+                .ledger
                 .get(slot)
                 .map_or(LimitedBy::Share, |holding| self.limited_by(holding, now)),
             learning_for: self.learning_for(now),
@@ -264,41 +233,32 @@ impl Resource {
     /// behalf of fewer clients than before, what it asked for before counts, here and towards our
     /// own parent.
     pub(super) fn change_demand(&mut self, slot: Slot, ask: &HolderAsk<'_>) {
-        let Some(holding) = self.table.get(slot) else {
+        let Some(holding) = self.ledger.get(slot) else {
             return;
         };
         let looks_small = !ask.acknowledges() && ask.demand.clients() < holding.demand.clients();
         if holding.demand != ask.demand && !looks_small {
-            let (before, caller) = (holding.demand.clone(), holding.caller);
-            self.note_demand(caller, &before, &ask.demand);
-            self.remove_claims(&before);
-            self.insert_claims(&ask.demand);
-            self.table.change_demand(slot, ask.demand.clone());
+            self.ledger.change_demand(slot, &ask.demand);
         }
     }
 
     fn decide_for_known(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> Slot {
-        let Some(holding) = self.table.get(slot) else {
+        let Some(holding) = self.ledger.get(slot) else {
             return slot;
         };
         // By the claim it had when the capacity was lowered, so before that changes.
         let kept_if_lowered = self.lowering.kept(holding);
         self.change_demand(slot, ask);
         if ask.acknowledges() {
-            self.table
+            self.ledger
                 .change_leases(slot, |leases| leases.acknowledge(ask.word()));
         }
-        let (held, newest) = self
-            .table
-            .get(slot)
-            .map_or((Amount::ZERO, Amount::ZERO), |holding| {
-                (holding.own(), holding.newest().capacity)
-            });
-        let kept = kept_if_lowered.map_or(newest, |kept| kept.min(held));
-        let kept = self.without_apart(slot, kept);
-        let Some(holding) = self.table.get(slot) else {
+        let Some(holding) = self.ledger.get(slot) else {
             return slot;
         };
+        let (held, newest) = (holding.own(), holding.newest().capacity);
+        let kept = kept_if_lowered.map_or(newest, |kept| kept.min(held));
+        let kept = without_apart(holding, kept);
         let mut grant = self.grant(ask, &holding.demand, held, kept, newest, now);
         // One that is started again and again must not take what is free each time.
         let others = holding.leases().apart_but_one();
@@ -307,9 +267,11 @@ impl Resource {
             grant.waits |= most < grant.gets;
             grant.gets = grant.gets.min(most);
         }
-        if self.learning_remaining(now).is_some() && ask.word() > ask.to_confirm() {
+        let may_use_more = ask.word() > held.max(grant.gets);
+        let learns = self.learning_remaining(now).is_some();
+        if learns && (may_use_more || ask.word() > ask.to_confirm()) {
             let leases = self.leases_of_words(ask, grant.room, now);
-            self.table.change_leases(slot, |known| {
+            self.ledger.change_leases(slot, |known| {
                 leases.into_iter().for_each(|lease| known.grant(lease));
             });
         }
@@ -318,131 +280,76 @@ impl Resource {
         slot
     }
 
-    /// What of that a holder may keep, if more is out than there is: not what another process under its
-    /// name has besides.
-    fn without_apart(&self, slot: Slot, kept: Amount) -> Amount {
-        let Some(holding) = self.table.get(slot) else {
-            return kept;
-        };
-        holding.leases().apart_sum().left_of(kept)
-    }
-
-    /// Makes a decision a lease.
-    fn give(&mut self, slot: Slot, grant: &Grant, now: Time) {
-        let expires_at = self.table.get(slot).map_or(now, |holding| {
-            let had_until = Some(holding.leases().last_expiry());
-            self.grant_ends(&holding.holder, had_until, grant, now)
-        });
-        let lease = Lease {
-            capacity: grant.gets,
-            expires_at,
-        };
-        let immediate = self.algorithm.shrink == Shrink::Immediate;
-        self.table.change_leases(slot, |leases| {
-            leases.grant(lease);
-            if immediate {
-                leases.forget_older();
-            }
-        });
-        self.table.change_waits(slot, grant.waits);
-        let demand = self.table.get(slot).map(|holding| &holding.demand);
-        let prospect = demand.map_or(Amount::ZERO, |demand| self.prospect(demand, grant.share));
-        self.table.note(slot, |holding| {
-            holding.share = prospect;
-            holding.why = grant.why;
-        });
-    }
-
-    /// What a holder should have once others have shrunk: its share; of a child server, its share
-    /// of what we should have ourselves, so that those below it know, too, that more is to come.
-    pub(super) fn prospect(&self, demand: &Demand, share: Share) -> Amount {
-        let (Demand::Server(_), Some(told), true) =
-            (demand, &self.supply.told, self.supply.expects_more())
-        else {
-            return share.amount;
-        };
-        if self.algorithm.kind.has_bands() {
-            // How what is to come splits over the bands is not known: as what there is, say.
-            let wants = demand.wants();
-            if self.supply.capacity.is_zero() {
-                return wants;
-            }
-            let part = told.share.get() / self.supply.capacity.get();
-            let expected = Amount::from_computed(share.amount.get() * part);
-            return expected.min(wants).max(share.amount);
-        }
-        let expected = Supply {
-            capacity: told.share,
-            ..self.supply.clone()
-        };
-        let rule = algorithm::solve(&self.algorithm, &self.bands, &expected, demand);
-        rule.share_of(demand).amount.max(share.amount)
-    }
-
     fn decide_for_new(&mut self, ask: &HolderAsk<'_>, now: Time) -> Slot {
-        self.insert_claims(&ask.demand);
-        let grant = self.grant(
-            ask,
-            &ask.demand,
-            Amount::ZERO,
-            Amount::ZERO,
-            Amount::ZERO,
-            now,
-        );
+        self.ledger.claim(&ask.demand);
+        let nothing = Amount::ZERO;
+        let grant = self.grant(ask, &ask.demand, nothing, nothing, nothing, now);
         let mut words = Vec::new();
         if self.learning_remaining(now).is_some() {
             // It wants less than it has: until it says that it has shrunk, what it has counts.
             words = self.leases_of_words(ask, grant.room, now);
         }
         let has_until = words.iter().map(|word| word.expires_at).max();
-        let lease = Lease {
-            capacity: grant.gets,
-            expires_at: self.grant_ends(ask.holder, has_until, &grant, now),
-        };
-        let mut leases = Leases::new(lease);
+        let expires_at = self.grant_ends(ask.holder, has_until, &grant, now);
+        let decision = self.decision(&ask.demand, &grant, expires_at);
+        let mut leases = Leases::new(decision.lease);
         if !words.is_empty() {
             words.into_iter().for_each(|word| leases.grant(word));
-            leases.grant(lease);
+            grant_by_kind(&mut leases, ask.holder.kind, decision.lease);
         }
-        let slot = self.insert(ask, leases, grant.share, now);
+        let slot = self.insert(ask, leases, &decision, now);
         self.note_granted(ask.holder, &grant);
-        self.table.change_waits(slot, grant.waits);
-        let prospect = self.prospect(&ask.demand, grant.share);
-        self.table.note(slot, |holding| {
-            holding.share = prospect;
-            holding.why = grant.why;
-        });
         slot
     }
 
-    /// Puts in a holder that is not there yet, but whose claims are.
+    /// Puts in a holder that is not there yet, and has claimed.
     pub(super) fn insert(
         &mut self,
         ask: &HolderAsk<'_>,
         leases: Leases,
-        share: Share,
+        decision: &Decision,
         now: Time,
     ) -> Slot {
-        let why = Why {
-            reason: share.reason,
-            bound: Bound::Share,
-        };
-        let mut holding = Holding::new(ask.holder.clone(), ask.demand.clone(), leases, why, now);
-        holding.share = share.amount;
-        // Earlier lowerings divided the capacity among others.
-        holding.lowering = self.lowering.number();
-        holding.caller = ask.caller;
-        let slot = self.table.insert(holding);
-        self.note_came(ask);
+        let slot = self.ledger.insert(ask, leases, decision, now);
         self.note_mastership(slot, ask, true);
-        if ask.holder.kind == HolderKind::Server {
-            self.children.insert(ask.holder.name.clone(), slot);
-        }
         slot
     }
 
+    /// Makes a grant a lease.
+    pub(super) fn give(&mut self, slot: Slot, grant: &Grant, now: Time) {
+        let Some(holding) = self.ledger.get(slot) else {
+            return;
+        };
+        let had_until = Some(holding.leases().last_expiry());
+        let expires_at = self.grant_ends(&holding.holder, had_until, grant, now);
+        let decision = self.decision(&holding.demand, grant, expires_at);
+        let shrink = self.policy.algorithm().shrink;
+        self.ledger.decide(slot, &decision, shrink);
+    }
+
+    fn decision(&self, demand: &Demand, grant: &Grant, expires_at: Time) -> Decision {
+        Decision {
+            lease: Lease {
+                capacity: grant.gets,
+                expires_at,
+            },
+            share: self.prospect(demand, grant.share),
+            why: grant.why,
+            waits: grant.waits,
+            // Earlier lowerings divided the capacity among others.
+            lowering: self.lowering.number(),
+        }
+    }
+
+    /// When a lease ends that is granted now.
     pub(super) fn expiry_from(&self, now: Time) -> Time {
-        let expiry = now + self.algorithm.lease_length;
+        let expiry = now + self.policy.algorithm().lease_length;
         self.supply.expires_at.map_or(expiry, |end| expiry.min(end))
     }
+}
+
+/// What of that a holder may keep, if more is out than there is: not what another process under its
+/// name has besides.
+pub(super) fn without_apart(holding: &Holding, kept: Amount) -> Amount {
+    holding.leases().apart_sum().left_of(kept)
 }

@@ -6,10 +6,9 @@ use crate::demand::Demand;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
 use crate::resource::reported::part_of;
+use crate::rounding::SHORTFALL;
+use crate::supply::Supply;
 use crate::time::Time;
-
-/// A shortfall below this part of the share, or of the capacity, is rounding, not waiting.
-pub(super) const ROUNDING: f64 = 1e-12;
 
 /// A decision, before it becomes a lease.
 #[derive(Clone, Copy, Debug)]
@@ -43,8 +42,7 @@ impl Resource {
         if let Some(confirmed) = confirmed.filter(|_| !self.hands_out_fresh(now)) {
             return confirmed;
         }
-        let share =
-            algorithm::solve(&self.algorithm, &self.bands, &self.supply, demand).share_of(demand);
+        let share = self.rule_for(demand).share_of(demand);
         let keeps = (!ask.acknowledges()).then(|| {
             // If its demand looks small, that of before counts, and theirs is in it.
             let unheard = if *demand == ask.demand {
@@ -60,6 +58,37 @@ impl Resource {
             Some(confirmed) if confirmed.gets >= shared.gets => confirmed,
             _ => shared,
         }
+    }
+
+    /// What a holder should have once others have shrunk: its share; of a child server, its share
+    /// of what we should have ourselves, so that those below it know, too, that more is to come.
+    pub(super) fn prospect(&self, demand: &Demand, share: Share) -> Amount {
+        let (Demand::Server(_), Some(told), true) =
+            (demand, &self.supply.told, self.supply.expects_more())
+        else {
+            return share.amount;
+        };
+        if self.policy.algorithm().kind.has_bands() {
+            // How what is to come splits over the bands is not known: as what there is, say.
+            let wants = demand.wants();
+            if self.supply.capacity.is_zero() {
+                return wants;
+            }
+            let part = told.share.get() / self.supply.capacity.get();
+            let expected = Amount::from_computed(share.amount.get() * part);
+            return expected.min(wants).max(share.amount);
+        }
+        let expected = Supply {
+            capacity: told.share,
+            ..self.supply.clone()
+        };
+        let rule = algorithm::solve(
+            self.policy.algorithm(),
+            self.ledger.bands(),
+            &expected,
+            demand,
+        );
+        rule.share_of(demand).amount.max(share.amount)
     }
 
     /// The most that can be given to a holder that has so much reserved.
@@ -84,8 +113,8 @@ impl Resource {
         now: Time,
     ) -> Grant {
         let room = self.room(held, kept);
-        let holder = self.key_of(ask.holder);
-        let was_cut_from = self.reported.cut_from(holder);
+        let holder = self.ledger.key_of(ask.holder);
+        let was_cut_from = self.ledger.reported.cut_from(holder);
         let had = ask.to_confirm().max(was_cut_from.unwrap_or(Amount::ZERO));
         let had = if ask.acknowledges() {
             had.min(demand.wants())
@@ -94,11 +123,11 @@ impl Resource {
         };
         let confirmed = had.min(self.confirmed_max(ask, demand.clients()));
         let level = self.confirmed_level(now);
-        let part = level.zip(self.reported.counts(holder));
+        let part = level.zip(self.ledger.reported.counts(holder));
         let share = part.map_or(confirmed, |(level, claim)| {
             confirmed.min(part_of(claim, level))
         });
-        let gets = share.min(room);
+        let gets = share.min(room).min(self.left_by_words(holder));
         let is_cut = gets < confirmed && (level.is_some() || was_cut_from.is_some());
         let bound = if gets < confirmed {
             Bound::LearningLeft
@@ -113,7 +142,7 @@ impl Resource {
             },
             gets,
             room,
-            waits: is_cut && gets.get() < share.get() * (1.0 - ROUNDING),
+            waits: is_cut && gets.get() < share.get() * (1.0 - SHORTFALL),
             cut_from: is_cut.then_some(confirmed),
             why: Why { reason, bound },
         }
@@ -136,13 +165,14 @@ impl Resource {
                 reason: Reason::ChildLearns,
             };
         }
-        let gets = if self.algorithm.kind.promises_total() {
+        let gets = if self.policy.algorithm().kind.promises_total() {
             share.amount.min(room)
         } else {
             share.amount
         };
         let short = share.amount.get() - gets.get();
-        let rounding = ROUNDING * share.amount.get() + 0.1 * ROUNDING * self.supply.capacity.get();
+        let rounding =
+            SHORTFALL * share.amount.get() + 0.1 * SHORTFALL * self.supply.capacity.get();
         let waits = short > rounding;
         let bound = match (waits, lowered) {
             (false, _) => Bound::Share,

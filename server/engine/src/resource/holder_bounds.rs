@@ -1,14 +1,13 @@
 //! What counts of what a single holder asks for: its wants up to what a client can have, and of a child
 //! server no more clients than one can stand for. What is said beyond is not refused; it does not count.
 
+use crate::admission::limits::Limits;
 use crate::amount::Amount;
 use crate::demand::bounded::DemandBounds;
 use crate::id::HolderKind;
 use crate::lease_table::Slot;
-use crate::node::Limits;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
-use crate::supply::Told;
 use crate::template::HolderBounds;
 use crate::time::Time;
 
@@ -22,7 +21,7 @@ impl Resource {
         let HolderBounds {
             wants_max,
             subclients_max,
-        } = self.holder_bounds;
+        } = self.policy.holder_bounds();
         let leases_max = || limits.leases_per_resource_max as f64;
         let bounds = DemandBounds {
             wants_max,
@@ -42,18 +41,11 @@ impl Resource {
         ask: &HolderAsk<'a>,
         now: Time,
     ) -> Option<HolderAsk<'a>> {
-        let most = self.holder_bounds.wants_max?;
+        let most = self.policy.holder_bounds().wants_max?;
         if ask.holder.kind != HolderKind::Client || ask.word() <= most || !self.learns(now) {
             return None;
         }
-        let own = slot.and_then(|slot| Some(self.table.get(slot)?.own()));
+        let own = slot.and_then(|slot| Some(self.ledger.get(slot)?.own()));
         Some(ask.with_words_up_to(most.max(own.unwrap_or(Amount::ZERO))))
-    }
-
-    /// What a parent says of it counts. One that does not even say how to divide leaves it to our own
-    /// template.
-    pub(super) fn note_bounds_told(&mut self, told: &Told, tells_algorithm: bool) {
-        let own = self.template.as_ref().filter(|_| !tells_algorithm);
-        self.holder_bounds = own.map_or(told.holder_bounds, |own| own.holder_bounds);
     }
 }

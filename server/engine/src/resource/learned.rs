@@ -30,7 +30,7 @@ use crate::time::Time;
 const ORIGINS_MAX: usize = 16;
 
 /// Who granted something. None: the holder does not say.
-pub type Origin = Option<MastershipId>;
+pub(crate) type Origin = Option<MastershipId>;
 
 /// What one holder told of.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ struct Word {
 
 /// What holders told of, and what the parent.
 #[derive(Clone, Debug, Default)]
-pub struct Learned {
+pub(crate) struct Learned {
     /// By a hash of the holder's name.
     words: BTreeMap<u64, Word>,
     /// Of holders that are still there, by who granted it.
@@ -76,7 +76,7 @@ struct Telling {
 impl Learned {
     /// A holder, by a hash of its name, says that it may be using so much until then. A holder that told
     /// of it before is taken at its first word as to who granted it, and at its largest as to how much.
-    pub fn note(&mut self, holder: u64, origin: Origin, amount: Amount, until: Time) {
+    pub(crate) fn note(&mut self, holder: u64, origin: Origin, amount: Amount, until: Time) {
         let known = self.there.len() < ORIGINS_MAX || self.there.contains_key(&origin);
         let origin = if known {
             origin
@@ -105,7 +105,7 @@ impl Learned {
     }
 
     /// Of what a holder told of, no more than this is believed.
-    pub fn lower(&mut self, holder: u64, most: Amount) {
+    pub(crate) fn lower(&mut self, holder: u64, most: Amount) {
         let Some(word) = self.words.get_mut(&holder) else {
             return;
         };
@@ -121,12 +121,12 @@ impl Learned {
     }
 
     /// When what a holder told of is over, if it was not made longer since.
-    pub fn until(&self, holder: u64) -> Option<Time> {
+    pub(crate) fn until(&self, holder: u64) -> Option<Time> {
         self.words.get(&holder).map(|word| word.until)
     }
 
     /// A holder is gone.
-    pub fn note_gone(&mut self, holder: u64) {
+    pub(crate) fn note_gone(&mut self, holder: u64) {
         if let Some(word) = self.words.get_mut(&holder).filter(|word| word.is_there) {
             word.is_there = false;
             if let Some(there) = self.there.get_mut(&word.origin) {
@@ -138,7 +138,7 @@ impl Learned {
     /// What a parent says. Earlier masterships hand out nothing more: what was known stays known,
     /// whatever a parent that has just begun has not heard of. Costs as much as there are words if the
     /// parent says less than before, which it does a few times.
-    pub fn note_told(&mut self, told: &Told, by: Option<MastershipId>, now: Time) {
+    pub(crate) fn note_told(&mut self, told: &Told, by: Option<MastershipId>, now: Time) {
         let Some(amount) = told.inherited else {
             return;
         };
@@ -191,18 +191,23 @@ impl Learned {
     }
 
     /// Learning is over.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
 
+    /// Whether no holder told of anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
     /// Whether a parent has said how much earlier masterships handed out.
-    pub fn has_books(&self) -> bool {
+    pub(crate) fn has_books(&self) -> bool {
         self.books.is_some()
     }
 
     /// Of what earlier masterships handed out, as far as a parent knows, the most that was not told of
     /// yet.
-    pub fn unheard(&self) -> ExactSum {
+    pub(crate) fn unheard(&self) -> ExactSum {
         let Some(books) = &self.books else {
             return ExactSum::ZERO;
         };
@@ -213,7 +218,7 @@ impl Learned {
     }
 
     /// What holders that are there told of, by who granted it.
-    pub fn told_of(&self) -> Vec<HandedOut> {
+    pub(crate) fn told_of(&self) -> Vec<HandedOut> {
         let part = |(origin, there): (&Origin, &ExactSum)| HandedOut {
             granted_by: *origin,
             capacity: there.rounded_up(),

@@ -10,13 +10,14 @@ use std::collections::VecDeque;
 use crate::algorithm::Rule;
 use crate::amount::Amount;
 use crate::lease_table::Holding;
+use crate::rounding::KEPT;
 
 /// Lowerings told apart. Who has missed more is treated as having missed the strictest of them.
 const HISTORY_MAX: usize = 8;
 
 /// The lowerings since all that is out last fitted.
 #[derive(Clone, Debug, Default)]
-pub struct Lowerings {
+pub(crate) struct Lowerings {
     /// Counts them, over all time.
     number: u32,
     /// By rising number: the strictest of this lowering and all after it.
@@ -25,12 +26,12 @@ pub struct Lowerings {
 
 impl Lowerings {
     /// How many there have been.
-    pub fn number(&self) -> u32 {
+    pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
     /// One more; the first one since all that is out fitted, or on top of others.
-    pub fn add(&mut self, rule: &Rule, is_first: bool) {
+    pub(crate) fn add(&mut self, rule: &Rule, is_first: bool) {
         self.number = self.number.wrapping_add(1);
         if is_first {
             self.strictest.clear();
@@ -46,7 +47,7 @@ impl Lowerings {
     }
 
     /// What a holder may keep, if it has not asked since the last lowering.
-    pub fn kept(&self, holding: &Holding) -> Option<Amount> {
+    pub(crate) fn kept(&self, holding: &Holding) -> Option<Amount> {
         if holding.lowering == self.number {
             return None;
         }
@@ -56,9 +57,8 @@ impl Lowerings {
         let rule = self.strictest.iter().rev().find(covers);
         let (_, rule) = rule.or_else(|| self.strictest.front())?;
         let share = rule.share_of(&holding.demand).amount;
-        // Rounded down by more than all roundings that follow, so that what is kept fits. Older
-        // leases run out; they are never made longer.
-        Some(Amount::from_computed(share.get() * (1.0 - 1e-13)).min(holding.newest().capacity))
+        // Older leases run out; they are never made longer.
+        Some(Amount::from_computed(share.get() * KEPT).min(holding.newest().capacity))
     }
 }
 

@@ -21,10 +21,14 @@ use crate::resource::learned::Origin;
 use crate::supply::Told;
 use crate::time::{self, Time};
 
+/// So long a word may have been on its way. Nobody knows for how long it was; it is far longer than most are, and
+/// so short that hardly a lease is that near to its end when its holder asks.
+const ON_ITS_WAY_MAX: Duration = Duration::from_millis(500);
+
 impl Resource {
     /// Whether a child server asks by another mastership of its node than before.
     pub(super) fn is_new_mastership(&self, slot: Slot, ask: &HolderAsk<'_>) -> bool {
-        let past = self.table.get(slot).and_then(|it| it.past.as_ref());
+        let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
         let known = past.and_then(|it| it.masterships().current());
         ask.mastership().is_some() && known != ask.mastership()
     }
@@ -37,7 +41,7 @@ impl Resource {
             return;
         };
         let learns = self.is_learning();
-        self.table.note(slot, |holding| {
+        self.ledger.note(slot, |holding| {
             let granted = (!is_new).then(|| holding.leases().clone());
             let past = holding.past.get_or_insert_default();
             past.masterships_mut()
@@ -57,7 +61,7 @@ impl Resource {
         if ask.acknowledges() {
             return None;
         }
-        let past = self.table.get(slot?)?.past.as_ref()?;
+        let past = self.ledger.get(slot?)?.past.as_ref()?;
         let masterships = past.masterships();
         let inherited = masterships.inherited(now)?;
         // What the child counts for those that it has not heard of is a part of what it says.
@@ -93,14 +97,8 @@ impl Resource {
         if self.upstream.is_none() || !self.is_learning() || ask.word().is_zero() {
             return;
         }
-        // Work that goes on when a lease is over counts, but is no part of what earlier masterships had
-        // handed out: they may have given that to others.
-        let is_over = |has: Has| has.expires_in.is_some_and(|lasts| lasts.is_zero());
-        if ask.words().all(is_over) {
-            return;
-        }
         let granted_by = ask.has.and_then(|has| has.granted_by);
-        let holding = slot.and_then(|slot| self.table.get(slot));
+        let holding = slot.and_then(|slot| self.ledger.get(slot));
         // What we have granted it ourselves says nothing of our predecessors.
         let may_be_ours = holding.is_some_and(|holding| !holding.pending);
         let origin: Origin = match granted_by {
@@ -111,17 +109,26 @@ impl Resource {
             None if ask.mastership().is_some() => Some(MastershipId::NOBODY),
             None => None,
         };
-        let holder = self.table.name_hash(ask.holder);
+        let holder = self.ledger.key_of(ask.holder);
         // Who does not say for how long may have it for no longer.
         let lasts = |has: Has| has.expires_in.map_or(Duration::ZERO, time::at_least);
+        let lasts = |has: Has| lasts(has).saturating_sub(ON_ITS_WAY_MAX);
         let lasts = ask.words().map(lasts).max().unwrap_or_default();
-        self.learned.note(holder, origin, ask.word(), now + lasts);
+        // Work that goes on when a lease is over counts, but is no part of what earlier masterships had
+        // handed out: they may have given that to others. Nor is a lease that may have ended while its holder's
+        // word was on its way.
+        let is_over = |has: Has| has.expires_in.is_some_and(|lasts| lasts <= ON_ITS_WAY_MAX);
+        let part = match ask.words().all(is_over) {
+            true => Amount::ZERO,
+            false => ask.word(),
+        };
+        self.ledger.learned.note(holder, origin, part, now + lasts);
     }
 
     /// The most that is left for a holder of what there is: what others have, or may have though we
     /// have not heard of it, is not.
     pub(super) fn room_for_heard(&self, held: Amount) -> Amount {
-        let mut others = *self.table.reserved();
+        let mut others = *self.ledger.table().reserved();
         others.subtract(held);
         others.add_sum(&self.unheard());
         others.left_of(self.supply.capacity)
@@ -136,14 +143,14 @@ impl Resource {
         if !may_live || !self.is_learning() {
             return expiry;
         }
-        let until = self.learned.until(self.table.name_hash(holder));
+        let until = self.ledger.learned.until(self.ledger.key_of(holder));
         until.map_or(expiry, |until| expiry.min(until.max(now)))
     }
 
     /// The most that may be in use by holders that we have not heard of yet.
     pub(super) fn unheard(&self) -> ExactSum {
         if self.is_learning() {
-            self.learned.unheard()
+            self.ledger.learned.unheard()
         } else {
             ExactSum::ZERO
         }
@@ -156,7 +163,7 @@ impl Resource {
     pub(super) fn hands_out_fresh(&self, now: Time) -> bool {
         let told = self.supply.told.as_ref();
         let is_settled = |told: &Arc<Told>| !told.learning && told.predecessor_for.is_none();
-        self.learned.has_books()
+        self.ledger.learned.has_books()
             && told.is_some_and(is_settled)
             && self.confirmed_level(now).is_none()
     }

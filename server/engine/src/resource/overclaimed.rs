@@ -26,40 +26,53 @@ impl Resource {
     /// In learning mode, the most that is confirmed for each client, if holders say that they have more
     /// than there is.
     pub(super) fn confirmed_level(&self, now: Time) -> Option<f64> {
-        if self.reported.is_empty() || !self.learns(now) || !self.has_lease(now) {
+        if self.ledger.reported.is_empty() || !self.learns(now) || !self.has_lease(now) {
             return None;
         }
-        self.reported.level_for(self.for_reported())
+        self.ledger.reported.level_for(self.for_reported())
     }
 
     /// Below the root, the most that is believed for each client, if holders say that they have more than
-    /// the parent knows to be out: as much may be, if a larger lease of our predecessor runs down.
+    /// the parent knows to be out: as much may be, if a larger lease of our predecessor runs down. What they say
+    /// now counts, and not what some of them were cut from: all of it may be true, once those have come down.
     fn believed_level(&self, now: Time) -> Option<f64> {
-        if self.reported.is_empty() || !self.learns(now) || !self.has_lease(now) {
+        if self.ledger.reported.is_empty() || !self.learns(now) || !self.has_lease(now) {
             return None;
         }
         let told = self.supply.told.as_ref()?;
-        self.reported
-            .level_for(self.for_reported().max(told.reserved?))
+        let known = self.for_reported().max(told.reserved?);
+        if self.ledger.reported.said_fits(known) {
+            return None;
+        }
+        self.ledger.reported.level_for(known)
+    }
+
+    /// In learning mode, the most that a holder gets beside what all others say that they have, if all of that
+    /// may be true: one that was cut does not grow again by what another one, which was not believed, still has.
+    pub(super) fn left_by_words(&self, holder: u64) -> Amount {
+        let there_is = self.for_reported();
+        if self.ledger.reported.is_empty() || !self.ledger.reported.said_fits(there_is) {
+            return Amount::MAX;
+        }
+        self.ledger.reported.left_beside_others(holder, there_is)
     }
 
     /// Whether this is learning mode, also if it is not known yet for how long.
     pub(super) fn learns(&self, now: Time) -> bool {
-        self.is_learning() && self.learning_until.is_none_or(|until| until > now)
-    }
-
-    pub(super) fn key_of(&self, holder: &HolderId) -> u64 {
-        self.table.name_hash(holder)
+        self.learning.is_on_at(now)
     }
 
     /// What a holder says it has, and what it was cut from if it still wants that.
     fn claimed(&self, slot: Option<Slot>, ask: &HolderAsk<'_>) -> Claim {
-        let cut_from = self.reported.cut_from(self.key_of(ask.holder));
+        let cut_from = self
+            .ledger
+            .reported
+            .cut_from(self.ledger.key_of(ask.holder));
         let mut clients = ask.demand.clients();
         let mut cut_from = cut_from.unwrap_or(Amount::ZERO);
         if ask.acknowledges() {
             cut_from = cut_from.min(ask.demand.wants());
-        } else if let Some(holding) = slot.and_then(|slot| self.table.get(slot)) {
+        } else if let Some(holding) = slot.and_then(|slot| self.ledger.get(slot)) {
             // Its demand looks smaller than it is.
             clients = clients.max(holding.demand.clients());
         }
@@ -70,13 +83,14 @@ impl Resource {
     pub(super) fn count_word(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
         if self.learns(now) {
             let claim = self.claimed(slot, ask);
-            self.reported.count(self.key_of(ask.holder), claim);
+            let holder = self.ledger.key_of(ask.holder);
+            self.ledger.reported.count(holder, claim, ask.word());
         }
     }
 
     /// A holder's word was noted and goes up to the parent, as the newest of all.
     pub(super) fn await_word(&mut self, slot: Slot, ask: &HolderAsk<'_>, held: Amount, now: Time) {
-        let Some(number) = self.upstream.as_mut().map(|upstream| upstream.count_word()) else {
+        let Some(number) = self.upstream.as_mut().map(|it| it.words_mut().count()) else {
             return;
         };
         if !self.learns(now) {
@@ -86,10 +100,11 @@ impl Resource {
             number,
             slot,
             claim: self.claimed(Some(slot), ask),
+            said: ask.word(),
             held,
         };
-        let holder = self.key_of(ask.holder);
-        self.reported.wait_for_answer(holder, unanswered);
+        let holder = self.ledger.key_of(ask.holder);
+        self.ledger.reported.wait_for_answer(holder, unanswered);
     }
 
     /// The parent has answered: what it was told counts, and if that is more than it granted, no more is
@@ -98,11 +113,11 @@ impl Resource {
         let Some(upstream) = &self.upstream else {
             return;
         };
-        let answered = self.reported.answered(upstream.words_answered());
+        let answered = self.ledger.reported.answered(upstream.words().answered());
         let Some(level) = self.believed_level(now) else {
             return;
         };
-        let until = now + short_lease(self.algorithm.refresh_interval);
+        let until = now + short_lease(self.policy.algorithm().refresh_interval);
         for (
             holder,
             Unanswered {
@@ -114,13 +129,13 @@ impl Resource {
             if part >= claim.wants {
                 continue;
             }
-            self.table.change_leases(slot, |leases| {
+            self.ledger.change_leases(slot, |leases| {
                 leases.acknowledge(part);
                 if held.is_zero() {
                     leases.end_by(until);
                 }
             });
-            self.learned.lower(holder, part);
+            self.ledger.learned.lower(holder, part);
         }
     }
 
@@ -134,10 +149,13 @@ impl Resource {
     ) -> Option<HolderAsk<'a>> {
         self.upstream.as_ref()?;
         let level = self.believed_level(now)?;
-        let counts = self.reported.counts(self.key_of(ask.holder))?;
+        let counts = self
+            .ledger
+            .reported
+            .counts(self.ledger.key_of(ask.holder))?;
         let part = part_of(counts, level);
         let is_settled = ask.word() <= counts.wants || part < counts.wants;
-        let own = slot.and_then(|slot| Some(self.table.get(slot)?.own()));
+        let own = slot.and_then(|slot| Some(self.ledger.get(slot)?.own()));
         let most = part.max(own.unwrap_or(Amount::ZERO));
         if !is_settled || ask.word() <= most {
             return None;
@@ -151,7 +169,7 @@ impl Resource {
         let HolderBounds {
             wants_max,
             subclients_max,
-        } = self.holder_bounds;
+        } = self.policy.holder_bounds();
         let clients = if ask.acknowledges() {
             Some(clients.max(Subclients::ONE.get()))
         } else {
@@ -173,10 +191,11 @@ impl Resource {
         room: Amount,
         now: Time,
     ) -> Vec<Lease> {
-        let counts = self.reported.counts(self.key_of(ask.holder));
+        let counts = self.ledger.reported.counts(self.ledger.key_of(ask.holder));
         let cut_to = counts.and_then(|counts| {
             let part = part_of(counts, self.confirmed_level(now)?);
-            Some(part).filter(|part| *part < counts.wants)
+            let may_be_true = self.ledger.reported.said_fits(self.for_reported());
+            Some(part).filter(|part| *part < counts.wants && !may_be_true)
         });
         let most = if self.upstream.is_none() {
             room
@@ -185,7 +204,7 @@ impl Resource {
         };
         let most = most.min(cut_to.unwrap_or(Amount::MAX));
         let at_once = self.confirmed_max(ask, ask.demand.clients());
-        let short = short_lease(self.algorithm.refresh_interval);
+        let short = short_lease(self.policy.algorithm().refresh_interval);
         let hands_out = ask.holder.kind == HolderKind::Server;
         let mut leases = Vec::new();
         for has in ask.words() {
@@ -224,22 +243,15 @@ impl Resource {
             return ends;
         }
         let had_until = had_until.filter(|_| holder.kind == HolderKind::Server);
-        let soon = now + short_lease(self.algorithm.refresh_interval);
+        let soon = now + short_lease(self.policy.algorithm().refresh_interval);
         ends.min(soon.max(had_until.unwrap_or(soon)))
     }
 
     /// Remembers that a holder was granted something, and what it was cut from.
     pub(super) fn note_granted(&mut self, holder: &HolderId, grant: &Grant) {
-        if !self.reported.is_empty() {
-            let holder = self.key_of(holder);
-            self.reported.note_granted(holder, grant.cut_from);
-        }
-    }
-
-    /// Takes the words of a holder that is gone, or of a process that has its name no more, for unsaid.
-    pub(super) fn forget_word(&mut self, holder: &HolderId) {
-        if !self.reported.is_empty() {
-            self.reported.forget(self.table.name_hash(holder));
+        if !self.ledger.reported.is_empty() {
+            let holder = self.ledger.key_of(holder);
+            self.ledger.reported.note_granted(holder, grant.cut_from);
         }
     }
 }

@@ -21,7 +21,7 @@ impl Resource {
     /// Whether a request that came faster than the floor wants something else than the one before,
     /// and its holder may say so: so many times at once, and then once a floor.
     pub(super) fn take_early_news(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> bool {
-        let Some(holding) = self.table.get(slot) else {
+        let Some(holding) = self.ledger.get(slot) else {
             return false;
         };
         if holding.demand == ask.demand {
@@ -31,7 +31,7 @@ impl Resource {
         if holding.news_paid_until.since(now) > saved_up {
             return false;
         }
-        self.table.note(slot, |holding| {
+        self.ledger.note(slot, |holding| {
             holding.news_paid_until = holding.news_paid_until.max(now) + ask.floor;
         });
         true
@@ -48,7 +48,7 @@ impl Resource {
     ) -> Answer {
         let mut refresh_in = floor_left;
         let mut is_same = false;
-        self.table.note(slot, |holding| {
+        self.ledger.note(slot, |holding| {
             let planned_in = holding.refresh_at.since(now);
             if holding.invited {
                 refresh_in = refresh_in.min(planned_in);
@@ -77,15 +77,16 @@ impl Resource {
     /// How often a holder refreshes, if nothing is awaited.
     pub(super) fn interval_of(&self, holding: &Holding, floor: Duration) -> Duration {
         match &holding.report {
-            None => self.algorithm.refresh_interval.min(INTERVAL_MAX),
+            None => self.policy.algorithm().refresh_interval.min(INTERVAL_MAX),
             // Servers are few, and what they learn late, all below them learn late.
             Some(report) => {
                 let decay = self
-                    .algorithm
+                    .policy
+                    .algorithm()
                     .decay_factor
                     .powi(i32::try_from(report.height.min(HEIGHT_MAX)).unwrap_or_default());
                 // As numbers, which cannot overflow: the height is the child's word.
-                let seconds = self.algorithm.refresh_interval.as_secs_f64() * decay;
+                let seconds = self.policy.algorithm().refresh_interval.as_secs_f64() * decay;
                 let interval = Duration::from_secs_f64(seconds.min(INTERVAL_MAX.as_secs_f64()));
                 interval
                     .max(INTERVAL_MIN)
@@ -105,13 +106,14 @@ impl Resource {
         floor: Duration,
         now: Time,
     ) -> Planned {
-        let Some(holding) = self.table.get(slot) else {
-            return Planned::at_leisure(self.algorithm.refresh_interval);
+        let Some(holding) = self.ledger.get(slot) else {
+            return Planned::at_leisure(self.policy.algorithm().refresh_interval);
         };
         let interval = self.interval_of(holding, floor);
         let newest = holding.newest();
         let wanting = newest.capacity < holding.demand.wants();
-        let others_want = self.table.waiting() > 0 || self.table.wants() > self.table.granted();
+        let others_want = self.ledger.table().waiting() > 0
+            || self.ledger.table().wants() > self.ledger.table().granted();
         // Below the root, who waits for it may be anywhere in the tree.
         let awaited = (others_want || self.upstream.is_some()) && holding.own() > newest.capacity;
         // What it wants goes up to the parent now, or what it is to get is on its way down.
@@ -123,7 +125,10 @@ impl Resource {
         let is_contested = self.confirmed_level(now).is_some();
         let hands_out_fresh = self.hands_out_fresh(now);
         let planned = match self.learning_remaining(now) {
-            Some(_) if is_contested && (holding.waits || awaited && self.table.waiting() > 0) => {
+            Some(_)
+                if is_contested
+                    && (holding.waits || awaited && self.ledger.table().waiting() > 0) =>
+            {
                 let refresh_in = self.invitations.soon(interval, floor, waited, now);
                 Planned::soon(refresh_in, interval)
             }

@@ -8,13 +8,15 @@
 
 use std::time::Duration;
 
-use crate::algorithm::Share;
+use crate::algorithm::{Bound, Share, Why};
 use crate::amount::Amount;
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Holding, Slot};
 use crate::request::Has;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
+use crate::resource::learning_mode::LearningMode;
+use crate::resource::ledger::Decision;
 use crate::template::DURATION_MAX;
 use crate::time::{self, Time};
 
@@ -62,7 +64,7 @@ impl Resource {
             // What it has is nearly over, and may not be made longer yet.
             return true;
         }
-        let holding = slot.and_then(|slot| self.table.get(slot));
+        let holding = slot.and_then(|slot| self.ledger.get(slot));
         let held = holding.map_or(Amount::ZERO, Holding::own);
         let news = believed.word() > held;
         if !news && !holding.is_some_and(|holding| holding.pending) {
@@ -75,7 +77,7 @@ impl Resource {
             return true;
         }
         let room = self.room_for_heard(held);
-        let unheard = news || !upstream.has_heard_all();
+        let unheard = news || !upstream.words().are_all_answered();
         let lasts_on = |has: Has| has.expires_in.is_none_or(|lasts| lasts > WORD_MIN);
         let has_time = ask.words().any(lasts_on);
         let far_off = room.get() < ask.word().get() * NEARLY;
@@ -95,13 +97,15 @@ impl Resource {
             capacity: Amount::ZERO,
             expires_at: now + PENDING_LENGTH,
         };
-        let held = slot.and_then(|slot| self.table.get(slot)).map(Holding::own);
+        let held = slot
+            .and_then(|slot| self.ledger.get(slot))
+            .map(Holding::own);
         let held = held.unwrap_or(Amount::ZERO);
         let slot = match slot {
             Some(slot) => {
                 self.change_demand(slot, ask);
                 let words: Vec<_> = self.words_learned(believed, now).collect();
-                self.table.change_leases(slot, |leases| {
+                self.ledger.change_leases(slot, |leases| {
                     if ask.acknowledges() {
                         leases.acknowledge(ask.word());
                     }
@@ -121,26 +125,33 @@ impl Resource {
                     leases.grant(lease);
                 }
                 leases.grant(nothing);
-                self.insert_claims(&ask.demand);
-                self.insert(ask, leases, Share::WAITING_FOR_PARENT, now)
+                self.ledger.claim(&ask.demand);
+                let Share { amount, reason } = Share::WAITING_FOR_PARENT;
+                let bound = Bound::Share;
+                let decision = Decision {
+                    lease: nothing,
+                    share: amount,
+                    why: Why { reason, bound },
+                    waits: false,
+                    lowering: self.lowering.number(),
+                };
+                self.insert(ask, leases, &decision, now)
             }
         };
         if self
-            .table
+            .ledger
             .get(slot)
             .is_some_and(|holding| holding.own() > held)
         {
             self.await_word(slot, ask, held, now);
         }
         // It is told to ask again sooner; if another process of its name comes first, it is heard by then.
-        let refresh_at = now + self.algorithm.refresh_interval;
-        self.table.note(slot, |holding| {
+        let refresh_at = now + self.policy.algorithm().refresh_interval;
+        self.ledger.hear(slot, ask);
+        self.ledger.note(slot, |holding| {
             holding.decided_at = now;
             holding.refresh_at = refresh_at;
-            holding.sequence = ask.sequence.unwrap_or(holding.sequence);
-            holding.incarnation = ask.incarnation;
             holding.pending = true;
-            holding.report = ask.report.clone().map(Box::new);
         });
     }
 
@@ -155,7 +166,7 @@ impl Resource {
 
     /// How long a whole lease of somebody else's clock may last by ours.
     pub(super) fn longest_by_others(&self) -> Duration {
-        let length = self.algorithm.lease_length;
+        let length = self.policy.algorithm().lease_length;
         self.beginning.clock_tolerance.report(length)
     }
 
@@ -165,14 +176,13 @@ impl Resource {
         let expires_in = expires_in.filter(|lasts| !lasts.is_zero());
         let expires_in = expires_in.map(time::at_most);
         let length = self.longest_by_others();
-        match &self.upstream {
+        let lasts = expires_in.unwrap_or(length);
+        match self.learning {
             // How long leases are is not known yet.
-            Some(upstream) if !upstream.knows_algorithm => {
-                expires_in.unwrap_or(length).min(DURATION_MAX)
+            LearningMode::Undecided => lasts.min(DURATION_MAX),
+            LearningMode::Until(_) | LearningMode::Over => {
+                lasts.min(self.longest_of_predecessors(now))
             }
-            _ => expires_in
-                .unwrap_or(length)
-                .min(self.longest_of_predecessors(now)),
         }
     }
 

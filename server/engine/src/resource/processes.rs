@@ -46,7 +46,7 @@ impl Resource {
                 self.conflict = Some(Conflict {
                     holder: ask.holder.clone(),
                     refused: self
-                        .table
+                        .ledger
                         .get(slot)
                         .and_then(|it| it.past.as_ref()?.refused()),
                     at: now,
@@ -64,13 +64,13 @@ impl Resource {
                     at: now,
                 });
                 let (process, sequence, word) = (ask.incarnation, ask.sequence, ask.word());
-                self.table.note(slot, |holding| {
+                self.ledger.note(slot, |holding| {
                     if let Some(past) = &mut holding.past {
                         past.note_request(process, sequence);
                     }
                 });
                 if ask.holder.kind == HolderKind::Client {
-                    self.table
+                    self.ledger
                         .change_leases(slot, |leases| leases.lower_apart(process, word));
                 }
                 Err(self.another_process(slot, now))
@@ -80,14 +80,16 @@ impl Resource {
 
     /// Another process has the name: when to ask again.
     fn another_process(&self, slot: Slot, now: Time) -> RefusalReason {
-        let heard_by = self.table.get(slot).map_or(now, Holding::overdue_at);
-        let wait = heard_by.since(now).max(self.algorithm.refresh_interval);
+        let heard_by = self.ledger.get(slot).map_or(now, Holding::overdue_at);
+        let wait = heard_by
+            .since(now)
+            .max(self.policy.algorithm().refresh_interval);
         RefusalReason::AnotherProcess(wait.min(refresh::REFRESH_IN_MAX))
     }
 
     /// A process was started that has the name from now on.
     fn hand_name_on(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
-        let Some(holding) = self.table.get(slot) else {
+        let Some(holding) = self.ledger.get(slot) else {
             return;
         };
         let before = holding.incarnation;
@@ -98,13 +100,13 @@ impl Resource {
         let mut had = None;
         match ask.holder.kind {
             HolderKind::Client => {
-                self.table.change_leases(slot, |leases| {
+                self.ledger.change_leases(slot, |leases| {
                     leases.set_apart(before, heard_by, now);
                 });
             }
             // It has learned long ago, and does not ask what the other one has handed out meanwhile.
             HolderKind::Server if was_refused => {
-                self.table.change_leases(slot, |leases| {
+                self.ledger.change_leases(slot, |leases| {
                     leases.set_apart(before, Time::MAX, now);
                 });
             }
@@ -114,7 +116,7 @@ impl Resource {
             heard_by = heard_by.max(by);
         }
         self.rename(slot, ask.incarnation, false);
-        self.table.note(slot, |holding| {
+        self.ledger.note(slot, |holding| {
             if let Some(past) = &mut holding.past {
                 if still_waits.is_none() {
                     past.forget_had();
@@ -129,13 +131,13 @@ impl Resource {
 
     /// A process that was replaced has the name again: it was there first, and lives.
     fn give_name_back(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
-        let Some(holding) = self.table.get(slot) else {
+        let Some(holding) = self.ledger.get(slot) else {
             return;
         };
         let later = holding.incarnation;
         match ask.holder.kind {
             HolderKind::Client => {
-                self.table.change_leases(slot, |leases| {
+                self.ledger.change_leases(slot, |leases| {
                     let own = leases.take_apart(ask.incarnation);
                     leases.set_apart(later, Time::MAX, now);
                     if let Some(own) = own {
@@ -145,7 +147,7 @@ impl Resource {
             }
             HolderKind::Server => self.restore_child(slot, ask.incarnation, later, now),
         }
-        self.table.note(slot, |holding| {
+        self.ledger.note(slot, |holding| {
             if let Some(past) = &mut holding.past {
                 past.refuse_later(ask.incarnation);
             }
@@ -163,7 +165,7 @@ impl Resource {
         later: Option<Incarnation>,
         now: Time,
     ) {
-        let Some(holding) = self.table.get(slot) else {
+        let Some(holding) = self.ledger.get(slot) else {
             return;
         };
         let past = holding.past.as_ref();
@@ -172,7 +174,7 @@ impl Resource {
         let may_confirm = past.is_none_or(|past| past.heard_by(now).is_none());
         let report = holding.report.as_ref().filter(|_| may_confirm);
         let outstanding = report.and_then(|it| it.outstanding).unwrap_or(Amount::ZERO);
-        self.table.change_leases(slot, |leases| {
+        self.ledger.change_leases(slot, |leases| {
             let Some(had) = had else {
                 leases.set_apart(later, Time::MAX, now);
                 return;
@@ -195,13 +197,13 @@ impl Resource {
     /// A holder gives back what it has, and another process under its name may still be using
     /// something.
     pub(super) fn release_own(&mut self, slot: Slot) {
-        self.table
+        self.ledger
             .change_leases(slot, |leases| leases.acknowledge(Amount::ZERO));
-        self.unsettled = true;
+        self.ledger.note_unsettled();
     }
 
     fn rename(&mut self, slot: Slot, to: Option<Incarnation>, is_refused: bool) {
-        self.table.note(slot, |holding| {
+        self.ledger.note(slot, |holding| {
             let past = holding.past.get_or_insert_default();
             past.note_former(holding.incarnation, holding.sequence, is_refused);
             past.forget_former(to);

@@ -18,7 +18,7 @@ use crate::time::Time;
 impl Resource {
     /// Somebody gives back what a holder has. `caller` is where that comes from: nobody, if it does not matter,
     /// and none, if nothing came from there before.
-    pub fn handle_release(
+    pub(crate) fn handle_release(
         &mut self,
         holder: &HolderId,
         process: Option<Incarnation>,
@@ -27,8 +27,8 @@ impl Resource {
         now: Time,
     ) -> Released {
         self.expire(EXPIRIES_PER_REQUEST, now);
-        let slot = self.table.find(holder.kind, holder.name.as_str());
-        let Some((slot, holding)) = slot.and_then(|slot| Some((slot, self.table.get(slot)?)))
+        let slot = self.ledger.find(holder);
+        let Some((slot, holding)) = slot.and_then(|slot| Some((slot, self.ledger.get(slot)?)))
         else {
             return Released::NotThere;
         };
@@ -44,7 +44,7 @@ impl Resource {
                 if heard_by <= now {
                     return self.free(slot, holder);
                 }
-                self.table
+                self.ledger
                     .change_leases(slot, |leases| leases.end_own_by(heard_by));
                 Released::UnlessHeard(heard_by.since(now))
             }
@@ -52,10 +52,10 @@ impl Resource {
                 // It has the name no more, but says that it uses nothing. Who does not say which process
                 // it is may be anybody.
                 if process.is_some() {
-                    self.table.change_leases(slot, |leases| {
+                    self.ledger.change_leases(slot, |leases| {
                         leases.lower_apart(process, Amount::ZERO);
                     });
-                    self.unsettled = true;
+                    self.ledger.note_unsettled();
                 }
                 Released::OutOfOrder
             }
@@ -67,15 +67,15 @@ impl Resource {
 
     fn free(&mut self, slot: Slot, holder: &HolderId) -> Released {
         if self
-            .table
+            .ledger
             .get(slot)
             .is_some_and(|holding| holding.leases().has_apart())
         {
             // What another process may be using is not this one's to give back.
             self.release_own(slot);
-            self.forget_word(holder);
-        } else if let Some(gone) = self.table.remove(slot) {
-            self.forget(&gone);
+            self.ledger.forget_word(holder);
+        } else {
+            self.ledger.remove(slot);
         }
         Released::Freed
     }

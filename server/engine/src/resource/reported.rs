@@ -19,15 +19,19 @@ use std::time::Duration;
 use crate::amount::Amount;
 use crate::claim::{Claim, Subclients};
 use crate::claim_index::{ClaimIndex, Level};
+use crate::exact_sum::ExactSum;
 use crate::lease_table::Slot;
 use crate::refresh::REFRESH_IN_MAX;
+use crate::rounding::SHORTFALL;
 
 /// The words of all holders that say they have something, by a hash of the holder's name.
 #[derive(Clone, Debug, Default)]
-pub struct Reported {
+pub(crate) struct Reported {
     words: BTreeMap<u64, Word>,
     /// Those that count.
     index: ClaimIndex,
+    /// What those holders say now that they have, whatever they were cut from.
+    said: ExactSum,
     /// Those that the parent has not answered yet, by how many were told it before.
     unanswered: BTreeMap<u64, u64>,
 }
@@ -36,6 +40,7 @@ pub struct Reported {
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
     counts: Option<Claim>,
+    said: Amount,
     cut_from: Option<Amount>,
     unanswered: Option<Unanswered>,
     /// We have granted the holder something ourselves.
@@ -44,19 +49,21 @@ struct Word {
 
 /// A word that the parent has not answered yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Unanswered {
+pub(crate) struct Unanswered {
     /// How many words were told before it.
-    pub number: u64,
+    pub(crate) number: u64,
     /// Whose it is.
-    pub slot: Slot,
-    /// What that holder says.
-    pub claim: Claim,
+    pub(crate) slot: Slot,
+    /// What that holder says, or was cut from.
+    pub(crate) claim: Claim,
+    /// What it says.
+    pub(crate) said: Amount,
     /// What we had reserved for it before by what we granted it.
-    pub held: Amount,
+    pub(crate) held: Amount,
 }
 
 /// A claim, which always stands for somebody.
-pub fn claim_of(word: Amount, clients: f64) -> Claim {
+pub(crate) fn claim_of(word: Amount, clients: f64) -> Claim {
     Claim {
         wants: word,
         subclients: Subclients::new(clients.max(1.0)).unwrap_or(Subclients::MAX),
@@ -64,12 +71,12 @@ pub fn claim_of(word: Amount, clients: f64) -> Claim {
 }
 
 /// How long a lease lasts by a word that was cut.
-pub fn short_lease(refresh_interval: Duration) -> Duration {
+pub(crate) fn short_lease(refresh_interval: Duration) -> Duration {
     2 * refresh_interval.min(REFRESH_IN_MAX)
 }
 
 /// The part of a claim that is confirmed at a level; all of it, to the bit, if that is above it.
-pub fn part_of(claim: Claim, level: f64) -> Amount {
+pub(crate) fn part_of(claim: Claim, level: f64) -> Amount {
     if claim.ratio() <= level {
         return claim.wants;
     }
@@ -77,9 +84,12 @@ pub fn part_of(claim: Claim, level: f64) -> Amount {
 }
 
 impl Reported {
-    /// A holder's word counts from now on; nothing, if it says that it has nothing.
-    pub fn count(&mut self, holder: u64, claim: Claim) {
+    /// A holder's word counts from now on; nothing, if it says that it has nothing. It says so much, and may
+    /// have been cut from more.
+    pub(crate) fn count(&mut self, holder: u64, claim: Claim, said: Amount) {
         let word = self.words.entry(holder).or_default();
+        self.said.replace(word.said, said);
+        word.said = said;
         if let Some(unanswered) = word.unanswered.take() {
             self.unanswered.remove(&unanswered.number);
         }
@@ -98,7 +108,7 @@ impl Reported {
     }
 
     /// The parent is to hear of a holder's word before it counts.
-    pub fn wait_for_answer(&mut self, holder: u64, mut unanswered: Unanswered) {
+    pub(crate) fn wait_for_answer(&mut self, holder: u64, mut unanswered: Unanswered) {
         let word = self.words.entry(holder).or_insert(Word {
             is_granted: !unanswered.held.is_zero(),
             ..Word::default()
@@ -116,7 +126,7 @@ impl Reported {
 
     /// The parent has answered so many words. Those count from now on, and are returned with their
     /// holders.
-    pub fn answered(&mut self, words: u64) -> Vec<(u64, Unanswered)> {
+    pub(crate) fn answered(&mut self, words: u64) -> Vec<(u64, Unanswered)> {
         let later = self.unanswered.split_off(&(words + 1));
         let answered = std::mem::replace(&mut self.unanswered, later);
         let taken = answered.into_values().filter_map(|holder| {
@@ -125,13 +135,13 @@ impl Reported {
         });
         let taken: Vec<_> = taken.collect();
         for (holder, unanswered) in &taken {
-            self.count(*holder, unanswered.claim);
+            self.count(*holder, unanswered.claim, unanswered.said);
         }
         taken
     }
 
     /// A holder was confirmed less than this; or all that it says.
-    pub fn note_granted(&mut self, holder: u64, cut_from: Option<Amount>) {
+    pub(crate) fn note_granted(&mut self, holder: u64, cut_from: Option<Amount>) {
         if let Some(word) = self.words.get_mut(&holder) {
             word.cut_from = cut_from;
             word.is_granted = true;
@@ -139,20 +149,21 @@ impl Reported {
     }
 
     /// What a holder was cut from, if it was.
-    pub fn cut_from(&self, holder: u64) -> Option<Amount> {
+    pub(crate) fn cut_from(&self, holder: u64) -> Option<Amount> {
         self.words.get(&holder)?.cut_from
     }
 
     /// What counts of a holder's word.
-    pub fn counts(&self, holder: u64) -> Option<Claim> {
+    pub(crate) fn counts(&self, holder: u64) -> Option<Claim> {
         self.words.get(&holder)?.counts
     }
 
     /// A holder is gone, or another process has its name.
-    pub fn forget(&mut self, holder: u64) {
+    pub(crate) fn forget(&mut self, holder: u64) {
         let Some(word) = self.words.remove(&holder) else {
             return;
         };
+        self.said.subtract(word.said);
         if let Some(claim) = word.counts {
             self.index.remove(claim);
         }
@@ -162,21 +173,35 @@ impl Reported {
     }
 
     /// The most for each client, if not all words that count fit into so much.
-    pub fn level_for(&self, capacity: Amount) -> Option<f64> {
+    pub(crate) fn level_for(&self, capacity: Amount) -> Option<f64> {
         match self.index.level_for(capacity.get()) {
             Level::AboveAll => None,
             Level::At(level) => Some(level),
         }
     }
 
+    /// Whether all that holders say now fits into so much, but for rounding: those who were cut have come down.
+    pub(crate) fn said_fits(&self, capacity: Amount) -> bool {
+        self.said.rounded_down() <= capacity.get() * (1.0 + SHORTFALL)
+    }
+
+    /// What is left of so much beside what all other holders say now.
+    pub(crate) fn left_beside_others(&self, holder: u64, capacity: Amount) -> Amount {
+        let mut others = self.said;
+        if let Some(word) = self.words.get(&holder) {
+            others.subtract(word.said);
+        }
+        others.left_of(capacity)
+    }
+
     /// Bytes of memory behind it.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         let words = self.words.len() * (size_of::<(u64, Word)>() + size_of::<u64>());
         words + self.unanswered.len() * size_of::<(u64, u64)>() + self.index.memory_bytes()
     }
 
     /// Whether nobody says that it has anything.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
@@ -185,7 +210,7 @@ impl Reported {
     /// # Panics
     ///
     /// If it does not.
-    pub fn assert_consistent(&self, is_holder: impl Fn(u64) -> bool) {
+    pub(crate) fn assert_consistent(&self, is_holder: impl Fn(u64) -> bool) {
         let counted = self.words.values().filter(|word| word.counts.is_some());
         assert_eq!(counted.count(), self.index.len(), "words that count");
         let waiting = self.words.values().filter_map(|word| word.unanswered);

@@ -13,7 +13,7 @@ use crate::amount::Amount;
 use crate::claim::Subclients;
 use crate::lease_table::{Holding, Slot};
 use crate::resource::Resource;
-use crate::resource::grant::ROUNDING;
+use crate::rounding::SHORTFALL;
 use crate::template::SafeCapacity;
 use crate::time::Time;
 
@@ -44,10 +44,8 @@ impl Resource {
     pub(super) fn safe_capacity(&self, now: Time) -> SafeCapacity {
         let told = self.supply.told.as_ref();
         let of_parent = told.and_then(|told| told.safe_capacity);
-        let of_template = self
-            .template
-            .as_ref()
-            .and_then(|template| template.safe_capacity);
+        let template = self.policy.template();
+        let of_template = template.and_then(|template| template.safe_capacity);
         match (of_parent, of_template) {
             (Some(safe), _) if self.safe_is_static() => safe,
             (None, Some(safe)) => safe,
@@ -56,13 +54,14 @@ impl Resource {
             }
             (Some(SafeCapacity::Unlimited), _) => SafeCapacity::Unlimited,
             (Some(SafeCapacity::Limited(each)), _) => {
-                let heard = self.clients_heard.max(Subclients::ONE.get());
-                let part = heard / self.clients().max(heard);
+                let heard = self.upstream.as_ref().map_or(0.0, |it| it.clients_heard);
+                let heard = heard.max(Subclients::ONE.get());
+                let part = heard / self.ledger.clients().max(heard);
                 SafeCapacity::Limited(Amount::from_computed(each.get() * part))
             }
             (None, None) => {
-                let clients = self.clients().max(Subclients::ONE.get());
-                let clients = if self.children.is_empty() {
+                let clients = self.ledger.clients().max(Subclients::ONE.get());
+                let clients = if self.ledger.children().is_empty() {
                     clients
                 } else {
                     in_steps(clients)
@@ -76,13 +75,16 @@ impl Resource {
     pub(super) fn safe_is_static(&self) -> bool {
         match &self.supply.told {
             Some(told) if told.safe_capacity.is_some() => told.safe_is_static,
-            _ => (self.template.as_ref()).is_some_and(|template| template.safe_capacity.is_some()),
+            _ => {
+                let template = self.policy.template();
+                template.is_some_and(|template| template.safe_capacity.is_some())
+            }
         }
     }
 
     /// A child server is told that with its newest lease.
     pub(super) fn note_safe_told(&mut self, slot: Slot, safe: SafeCapacity) {
-        self.table.note(slot, |holding| {
+        self.ledger.note(slot, |holding| {
             if let Some(report) = &mut holding.report {
                 report.safe_told = Some(safe);
             }
@@ -92,7 +94,7 @@ impl Resource {
     /// Whether a child server was told a larger safe capacity than there is now.
     pub(super) fn safe_fell(&self, holding: &Holding, now: Time) -> bool {
         let told = holding.report.as_ref().and_then(|report| report.safe_told);
-        told.is_some_and(|told| number(self.safe_capacity(now)) < number(told) * (1.0 - ROUNDING))
+        told.is_some_and(|told| number(self.safe_capacity(now)) < number(told) * (1.0 - SHORTFALL))
     }
 }
 

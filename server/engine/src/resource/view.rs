@@ -2,57 +2,59 @@
 
 use std::time::Duration;
 
-use crate::algorithm::{self, Bound, Reason, Rule, Why};
+use crate::algorithm::{Bound, Reason, Rule, Why};
 use crate::amount::Amount;
 use crate::demand::Demand;
 use crate::id::HolderKind;
 use crate::lease_table::Holding;
 use crate::request::{LimitedBy, RefusalReason};
 use crate::resource::Resource;
-use crate::resource::grant::ROUNDING;
+use crate::rounding::SHORTFALL;
 use crate::snapshot::{ChildSnapshot, LeaseSnapshot, ResourceSnapshot};
 use crate::time::Time;
 
 impl Resource {
     /// What is known of it now.
-    pub fn snapshot(&self, now: Time) -> ResourceSnapshot {
-        let template = self.template.as_ref();
+    pub(crate) fn snapshot(&self, now: Time) -> ResourceSnapshot {
+        let template = self.policy.template();
         ResourceSnapshot {
             resource: self.id.clone(),
             template: template.map(|template| template.identifier_glob.clone()),
             description: template
                 .map(|template| template.description.clone())
                 .unwrap_or_default(),
-            algorithm: self.algorithm.clone(),
+            algorithm: self.policy.algorithm().clone(),
             capacity: self.supply.capacity.get(),
             safe_capacity: Some(self.safe_capacity(now)),
-            wants: self.table.wants().rounded_down(),
-            granted: self.table.granted().rounded_down(),
-            reserved: self.table.reserved().rounded_down(),
-            leases: self.table.len(),
-            children: self.children.len(),
-            clients: self.clients(),
-            waiting: self.table.waiting(),
+            wants: self.ledger.table().wants().rounded_down(),
+            granted: self.ledger.table().granted().rounded_down(),
+            reserved: self.ledger.table().reserved().rounded_down(),
+            leases: self.ledger.table().len(),
+            children: self.ledger.children().len(),
+            clients: self.ledger.clients(),
+            waiting: self.ledger.table().waiting(),
             learning_remaining: self.learning_remaining(now),
             upstream: self
                 .upstream
                 .as_ref()
-                .map(|upstream| upstream.snapshot(&self.supply, now)),
+                .map(|upstream| upstream.snapshot(&self.policy, &self.supply, now)),
         }
     }
 
     /// Up to `max` leases, those of child servers first.
-    pub fn lease_snapshots(&self, max: usize, now: Time) -> Vec<LeaseSnapshot> {
+    pub(crate) fn lease_snapshots(&self, max: usize, now: Time) -> Vec<LeaseSnapshot> {
         let children = self
-            .children
+            .ledger
+            .children()
             .values()
-            .filter_map(|slot| self.table.get(*slot));
+            .filter_map(|slot| self.ledger.get(*slot));
         let clients = self
-            .table
+            .ledger
+            .table()
             .iter()
             .filter(|holding| holding.holder.kind == HolderKind::Client);
         // Once for all, so that rows agree with each other and with the sums.
-        let rule = algorithm::solve_for_all(&self.algorithm, &self.bands, &self.supply);
+        let rule = self.rule_for_all();
         let all = children.chain(clients).take(max);
         all.map(|holding| {
             let (share, why) = self.share_now(holding, &rule, now);
@@ -62,14 +64,14 @@ impl Resource {
     }
 
     /// The leases of child servers.
-    pub fn child_snapshots(&self, now: Time) -> Vec<LeaseSnapshot> {
-        self.lease_snapshots(self.children.len(), now)
+    pub(crate) fn child_snapshots(&self, now: Time) -> Vec<LeaseSnapshot> {
+        self.lease_snapshots(self.ledger.children().len(), now)
     }
 
     /// What a holder should have now, and why what it has is that much: by what others ask for now, not
     /// by what they asked for when it was decided about.
     fn share_now(&self, holding: &Holding, rule: &Rule, now: Time) -> (Amount, Why) {
-        let refused = self.upstream.as_ref().and_then(|up| up.refused(now));
+        let refused = self.upstream.as_ref().and_then(|up| up.lease.refused(now));
         if !self.has_source() || refused == Some(RefusalReason::UnknownResource) {
             let (reason, bound) = (Reason::TemplateGone, Bound::Share);
             return (Amount::ZERO, Why { reason, bound });
@@ -84,13 +86,13 @@ impl Resource {
         let reason = share.reason;
         let share = self.prospect(&holding.demand, share);
         let granted = holding.newest().capacity.get();
-        let rounding = ROUNDING * share.get().max(self.supply.capacity.get());
+        let rounding = SHORTFALL * share.get().max(self.supply.capacity.get());
         let missing = share.get() - granted;
         let bound = if missing.abs() <= rounding {
             Bound::Share
         } else if missing < 0.0 {
             Bound::ShrinksNext
-        } else if !self.algorithm.kind.promises_total() {
+        } else if !self.policy.algorithm().kind.promises_total() {
             Bound::NotAskedYet
         } else if self.overcommitted().is_some() {
             Bound::CapacityLowered
@@ -134,7 +136,7 @@ impl Resource {
     /// force. None: it is not in learning mode, or only as long as a server above is.
     pub(crate) fn learns_for_longer_leases(&self, now: Time) -> Option<bool> {
         self.learning_remaining(now)?;
-        let usual = self.algorithm.learns_for(Duration::ZERO);
+        let usual = self.policy.algorithm().learns_for(Duration::ZERO);
         let usual = self.beginning.clock_tolerance.report(usual);
         let is_over = self.beginning.vacant_since + usual <= now;
         match &self.upstream {

@@ -6,7 +6,8 @@
 
 use crate::amount::Amount;
 use crate::claim::Subclients;
-use crate::template::{Check, Field, TemplateSpec};
+use crate::template::check::Check;
+use crate::template::{Field, TemplateSpec};
 
 /// What counts of what a single holder says.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

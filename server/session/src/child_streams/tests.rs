@@ -165,6 +165,55 @@ fn a_process_that_the_node_refuses_has_a_stream_if_nobody_else_has() {
     does(&mut streams, &[subscribe("eu")]);
 }
 
+/// Two processes that live do not take turns: who was replaced and comes back was there first.
+#[test]
+fn a_process_that_comes_back_keeps_its_stream_from_the_one_that_took_it() {
+    let of = |process| Hello {
+        incarnation: Some(process),
+        ..hello("eu")
+    };
+    let mut streams = streams();
+    let first = opens(&mut streams, of(1));
+    let later = opens(&mut streams, of(2));
+    does(
+        &mut streams,
+        &[
+            subscribe("eu"),
+            close(first, Closing::Replaced),
+            subscribe("eu"),
+        ],
+    );
+    let back = opens(&mut streams, of(1));
+    let again = opens(&mut streams, of(1));
+    does(
+        &mut streams,
+        &[
+            close(later, Closing::Replaced),
+            subscribe("eu"),
+            close(back, Closing::Replaced),
+            subscribe("eu"),
+        ],
+    );
+    let refused = streams.handle_connected(at(1));
+    streams.handle_hello(refused, of(2));
+    does(&mut streams, &[close(refused, Closing::AnotherProcess)]);
+    assert_eq!(streams.of("eu"), Some(again));
+    // Another one that is started, or the later one when the first is gone, has the stream.
+    streams.handle_gone(again);
+    let later = opens(&mut streams, of(2));
+    let newest = opens(&mut streams, of(3));
+    does(
+        &mut streams,
+        &[
+            unsubscribe("eu"),
+            subscribe("eu"),
+            close(later, Closing::Replaced),
+            subscribe("eu"),
+        ],
+    );
+    assert_eq!(streams.of("eu"), Some(newest));
+}
+
 #[test]
 fn an_older_epoch_is_compared_with_the_stream_that_is_open_and_no_other() {
     let of = |epoch| Hello {

@@ -89,7 +89,7 @@ impl ParentSession {
             return self.distrust(stream, false, trouble, chance, now);
         };
         match (closed, stream) {
-            (Closed::NoStreams, Some(_)) if !planted::is(Bug::StreamsInsistedOn) => {
+            (Closed::Unimplemented, Some(_)) if !planted::is(Bug::StreamsInsistedOn) => {
                 self.poll(Polled::NoStreams, trouble, now)
             }
             (Closed::Said(Closing::AnotherProcess), Some(_)) => {
@@ -127,7 +127,7 @@ impl ParentSession {
                 let has_answered = stream.is_some_and(|(_, has_answered)| has_answered);
                 self.distrust(stream, has_answered, trouble, chance, now);
             }
-            (Closed::Said(_) | Closed::NoStreams | Closed::TakesNoMore, _) => {
+            (Closed::Said(_) | Closed::Unimplemented | Closed::TakesNoMore, _) => {
                 self.distrust(stream, false, trouble, chance, now);
             }
         }

@@ -16,15 +16,14 @@ use doorward_engine::request::server::{
 };
 use doorward_engine::request::{Has, Refusal, RefusalReason};
 use doorward_engine::supply::Told;
-use doorward_engine::template::{
-    Algorithm, AlgorithmKind, DURATION_MAX, HolderBounds, SafeCapacity, Shrink, TemplateSpec,
-    Templates,
-};
+use doorward_engine::template::{DURATION_MAX, HolderBounds, SafeCapacity};
 use doorward_proto::doorman as wire;
 use prost::Message;
 use tonic::Status as RpcStatus;
 
-use super::{check_count, has, lease_message, millis, millis_up, refusal, refusal_message};
+use super::{
+    algorithm, check_count, has, lease_message, millis, millis_up, refusal, refusal_message,
+};
 use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::status::safe_capacity_number;
 
@@ -212,7 +211,7 @@ fn server_lease_message(
             granted_by: lease.granted_by.map(MastershipId::get),
             ..lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall)
         },
-        algorithm: lease.algorithm.as_ref().map(algorithm_message),
+        algorithm: lease.algorithm.as_ref().map(algorithm::message),
         safe_capacity: lease.told.safe_capacity.map(safe_capacity_number),
         band: lease.told.bands.into_iter().map(band).collect(),
         sequence: lease.sequence,
@@ -228,48 +227,6 @@ fn server_lease_message(
         safe_is_static: lease.told.safe_is_static.then_some(true),
         wants_max: lease.told.holder_bounds.wants_max.map(Amount::get),
         subclients_max: lease.told.holder_bounds.subclients_max.map(Subclients::get),
-    }
-}
-
-fn algorithm_message(algorithm: &Algorithm) -> wire::Algorithm {
-    let kind = match algorithm.kind {
-        AlgorithmKind::NoAlgorithm => wire::algorithm::Kind::NoAlgorithm,
-        AlgorithmKind::Static => wire::algorithm::Kind::Static,
-        AlgorithmKind::ProportionalShare => wire::algorithm::Kind::ProportionalShare,
-        AlgorithmKind::FairShare => wire::algorithm::Kind::FairShare,
-        AlgorithmKind::PriorityBands => wire::algorithm::Kind::PriorityBands,
-    };
-    let parameter = |name: String, value: String| wire::NamedParameter {
-        name,
-        value: Some(value),
-    };
-    let shrink = match algorithm.shrink {
-        Shrink::Acknowledged => "acknowledged",
-        Shrink::Immediate => "immediate",
-    };
-    let mut parameters = vec![
-        parameter("shrink".to_owned(), shrink.to_owned()),
-        parameter(
-            "decay_factor".to_owned(),
-            algorithm.decay_factor.to_string(),
-        ),
-    ];
-    let shares = algorithm.min_shares.iter();
-    parameters.extend(
-        shares.map(|(band, share)| parameter(format!("min_share.{band}"), share.to_string())),
-    );
-    let secs = |span: Duration| i64::try_from(span.as_secs().max(1)).unwrap_or(i64::MAX);
-    wire::Algorithm {
-        kind: kind.into(),
-        lease_length: secs(algorithm.lease_length),
-        refresh_interval: secs(algorithm.refresh_interval),
-        parameters,
-        learning_mode_duration: Some(
-            i64::try_from(algorithm.learning_mode_duration.as_secs()).unwrap_or(i64::MAX),
-        ),
-        lease_length_ms: Some(millis(algorithm.lease_length)),
-        refresh_interval_ms: Some(millis(algorithm.refresh_interval)),
-        learning_mode_duration_ms: Some(millis(algorithm.learning_mode_duration)),
     }
 }
 
@@ -482,7 +439,7 @@ fn server_lease(
         capacity,
         expires_in,
         refresh_in,
-        algorithm: told.algorithm.as_ref().map(algorithm).transpose()?,
+        algorithm: told.algorithm.as_ref().map(algorithm::heard).transpose()?,
         told: Told {
             inherited: amount("inherited", told.inherited)?,
             accounted: told
@@ -520,54 +477,6 @@ fn holder_bounds(told: &wire::ServerCapacityResourceResponse) -> Result<HolderBo
             .filter(|most| !most.is_zero()),
         subclients_max: subclients_max.map_err(|error| format!("subclients_max {error}"))?,
     })
-}
-
-/// An algorithm as a parent tells it, checked as if an operator had written it.
-fn algorithm(told: &wire::Algorithm) -> Result<Algorithm, String> {
-    let kind = wire::algorithm::Kind::try_from(told.kind)
-        .map_err(|_| format!("algorithm.kind {} is unknown", told.kind))?;
-    let span = |millis: Option<u64>, secs: i64| match millis {
-        Some(millis) => Duration::from_millis(millis),
-        None => Duration::from_secs(u64::try_from(secs).unwrap_or_default()),
-    };
-    let learning = match (told.learning_mode_duration_ms, told.learning_mode_duration) {
-        (None, None) => None,
-        (millis, secs) => Some(span(millis, secs.unwrap_or_default())),
-    };
-    let parameters = told.parameters.iter().filter(|parameter| {
-        // What else a parent may have, other versions know.
-        let name = parameter.name.as_str();
-        ["shrink", "decay_factor"].contains(&name) || name.starts_with("min_share.")
-    });
-    let spec = TemplateSpec {
-        identifier_glob: Some("told-by-the-parent".to_owned()),
-        capacity: Some(0.0),
-        kind: Some(match kind {
-            wire::algorithm::Kind::NoAlgorithm => AlgorithmKind::NoAlgorithm,
-            wire::algorithm::Kind::Static => AlgorithmKind::Static,
-            wire::algorithm::Kind::ProportionalShare => AlgorithmKind::ProportionalShare,
-            wire::algorithm::Kind::FairShare => AlgorithmKind::FairShare,
-            wire::algorithm::Kind::PriorityBands => AlgorithmKind::PriorityBands,
-        }),
-        lease_length: Some(span(told.lease_length_ms, told.lease_length)),
-        refresh_interval: Some(span(told.refresh_interval_ms, told.refresh_interval)),
-        learning_mode_duration: learning,
-        parameters: parameters
-            .map(|parameter| (parameter.name.clone(), parameter.value.clone()))
-            .collect(),
-        ..TemplateSpec::default()
-    };
-    let templates = Templates::parse(&[spec]).map_err(|problems| {
-        let text = problems
-            .iter()
-            .map(|problem| format!("{}: {}", problem.field, problem.message));
-        text.collect::<Vec<_>>().join("; ")
-    })?;
-    let template = templates.iter().next();
-    template
-        .map(|template| template.algorithm.clone())
-        // One was put in, and its problems would have been told.
-        .ok_or_else(|| "algorithm cannot be read".to_owned())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What goes out comes in as the same; what makes no sense is refused by name.
 
 use doorward_engine::request::Has;
+use doorward_engine::template::{Algorithm, AlgorithmKind, Shrink};
 
 use super::*;
 

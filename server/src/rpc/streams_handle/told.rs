@@ -1,6 +1,6 @@
 //! What people are told of a stream that ends, beside the name that the child goes by.
 
-use doorward_engine::node::children::Cycle;
+use doorward_engine::node::ancestry::Cycle;
 use doorward_engine::time::Time;
 use doorward_session::child_streams::{ChildStreams, FIRST_MESSAGE_WITHIN};
 use doorward_session::closing::Closing;

@@ -1,5 +1,7 @@
 //! What the pages show of the tree: the parent, the server's own leases, the child servers.
 
+use doorward_engine::rounding::SHOWN;
+
 use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
 use crate::status::{ResourceStatus, Status};
 use crate::web::figures::{amount, count, span};
@@ -84,9 +86,9 @@ impl OwnLease {
         Self {
             capacity: amount(lease.capacity),
             share: amount(lease.share),
-            is_short: lease.share > lease.capacity * (1.0 + 1e-9),
+            is_short: lease.share > lease.capacity * (1.0 + SHOWN),
             outstanding: amount(lease.outstanding),
-            is_over: lease.outstanding > lease.capacity * (1.0 + 1e-9),
+            is_over: lease.outstanding > lease.capacity * (1.0 + SHOWN),
             expires: lease.expires_in_ms.map_or_else(String::new, span),
             is_in_flight: lease.is_in_flight,
             refused: lease.refused.clone(),
@@ -151,13 +153,13 @@ impl Child {
             wants: amount(child.wants),
             share: amount(child.share),
             granted: amount(child.granted),
-            is_short: child.granted < child.wants * (1.0 - 1e-9),
+            is_short: child.granted < child.wants * (1.0 - SHOWN),
             reserved: amount(child.reserved),
-            is_held: child.reserved > child.granted * (1.0 + 1e-9),
+            is_held: child.reserved > child.granted * (1.0 + SHOWN),
             outstanding: child.outstanding.map_or_else(String::new, amount),
             is_over: child
                 .outstanding
-                .is_some_and(|outstanding| outstanding > child.reserved * (1.0 + 1e-9)),
+                .is_some_and(|outstanding| outstanding > child.reserved * (1.0 + SHOWN)),
             is_learning: child.is_learning,
             is_old,
             about: format!("{levels}, {sends}"),

@@ -1,8 +1,7 @@
 //! What happened from outside, as it stands behind a chart: times that are shaded because something
 //! was wrong, and moments at which something was.
 
-use crate::recording::Mark;
-use crate::report::faults;
+use crate::recording::{Mark, MarkKind, Nature};
 
 /// Marks, sorted into what is drawn alike.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,6 +14,8 @@ pub(in crate::report) struct Bands {
     pub(super) moments: Vec<f64>,
     /// When something was changed.
     pub(super) changes: Vec<f64>,
+    /// When all that was wrong was over.
+    pub(super) heals: Vec<f64>,
 }
 
 impl Bands {
@@ -25,9 +26,10 @@ impl Bands {
         };
         for mark in marks.iter().filter(|mark| mark.at_s.is_finite()) {
             match mark.until_s.filter(|until| *until > mark.at_s) {
-                _ if !faults::is_fault(&mark.kind) => bands.changes.push(mark.at_s),
+                _ if mark.kind.nature() == Nature::Heal => bands.heals.push(mark.at_s),
+                _ if mark.kind.nature() != Nature::Fault => bands.changes.push(mark.at_s),
                 // Some clients are gone for a while: what matters is when, and it would shade much.
-                _ if mark.kind == "crash" => bands.moments.push(mark.at_s),
+                _ if mark.kind == MarkKind::Crash => bands.moments.push(mark.at_s),
                 Some(until) => bands.wrong.push((mark.at_s, until)),
                 None => bands.moments.push(mark.at_s),
             }
@@ -65,25 +67,27 @@ mod tests {
 
     #[test]
     fn marks_are_sorted_by_how_they_are_drawn() {
-        let mark = |at_s, until_s, kind: &str| Mark {
+        let mark = |at_s, until_s, kind| Mark {
             at_s,
             until_s,
-            kind: kind.to_owned(),
+            kind,
             text: String::new(),
         };
         let bands = Bands::new(
             &[
-                mark(1.0, Some(3.0), "kill"),
-                mark(2.0, None, "clock"),
-                mark(3.0, Some(9.0), "crash"),
-                mark(4.0, None, "demand"),
-                mark(f64::NAN, None, "kill"),
+                mark(1.0, Some(3.0), MarkKind::Kill),
+                mark(2.0, None, MarkKind::Clock),
+                mark(3.0, Some(9.0), MarkKind::Crash),
+                mark(4.0, None, MarkKind::Demand),
+                mark(5.0, None, MarkKind::Heal),
+                mark(f64::NAN, None, MarkKind::Kill),
             ],
             0.0,
         );
         assert_eq!(bands.wrong, [(1.0, 3.0)]);
         assert_eq!(bands.moments, [2.0, 3.0]);
         assert_eq!(bands.changes, [4.0]);
+        assert_eq!(bands.heals, [5.0]);
     }
 
     #[test]

@@ -269,7 +269,11 @@ fn draw_bands(out: &mut Markup, bands: &Bands, frame: &Frame) {
         path += &format!("M{from} {top}H{to}V{wrong_bottom}H{from}Z");
     }
     draw_path(out, "wrong", &path);
-    for (class, moments) in [("moment", &bands.moments), ("change", &bands.changes)] {
+    for (class, moments) in [
+        ("moment", &bands.moments),
+        ("change", &bands.changes),
+        ("heal", &bands.heals),
+    ] {
         let columns = bands::columns(moments.iter().map(|at| frame.x(*at)));
         #[expect(clippy::cast_precision_loss, reason = "at most one a column")]
         let is_crowded = columns.len() as f64 > (frame.right - frame.left) * MOMENTS_MAX;

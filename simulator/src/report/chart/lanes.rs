@@ -1,6 +1,6 @@
 //! What happened from outside, on the axis of time: a lane for each kind.
 
-use crate::recording::Mark;
+use crate::recording::{Mark, Nature};
 use crate::report::chart::bands;
 use crate::report::chart::draw::{AXIS, Frame, LEFT, RIGHT, WIDE, draw_times};
 use crate::report::chart::picture::Picture;
@@ -73,12 +73,13 @@ fn draw_lane(out: &mut Markup, kind: &Kind<'_>, frame: &Frame, top: f64) {
         coordinate(frame.right),
         coordinate(frame.left - 7.0),
         coordinate(middle + 4.0),
-        escaped(&shortened(kind.name, 10)),
+        escaped(&shortened(kind.kind.as_str(), 10)),
         m = coordinate(middle),
     ));
-    let class = match faults::is_fault(kind.name) {
-        true => "lane",
-        false => "lane soft",
+    let class = match kind.kind.nature() {
+        Nature::Fault => "lane",
+        Nature::Heal => "lane heal",
+        Nature::HandOver | Nature::Templates | Nature::Demand => "lane soft",
     };
     let shape = |from: f64, to: f64| {
         // A moment is a narrow diamond, what lasts is a bar.

@@ -20,6 +20,8 @@ pub(super) enum Key {
     Moment,
     /// A dotted line: something was changed.
     Change,
+    /// A green line: all that was wrong was over.
+    Heal,
     /// A grey shade: before averages are taken.
     Early,
 }
@@ -31,6 +33,7 @@ impl Key {
             Self::Wrong => "a fault lasts",
             Self::Moment => "a fault at once",
             Self::Change => "a change from outside",
+            Self::Heal => "faults are over",
             Self::Early => "not in averages",
         }
     }
@@ -40,7 +43,7 @@ impl Key {
         match self {
             Self::Line(_) => 24.0,
             Self::Wrong | Self::Early => 14.0,
-            Self::Moment | Self::Change => 4.0,
+            Self::Moment | Self::Change | Self::Heal => 4.0,
         }
     }
 
@@ -64,11 +67,11 @@ impl Key {
                     r#"<path class="{class}" d="M{x} {top}H{end}V{bottom}H{x}Z"/>"#
                 ));
             }
-            Self::Moment | Self::Change => {
-                let class = if self == Self::Moment {
-                    "moment"
-                } else {
-                    "change"
+            Self::Moment | Self::Change | Self::Heal => {
+                let class = match self {
+                    Self::Moment => "moment",
+                    Self::Heal => "heal",
+                    _ => "change",
                 };
                 out.add(format_args!(
                     r#"<path class="{class}" d="M{x} {top}m2 0V{bottom}"/>"#
@@ -97,6 +100,7 @@ pub(super) fn keys(charts: &[&Chart], with_bands: bool) -> Vec<Key> {
             wrong,
             moments,
             changes,
+            heals,
         } = &*chart.bands;
         if *settled_s > 0.0 {
             add(Key::Early);
@@ -109,6 +113,9 @@ pub(super) fn keys(charts: &[&Chart], with_bands: bool) -> Vec<Key> {
         }
         if !changes.is_empty() {
             add(Key::Change);
+        }
+        if !heals.is_empty() {
+            add(Key::Heal);
         }
     }
     keys.sort();

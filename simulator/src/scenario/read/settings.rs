@@ -86,7 +86,7 @@ impl Reader<'_> {
             "comeback",
             "not_back",
             "safe_use",
-            "admission",
+            "requests",
         ];
         map.check_keys(&keys, &mut self.problems);
         Limits {
@@ -115,8 +115,8 @@ impl Reader<'_> {
             safe_use_max: map
                 .get("safe_use")
                 .and_then(|at| at.amount(&mut self.problems)),
-            admission_max: map
-                .get("admission")
+            requests_max: map
+                .get("requests")
                 .and_then(|at| at.amount(&mut self.problems)),
             oscillation_max: map
                 .get("oscillation")

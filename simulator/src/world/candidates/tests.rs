@@ -3,6 +3,7 @@
 use doorward_session::candidate::state::State;
 
 use super::*;
+use crate::recording::Checker;
 use crate::scenario::Scenario;
 use crate::scenario::read::Files;
 
@@ -286,7 +287,7 @@ fn a_frozen_master_does_not_decide_when_it_goes_on() {
     let verdict = recording
         .verdicts
         .iter()
-        .find(|it| it.checker == "mastership");
+        .find(|it| it.checker == Checker::Mastership);
     assert_eq!(verdict.unwrap().value, 0.0);
 }
 

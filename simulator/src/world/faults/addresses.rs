@@ -6,6 +6,7 @@ use std::sync::Arc;
 use doorward_engine::node::mastership::Mastership;
 use doorward_session::address::Address;
 
+use crate::recording::MarkKind;
 use crate::scenario::fault::Span;
 use crate::world::World;
 use crate::world::clock::session_time;
@@ -18,7 +19,7 @@ impl World<'_> {
         let until = self.now + self.mishaps.duration(length.0, length.1);
         let name = self.name_of(number);
         let text = format!("{name}'s servers send from one to the other, not to the master");
-        self.mark(Some(until), "addresses", text);
+        self.mark(Some(until), MarkKind::Addresses, text);
         if let Some(place) = self.place(number) {
             place.circles_until = place.circles_until.max(until);
         }
@@ -57,7 +58,7 @@ impl World<'_> {
         let until = self.now + self.mishaps.duration(length.0, length.1);
         let name = self.name_of(number);
         let text = format!("whoever looks for {name}'s servers is told of those that are gone");
-        self.mark(Some(until), "addresses", text);
+        self.mark(Some(until), MarkKind::Addresses, text);
         let slots = self.place(number).map_or(0, |place| place.slots.len());
         if slots < 2 {
             return;

@@ -2,6 +2,7 @@
 
 use doorward_engine::time::Time;
 
+use crate::recording::MarkKind;
 use crate::scenario::fault::Span;
 use crate::world::World;
 use crate::world::clock::session_time;
@@ -16,7 +17,7 @@ impl World<'_> {
         let (least, most) = length.unwrap_or(self.elections.take);
         let until = self.now + self.mishaps.duration(least, most);
         let text = format!("{} loses its master", self.name_of(number));
-        self.mark(Some(until), "kill", text);
+        self.mark(Some(until), MarkKind::Kill, text);
         self.note(5, number.into(), 0.0);
         let leader = self.leader(number);
         let Some(place) = self.place(number) else {
@@ -50,7 +51,7 @@ impl World<'_> {
         let succession = self.now + election;
         let text = format!("{}'s master restarts", self.name_of(number));
         let over = if has_election { succession } else { until };
-        self.mark(Some(over), "restart", text);
+        self.mark(Some(over), MarkKind::Restart, text);
         // Where there is no master, none restarts.
         if let Some(id) = self.leader(number) {
             self.note(5, number.into(), 0.0);

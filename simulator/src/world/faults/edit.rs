@@ -5,6 +5,7 @@ use std::sync::Arc;
 use doorward_engine::template::Templates;
 
 use crate::checker::Watched;
+use crate::recording::MarkKind;
 use crate::world::World;
 use crate::world::event::What;
 use crate::world::message::ServerId;
@@ -28,7 +29,7 @@ impl World<'_> {
             self.events.put(now + SETTLE, What::Settle);
         }
         let text = format!("the templates are edited: {}", said.join(", "));
-        self.mark(None, "edit", text);
+        self.mark(None, MarkKind::Edit, text);
         self.hand_out(templates);
     }
 

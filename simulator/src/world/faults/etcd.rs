@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 
+use crate::recording::MarkKind;
 use crate::scenario::fault::{Span, ToEtcd};
 use crate::world::World;
 use crate::world::faults::Ending;
@@ -14,7 +15,7 @@ impl World<'_> {
     pub(super) fn stop(&mut self, number: u32, length: Span) {
         let until = self.now + self.mishaps.duration(length.0, length.1);
         let text = format!("all servers of {} stop", self.name_of(number));
-        self.mark(Some(until), "kill", text);
+        self.mark(Some(until), MarkKind::Kill, text);
         self.note(5, number.into(), 0.0);
         let slots = self.place(number).map_or(0, |place| place.slots.len());
         for slot in 0..slots as u32 {
@@ -36,7 +37,7 @@ impl World<'_> {
             }
         };
         let until = length.map(|(least, most)| now + self.mishaps.duration(least, most));
-        self.mark(until, "election", text);
+        self.mark(until, MarkKind::Election, text);
         let Some(until) = until else {
             return self.set_etcd_back(then);
         };
@@ -58,7 +59,7 @@ impl World<'_> {
             self.name_of(number),
             late.1.max(Duration::ZERO)
         );
-        self.mark(Some(until), "isolate", text);
+        self.mark(Some(until), MarkKind::Isolate, text);
         if let Some(place) = self.place(number) {
             for slot in &mut place.slots {
                 (slot.way.bad_until, slot.way.loss, slot.way.late) = (until, loss, late);

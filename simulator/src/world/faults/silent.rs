@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use doorward_engine::time::Time;
 
+use crate::recording::MarkKind;
 use crate::scenario::fault::{Servers, Span, ToEtcd};
 use crate::world::World;
 use crate::world::clock::session_time;
@@ -45,7 +46,7 @@ impl World<'_> {
         let until = now + self.mishaps.duration(length.0, length.1);
         let succession = now + self.mishaps.duration(least, most);
         let text = format!("{}'s master is frozen", self.name_of(number));
-        self.mark(Some(until), "freeze", text);
+        self.mark(Some(until), MarkKind::Freeze, text);
         let Some(id) = self.leader(number) else {
             return;
         };
@@ -64,7 +65,7 @@ impl World<'_> {
             "somebody deletes the key of {}'s master",
             self.name_of(number)
         );
-        self.mark(None, "depose", text);
+        self.mark(None, MarkKind::Depose, text);
         if self.etcd.store.delete_master(number, self.now) {
             self.note(6, number.into(), 0.0);
             self.tell_keys(number);
@@ -88,7 +89,7 @@ impl World<'_> {
                 way.text()
             ),
         };
-        self.mark(Some(until), "isolate", text);
+        self.mark(Some(until), MarkKind::Isolate, text);
         let has_election = self.place(number).is_some_and(|it| it.slots.len() > 1);
         if !has_election {
             return;

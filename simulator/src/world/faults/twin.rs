@@ -5,6 +5,7 @@ use doorward_engine::node::mastership::Mastership;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 
+use crate::recording::MarkKind;
 use crate::scenario::demand::player::Player;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Span};
 use crate::world::faults::Ending;
@@ -35,7 +36,7 @@ impl World<'_> {
         let now = self.now;
         let until = now + self.mishaps.duration(length.0, length.1);
         let text = format!("a second process of {} runs", self.name_of(number));
-        self.mark(Some(until), "twin", text);
+        self.mark(Some(until), MarkKind::Twin, text);
         let seed = self.chance.bits();
         let settings = self.scenario.servers;
         // No master of the place ever has such a one.
@@ -78,7 +79,7 @@ impl World<'_> {
         let until = now + self.mishaps.duration(length.0, length.1);
         let chosen = self.choose_clients(choice);
         let text = format!("a second process of {} runs", self.names_of(&chosen));
-        self.mark(Some(until), "twin", text);
+        self.mark(Some(until), MarkKind::Twin, text);
         let mut twins = Vec::new();
         for number in chosen {
             twins.extend(self.copy_client(number));

@@ -97,7 +97,7 @@ network:
 servers: {{refresh_floor: 0s, push_round: 100ms, way_up: poll, election: [1s, 2s]}}
 client_gaps: {{early: 3s, news: 0.5}}
 limits: {{overshoot: 0, nesting: 0.1, unfairness: 0.2, utilisation: 0.99, convergence: 16s,
-  starvation: 60, oscillation: 2, comeback: 7s, not_back: 3, safe_use: 1.5, admission: 0}}
+  starvation: 60, oscillation: 2, comeback: 7s, not_back: 3, safe_use: 1.5}}
 "
     ));
     assert_eq!(scenario.name, "all-of-it");
@@ -132,7 +132,6 @@ limits: {{overshoot: 0, nesting: 0.1, unfairness: 0.2, utilisation: 0.99, conver
     assert_eq!(scenario.limits.comeback_max, Some(s(7)));
     assert_eq!(scenario.limits.not_back_max, Some(3.0));
     assert_eq!(scenario.limits.safe_use_max, Some(1.5));
-    assert_eq!(scenario.limits.admission_max, Some(0.0));
     let gaps = scenario.client_gaps;
     assert_eq!((gaps.early, gaps.news), (s(3), millis(500)));
     // What was said is what a file of it says.

@@ -6,6 +6,9 @@ use doorward_engine::amount::Amount;
 use doorward_engine::template::Algorithm;
 use doorward_engine::time::Time;
 
+use crate::planted::{self, Blunt};
+use crate::recording::Checker;
+
 /// A turn of a grant by less than this is no oscillation, as a part of the grant.
 const TURN: f64 = 0.01;
 
@@ -18,14 +21,14 @@ pub(super) struct Course {
 }
 
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct Oscillation {
     settled_after: Time,
     count: u64,
     quiet_for: Duration,
     quiet_since: Time,
 }
 
-impl Turns {
+impl Oscillation {
     pub(super) fn new(settled_after: Time) -> Self {
         Self {
             settled_after,
@@ -43,7 +46,8 @@ impl Turns {
 
     /// A client's grant is this now.
     pub(super) fn note(&mut self, course: &mut Course, lease: Amount, now: Time) {
-        let is_quiet = now >= self.quiet_since.max(self.settled_after);
+        let is_quiet = now >= self.quiet_since.max(self.settled_after)
+            && planted::sees(Checker::Oscillation, now);
         if course.turns(lease) && is_quiet {
             self.count += 1;
         }
@@ -80,11 +84,15 @@ impl Course {
             self.extreme = now;
             return false;
         }
-        let turns = (now - self.extreme).abs() > TURN * self.extreme.max(now);
+        let turn = match planted::is(Blunt::OscillationOfLargeTurnsOnly) {
+            true => 0.1,
+            false => TURN,
+        };
+        let turns = (now - self.extreme).abs() > turn * self.extreme.max(now);
         if turns {
             self.rises = !self.rises;
             self.extreme = now;
         }
-        turns
+        turns && !(self.rises && planted::is(Blunt::OscillationOfTurnsDownOnly))
     }
 }

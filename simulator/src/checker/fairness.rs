@@ -1,20 +1,27 @@
-//! How far everybody is from the ideal: now and then, for averages, and often while somebody waits to
-//! see all at rest after a shift. Each look goes over all clients.
+//! How far everybody is from the ideal: now and then, for averages; often while somebody waits to see all at
+//! rest after a shift; and at the times at which everybody must have its share, some time after the last
+//! fault, or after the last change of demand where nothing goes wrong. Each look goes over all clients.
 
 use doorward_engine::time::Time;
 
 use crate::checker::ideal::Ideal;
 use crate::checker::{ROUNDING, Standing, Watched, convergence};
+use crate::planted::{self, Blunt};
+use crate::recording::Checker;
 
 /// What was seen of the distance from the ideal, from when all is settled.
 #[derive(Debug, Default)]
-pub(super) struct Looks {
+pub(super) struct Fairness {
+    /// Looks.
     pub(super) count: u32,
     /// Those at which something could be used, the sum of the distances then as parts of that, and
     /// at how many all was at rest.
     pub(super) usable: u32,
     pub(super) unfair: f64,
     pub(super) at_rest: u32,
+    /// The largest distance when everybody had to have its share, as a part of what all would have, and when
+    /// that was.
+    pub(super) settled_worst: (f64, Time),
 }
 
 impl Watched {
@@ -33,7 +40,7 @@ impl Watched {
     /// What that distance is at least: what is granted too much or too little in all is so for
     /// somebody.
     fn distance_min(&self) -> f64 {
-        if !self.excess.has_total() {
+        if !self.overshoot.has_total() {
             return 0.0;
         }
         let ideally = self.sums.wishes.rounded_down().min(self.capacity());
@@ -46,15 +53,38 @@ impl Watched {
             return;
         }
         let ideal = self.ideal();
-        let (unfair, usable) = (self.distance(&ideal), self.usable());
-        self.looks.count += 1;
-        if usable > 0.0 {
-            self.looks.usable += 1;
-            self.looks.unfair += unfair / usable;
+        let (mut unfair, usable) = (self.distance(&ideal), self.usable());
+        if planted::is(Blunt::FairnessOfTotal) {
+            unfair = self.distance_min();
         }
-        self.looks.at_rest += u32::from(convergence::is_rest(unfair, usable));
+        self.fairness.count += 1;
+        if usable > 0.0 && planted::sees(Checker::Fairness, now) {
+            self.fairness.usable += 1;
+            self.fairness.unfair += unfair / usable;
+        }
+        self.fairness.at_rest += u32::from(convergence::is_rest(unfair, usable));
         for (standing, account) in self.standings.iter().zip(&mut self.accounts) {
             account.shortage.note_ideal(ideal.share(standing.wish));
+        }
+    }
+
+    /// By now everybody must have its share.
+    pub(crate) fn note_settled(&mut self, now: Time) {
+        let ideal = self.ideal();
+        let shares = self.standings.iter().map(|it| ideal.share(it.wish));
+        let usable: f64 = shares.sum();
+        let distance = self.distance(&ideal);
+        // Of nothing, all is right, unless somebody has something.
+        let part = if usable > 0.0 {
+            distance / usable
+        } else if distance > 0.0 && !planted::is(Blunt::SettledFairnessOfNothing) {
+            1.0
+        } else {
+            0.0
+        };
+        let is_seen = planted::sees(Checker::SettledFairness, now);
+        if is_seen && part > self.fairness.settled_worst.0 {
+            self.fairness.settled_worst = (part, now);
         }
     }
 

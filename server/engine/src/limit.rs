@@ -88,86 +88,63 @@ pub struct Full {
     pub retry_in: Duration,
 }
 
-impl fmt::Display for Full {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let max = self.max;
-        match self.limit {
-            Limit::Resources => write!(f, "this server serves {max} resources, as many as it may"),
-            Limit::ResourcesPerCaller => {
-                write!(f, "{max} resources came from this address, as many as may")
-            }
-            Limit::ResourcesPerTemplate => {
-                write!(f, "its template has {max} resources, as many as it may")
-            }
-            Limit::NewResourcesPerCaller => write!(
-                f,
+impl Limit {
+    /// What is said to who comes beyond it; `{max}` is how much there may be.
+    const fn said(self) -> &'static str {
+        match self {
+            Self::Resources => "this server serves {max} resources, as many as it may",
+            Self::ResourcesPerCaller => "{max} resources came from this address, as many as may",
+            Self::ResourcesPerTemplate => "its template has {max} resources, as many as it may",
+            Self::NewResourcesPerCaller => {
                 "new resources come from this address faster than {max} a second"
-            ),
-            Limit::NewResourcesPerTemplate => write!(
-                f,
+            }
+            Self::NewResourcesPerTemplate => {
                 "new resources of its template come faster than {max} a second"
-            ),
-            Limit::Leases => write!(f, "this server has {max} leases out, as many as it may"),
-            Limit::LeasesPerResource => {
-                write!(f, "{max} holders have leases on it, as many as may")
             }
-            Limit::LeasesPerCaller => {
-                write!(f, "{max} leases came from this address, as many as may")
-            }
-            Limit::LeasesPerTemplate => {
-                write!(f, "its template has {max} leases out, as many as it may")
-            }
-            Limit::NewLeasesPerCaller => write!(
-                f,
+            Self::Leases => "this server has {max} leases out, as many as it may",
+            Self::LeasesPerResource => "{max} holders have leases on it, as many as may",
+            Self::LeasesPerCaller => "{max} leases came from this address, as many as may",
+            Self::LeasesPerTemplate => "its template has {max} leases out, as many as it may",
+            Self::NewLeasesPerCaller => {
                 "new holders come from this address faster than {max} a second"
-            ),
-            Limit::NewLeasesPerTemplate => write!(
-                f,
+            }
+            Self::NewLeasesPerTemplate => {
                 "new holders of its template come faster than {max} a second"
-            ),
-            Limit::RequestsPerTemplate => write!(
-                f,
+            }
+            Self::RequestsPerTemplate => {
                 "requests for resources of its template come faster than {max} a second"
-            ),
-            Limit::Memory => write!(
-                f,
-                "this server uses {max} bytes for what is out, as many as it may"
-            ),
-            Limit::Priorities => write!(
-                f,
+            }
+            Self::Memory => "this server uses {max} bytes for what is out, as many as it may",
+            Self::Priorities => {
                 "{max} different priorities are in use, as many as may; use fewer priorities"
-            ),
-            Limit::PrioritiesPerCaller => write!(
-                f,
+            }
+            Self::PrioritiesPerCaller => {
                 "this address brought {max} different priorities, as many as may; use fewer priorities, or name \
                  them in the template"
-            ),
-            Limit::ChildServers => {
-                write!(f, "this server has {max} child servers, as many as it may")
             }
-            Limit::ChildServersPerCaller => {
-                write!(
-                    f,
-                    "{max} child servers came from this address, as many as may"
-                )
+            Self::ChildServers => "this server has {max} child servers, as many as it may",
+            Self::ChildServersPerCaller => {
+                "{max} child servers came from this address, as many as may"
             }
-            Limit::Curves => write!(
-                f,
-                "child servers have {max} leases here, as many as they may"
-            ),
-            Limit::CurvesPerCaller => write!(
-                f,
+            Self::Curves => "child servers have {max} leases here, as many as they may",
+            Self::CurvesPerCaller => {
                 "child servers of this address have {max} leases, as many as they may"
-            ),
-            Limit::CurvePoints => write!(
-                f,
+            }
+            Self::CurvePoints => {
                 "the demand curves of child servers have {max} points, as many as they may"
-            ),
-            Limit::CurvePointsPerCaller => write!(
-                f,
+            }
+            Self::CurvePointsPerCaller => {
                 "the demand curves from this address have {max} points, as many as they may"
-            ),
+            }
         }
+    }
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = self.limit.said();
+        let (before, after) = said.split_once("{max}").unwrap_or((said, ""));
+        write!(f, "{before}{}{after}", self.max)
     }
 }
 
@@ -179,6 +156,7 @@ mod tests {
     fn every_limit_has_its_place() {
         for (position, limit) in Limit::ALL.iter().enumerate() {
             assert_eq!(*limit as usize, position);
+            assert_eq!(limit.said().matches("{max}").count(), 1, "{limit:?}");
         }
     }
 }

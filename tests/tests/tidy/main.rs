@@ -8,6 +8,10 @@
 )]
 #![allow(missing_docs, reason = "a test")]
 
+mod cycles;
+mod lengths;
+mod source;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,9 +21,6 @@ const ENGINE_DEPENDENCIES: [&str; 4] = ["hashbrown", "siphasher", "smol_str", "t
 
 /// The same of sessions: they know neither the engine nor the wire.
 const SESSION_DEPENDENCIES: [&str; 2] = ["smol_str", "thiserror"];
-
-/// A file is about one thing; past this there are two.
-const LINES_MAX: usize = 700;
 
 /// Who may look at the clock of tokio's timers, whose speed programs that set the time may change: for
 /// timeouts of calls and backoffs. What decides about leases and masterships goes by
@@ -52,12 +53,13 @@ fn files(ending: &str) -> Vec<PathBuf> {
     found
 }
 
-#[test]
-fn no_file_is_about_two_things() {
-    for file in files(".rs") {
-        let lines = fs::read_to_string(&file).unwrap().lines().count();
-        assert!(lines <= LINES_MAX, "{} has {lines} lines", file.display());
-    }
+/// The same, each with its name from the root of the repository on.
+fn named_files(ending: &str) -> impl Iterator<Item = (String, PathBuf)> {
+    let root = root();
+    files(ending).into_iter().map(move |path| {
+        let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
+        (name.to_owned(), path)
+    })
 }
 
 #[test]

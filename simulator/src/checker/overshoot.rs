@@ -16,6 +16,8 @@ use doorward_engine::template::{Algorithm, AlgorithmKind, Shrink, Template};
 use doorward_engine::time::Time;
 
 use crate::checker::ROUNDING;
+use crate::planted::{self, Blunt};
+use crate::recording::Checker;
 use crate::world::clock::LocalClock;
 
 /// What is promised of the total.
@@ -37,7 +39,7 @@ impl Total {
 }
 
 #[derive(Debug)]
-pub(super) struct Excess {
+pub(super) struct Overshoot {
     pub(super) capacity: f64,
     /// The most that there ever was.
     most: f64,
@@ -59,7 +61,7 @@ pub(super) struct Excess {
     pub(super) over_for: Duration,
 }
 
-impl Excess {
+impl Overshoot {
     pub(super) fn new(template: &Template) -> Self {
         let capacity = template.capacity.get();
         Self {
@@ -121,11 +123,15 @@ impl Excess {
         let from = match self.total > total {
             // Any amount may be out, and on its way.
             true => Some(f64::INFINITY),
+            false if planted::is(Blunt::OvershootForgivenByEdits) => Some(f64::INFINITY),
             false if self.capacity < before => Some(self.allowed(now).max(before)),
             false => None,
         };
         if let Some(from) = from {
-            let until = self.former_leases_end.max(local + has);
+            let mut until = self.former_leases_end.max(local + has);
+            if planted::is(Blunt::OvershootAfterEditsAllowed) {
+                until = until + has;
+            }
             self.former = Some((from, until));
         }
     }
@@ -136,6 +142,9 @@ impl Excess {
         // confirms it, for leases that begin now. If that is still what was out before the capacity
         // was lowered, it has the length of another lease to come down.
         let local = self.clock.shows(now);
+        if planted::is(Blunt::OvershootOfLearnersAllowed) {
+            self.former = Some((f64::INFINITY, local + algorithm.lease_length));
+        }
         if let Some((_, until)) = &mut self.former
             && local <= *until
         {
@@ -178,6 +187,9 @@ impl Excess {
             && self.clock.shows(now) > until
         {
             self.former = None;
+            if planted::is(Blunt::OvershootBetweenChangesUnseen) {
+                return;
+            }
             let (leases, fallback) = sums();
             self.look(leases, fallback, self.clock.when(until));
         }
@@ -210,7 +222,8 @@ impl Excess {
         self.peak = self.peak.max(part);
         let with_fallback = self.part(leases + fallback, allowed);
         self.peak_with_fallback = self.peak_with_fallback.max(with_fallback);
-        if self.total == Total::Promised && part > self.worst.0 {
+        let is_promised = self.total == Total::Promised && planted::sees(Checker::Overshoot, now);
+        if is_promised && part > self.worst.0 {
             self.worst = (part, now);
         }
     }

@@ -1,0 +1,130 @@
+//! What other processes under a holder's name may be using: it counts besides what the holder has, and the
+//! holder's word says nothing of it.
+
+use crate::amount::Amount;
+use crate::exact_sum::ExactSum;
+use crate::id::Incarnation;
+use crate::lease::{Lease, Leases, Older};
+use crate::planted::{self, Bug};
+use crate::rounding::COVERS_BOTH;
+use crate::time::Time;
+
+/// What another process under the holder's name may be using.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Apart {
+    /// Which.
+    pub whose: Whose,
+    /// What.
+    pub lease: Lease,
+}
+
+/// Whose a lease is that is kept apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// This process's. None: one that does not say which it is.
+    One(Option<Incarnation>),
+    /// That of several, counted as one: what one of them says is no word on it.
+    Several,
+}
+
+/// Other processes whose leases are kept apart. Beyond that two are counted as one that has what both
+/// have, for as long as the longer.
+const APART_MAX: usize = 4;
+
+impl Leases {
+    /// What other processes under the holder's name may be using now.
+    pub(crate) fn apart_sum(&self) -> ExactSum {
+        let mut sum = ExactSum::ZERO;
+        let apart = self.older.apart().iter();
+        apart.for_each(|apart| sum.add(apart.lease.capacity));
+        sum
+    }
+
+    /// Another process has taken the holder's name: what the holder has is that of the process of
+    /// before, and counts besides until then at the latest. The holder itself has nothing.
+    pub(crate) fn set_apart(&mut self, process: Option<Incarnation>, until: Time, now: Time) {
+        let lease = Lease {
+            capacity: self.own(),
+            expires_at: self.own_last_expiry().min(until),
+        };
+        let mut apart = self.older.apart().to_vec();
+        let is_forgotten = planted::is(Bug::FormerProcessForgotten);
+        if !lease.capacity.is_zero() && lease.expires_at > now && !is_forgotten {
+            let whose = Whose::One(process);
+            apart.push(Apart { whose, lease });
+        }
+        while apart.len() > APART_MAX {
+            let first = apart.remove(0);
+            if let Some(second) = apart.first_mut() {
+                let sum = first.lease.capacity.get() + second.lease.capacity.get();
+                second.lease.capacity = Amount::from_computed(sum * COVERS_BOTH);
+                second.lease.expires_at = second.lease.expires_at.max(first.lease.expires_at);
+                second.whose = Whose::Several;
+            }
+        }
+        let expires_at = apart.iter().map(|apart| apart.lease.expires_at).max();
+        self.newest = Lease {
+            capacity: Amount::ZERO,
+            expires_at: expires_at.unwrap_or(now).max(now),
+        };
+        self.older = Older::of(Vec::new(), apart);
+    }
+
+    /// The holder is that process again, whose lease was kept apart. Returns its lease, if there is
+    /// any left.
+    pub(crate) fn take_apart(&mut self, process: Option<Incarnation>) -> Option<Lease> {
+        let whose = Whose::One(process);
+        let apart = self.older.apart().iter();
+        let found = apart.filter(|apart| apart.whose == whose);
+        // It may have had the name several times. It works to one lease at a time.
+        let lease = found.map(|apart| apart.lease).reduce(|a, b| Lease {
+            capacity: a.capacity.max(b.capacity),
+            expires_at: a.expires_at.max(b.expires_at),
+        })?;
+        self.change_apart(|apart| (apart.whose != whose).then_some(apart));
+        Some(lease)
+    }
+
+    /// Another process, whose lease is kept apart, says that it has no more than this.
+    pub(crate) fn lower_apart(&mut self, process: Option<Incarnation>, has: Amount) {
+        self.change_apart(|mut apart| {
+            if apart.whose == Whose::One(process) {
+                apart.lease.capacity = apart.lease.capacity.min(has);
+            }
+            Some(apart)
+        });
+    }
+
+    /// So much is in use besides by another process.
+    pub(crate) fn add_apart(&mut self, apart: Apart) {
+        let mut all = self.older.apart().to_vec();
+        all.retain(|known| known.whose != apart.whose);
+        all.push(apart);
+        let older = self.older.as_slice().to_vec();
+        self.older = Older::of(older, all);
+    }
+
+    /// What other processes under this name may be using, but for the one that may use most: that of
+    /// before, if the holder was started again.
+    pub(crate) fn apart_but_one(&self) -> Amount {
+        let amounts = || self.older.apart().iter().map(|apart| apart.lease.capacity);
+        let most = amounts().max().unwrap_or(Amount::ZERO);
+        let all: f64 = amounts().map(Amount::get).sum();
+        Amount::from_computed(all - most.get())
+    }
+
+    /// Whether another process under this name may be using anything.
+    pub(crate) fn has_apart(&self) -> bool {
+        !self.older.apart().is_empty()
+    }
+
+    /// Changes or drops what other processes have.
+    pub(super) fn change_apart(&mut self, change: impl Fn(Apart) -> Option<Apart>) {
+        if self.older.apart().is_empty() {
+            return;
+        }
+        let all = self.older.apart().iter().copied().filter_map(change);
+        let apart = all.filter(|apart| !apart.lease.capacity.is_zero());
+        self.older = Older::of(self.older.as_slice().to_vec(), apart.collect());
+    }
+}

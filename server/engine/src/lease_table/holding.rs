@@ -1,0 +1,176 @@
+//! One holder of a resource, and everything that is known of it.
+
+use std::time::Duration;
+
+use crate::admission::CallerSlot;
+use crate::algorithm::Why;
+use crate::amount::Amount;
+use crate::demand::Demand;
+use crate::id::{HolderId, Incarnation, MastershipId};
+use crate::lease::{Lease, Leases};
+use crate::past::{Identity, Known, Past, Precedence};
+use crate::template::SafeCapacity;
+use crate::time::Time;
+
+/// A holder and everything known of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Holding {
+    /// Who.
+    pub holder: HolderId,
+    /// What it last asked for.
+    pub demand: Demand,
+    /// What it says of itself, if it is a child server.
+    pub report: Option<Box<ServerReport>>,
+    /// What it should have, at its last request.
+    pub share: Amount,
+    /// Why it got what it got.
+    pub why: Why,
+    /// The newest request seen; 0 if it does not number its requests.
+    pub sequence: u64,
+    /// Which process has the name. None: it does not say.
+    pub incarnation: Option<Incarnation>,
+    /// What was before that process, if anything is known of it.
+    pub past: Option<Box<Past>>,
+    /// When its last request was decided.
+    pub decided_at: Time,
+    /// When it was told to come back.
+    pub refresh_at: Time,
+    /// It was told to come back before its refresh interval is over, since it waits for others, or others
+    /// wait for it.
+    pub invited: bool,
+    /// Its requests for something else that came faster than the floor are made up for then: each costs a
+    /// floor (a token bucket, kept as the time when it is full again).
+    pub news_paid_until: Time,
+    /// Whether it got less than its share because of what others hold.
+    pub waits: bool,
+    /// The latest lowering of the capacity its grant has taken into account.
+    pub lowering: u32,
+    /// Its newest request is not answered yet: this server waits for its own parent.
+    pub pending: bool,
+    /// Who brought it.
+    pub caller: CallerSlot,
+    /// It wants more than counts: more than its template lets a client have.
+    pub wants_more: bool,
+    pub(super) leases: Leases,
+    /// The time of its entry in the heap.
+    pub(super) scheduled: Time,
+}
+
+impl Holding {
+    /// A holder that was just given its first leases; the rest is to be noted.
+    pub(crate) fn new(
+        holder: HolderId,
+        demand: Demand,
+        leases: Leases,
+        why: Why,
+        now: Time,
+    ) -> Self {
+        let scheduled = leases.next_expiry();
+        Self {
+            holder,
+            demand,
+            report: None,
+            share: Amount::ZERO,
+            why,
+            sequence: 0,
+            incarnation: None,
+            past: None,
+            decided_at: now,
+            refresh_at: now,
+            invited: false,
+            news_paid_until: Time::ZERO,
+            waits: false,
+            lowering: 0,
+            pending: false,
+            caller: CallerSlot::NOBODY,
+            wants_more: false,
+            leases,
+            scheduled,
+        }
+    }
+
+    /// Its newest lease.
+    pub(crate) fn newest(&self) -> Lease {
+        self.leases.newest()
+    }
+
+    /// How a request stands to what was heard under this name before.
+    pub(crate) fn precedence(&self, asks: Identity, now: Time) -> Precedence {
+        let known = Known {
+            epoch: self.report.as_ref().and_then(|report| report.epoch),
+            process: self.incarnation,
+            sequence: self.sequence,
+            pending: self.pending,
+            overdue: self.overdue_at() <= now,
+            past: self.past.as_deref(),
+        };
+        known.precedence(asks)
+    }
+
+    /// Whether it was invited to come back early, and comes then. Its clock, or the network to it, may be
+    /// a little faster than they were.
+    pub(crate) fn is_invited(&self, now: Time) -> bool {
+        let slack = self.refresh_at.since(self.decided_at) / 16;
+        self.invited && now + slack >= self.refresh_at
+    }
+
+    /// When it is to have asked again, if it lives and nothing is lost.
+    pub(crate) fn overdue_at(&self) -> Time {
+        let interval = self.refresh_at.since(self.decided_at);
+        self.refresh_at + (interval / 4).max(OVERDUE_MIN)
+    }
+
+    /// The most that may be in use under its name.
+    pub(crate) fn reserved(&self) -> Amount {
+        self.leases.reserved()
+    }
+
+    /// The most that it may be using itself.
+    pub(crate) fn own(&self) -> Amount {
+        self.leases.own()
+    }
+
+    /// Its leases.
+    pub(crate) fn leases(&self) -> &Leases {
+        &self.leases
+    }
+
+    /// Until when what it was granted lasts. None: it was granted nothing.
+    pub(crate) fn in_use_until(&self) -> Option<Time> {
+        self.leases.in_use_until()
+    }
+
+    /// Until when it may be using anything, if it does not ask again.
+    pub(crate) fn reserved_until(&self) -> Time {
+        self.leases.last_expiry()
+    }
+}
+
+/// A request that is due may be under way for so long.
+const OVERDUE_MIN: Duration = Duration::from_secs(1);
+
+/// What a child server says of itself with its demand.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ServerReport {
+    /// The epoch of the mastership by which it speaks for its node. Absent: it does not say.
+    pub epoch: Option<u64>,
+    /// By which mastership of its node it hands out leases. Absent: it does not say.
+    pub mastership: Option<MastershipId>,
+    /// Levels of servers from it down; a leaf is 1.
+    pub height: u32,
+    /// Whether it is in learning mode.
+    pub learning: bool,
+    /// Whether it asks on a stream, on which it is told what changes.
+    pub streams: bool,
+    /// What it may hand out by its own lease.
+    pub has: Option<Amount>,
+    /// The most its holders may be using. Absent: it is of the old kind and does not say.
+    pub outstanding: Option<Amount>,
+    /// What it counts, in learning mode, for holders that are no part of its demand, since it has not
+    /// heard of them yet.
+    pub unheard: Amount,
+    /// The safe capacity it was told last.
+    pub safe_told: Option<SafeCapacity>,
+    /// When its newest request came. The child counts its lease from when it sent that.
+    pub asked_at: Time,
+}

@@ -1,0 +1,52 @@
+//! Who is above a node: nobody can be a child of a node that leases its capacity from it.
+
+use thiserror::Error;
+
+use crate::id::HolderName;
+use crate::node::Node;
+use crate::planted::{self, Bug};
+
+/// A child server is an ancestor of this one, or this one itself.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the node {child} cannot be a child of {node}: its capacity would come from itself, by way of \
+     {path}; check --node and --parent of the servers on this way",
+    path = path.join(" → ")
+)]
+pub struct Cycle {
+    /// Who asked.
+    pub child: String,
+    /// Who was asked.
+    pub node: String,
+    /// From the asked node up to the one that asked.
+    pub path: Vec<String>,
+}
+
+impl Node {
+    /// Whether a node may be a child of this one.
+    ///
+    /// # Errors
+    ///
+    /// If it is one of those above, or this one.
+    pub(super) fn check_cycle(&self, child: &HolderName) -> Result<(), Cycle> {
+        if planted::is(Bug::CycleUnnoticed) {
+            return Ok(());
+        }
+        let node = &self.config.name;
+        let up: Vec<&str> = std::iter::once(node.as_str())
+            .chain(self.ancestors().iter().map(String::as_str))
+            .collect();
+        match up.iter().position(|name| *name == child.as_str()) {
+            None => Ok(()),
+            Some(position) => Err(Cycle {
+                child: child.to_string(),
+                node: node.clone(),
+                path: up
+                    .iter()
+                    .take(position + 1)
+                    .map(|n| (*n).to_owned())
+                    .collect(),
+            }),
+        }
+    }
+}

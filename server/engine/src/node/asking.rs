@@ -1,0 +1,193 @@
+//! One way in for all holders: a client or a child server asks something of resources, one by one.
+//!
+//! A resource that is asked for is taken on if nobody holds anything of it yet. What is decided is the
+//! resource's matter, whoever asks; the two kinds of holders differ in what they say and in what they are
+//! told.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::admission::{CallerSlot, From, Gate};
+use crate::amount::Amount;
+use crate::claim::Claim;
+use crate::demand::Demand;
+use crate::id::{Caller, HolderId, HolderKind, ResourceId};
+use crate::lease_table::ServerReport;
+use crate::node::{Entry, Node};
+use crate::request::server::{GetServerCapacity, ServerAsk, ServerLease, Via};
+use crate::request::{Ask, GetCapacity, Lease, Refusal, RefusalReason};
+use crate::resource::Resource;
+use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
+use crate::time::Time;
+
+/// What is answered to a request: leases, and what is refused.
+pub(super) type Answers<L> = (Vec<L>, Vec<Refusal>);
+
+impl Node {
+    /// Answers each ask of a request on its own; who asks for a resource twice is answered once.
+    pub(super) fn answer_each<A, L>(
+        &mut self,
+        asks: &[A],
+        resource_of: impl Fn(&A) -> &ResourceId,
+        mut answer: impl FnMut(&mut Self, &A) -> Result<L, RefusalReason>,
+    ) -> Answers<L> {
+        let mut leases = Vec::with_capacity(asks.len());
+        let mut refused = Vec::new();
+        let mut seen = BTreeSet::new();
+        for ask in asks {
+            let resource = resource_of(ask);
+            let result = if asks.len() > 1 && !seen.insert(resource) {
+                Err(RefusalReason::Duplicate)
+            } else {
+                answer(self, ask)
+            };
+            match result {
+                Ok(lease) => leases.push(lease),
+                Err(reason) => {
+                    self.counters.refused += 1;
+                    let resource = resource.clone();
+                    refused.push(Refusal { resource, reason });
+                }
+            }
+        }
+        (leases, refused)
+    }
+
+    /// A client asks for something.
+    pub(super) fn handle_client_ask(
+        &mut self,
+        holder: &HolderId,
+        request: &GetCapacity,
+        ask: &Ask,
+        now: Time,
+    ) -> Result<Lease, RefusalReason> {
+        let tolerance = self.config.clock_tolerance;
+        let holder_ask = HolderAsk {
+            holder,
+            incarnation: request.incarnation,
+            sequence: request.sequence,
+            demand: Demand::Client {
+                priority: ask.priority,
+                claim: Claim::of_client(ask.wants),
+            },
+            has: ask.has.map(|has| tolerance.has(has)),
+            outstanding: None,
+            told_of: &[],
+            unheard: Amount::ZERO,
+            report: None,
+            floor: self.config.refresh_floor,
+            caller: CallerSlot::NOBODY,
+        };
+        let decide = |resource: &mut Resource, gate: &mut Gate<'_>| {
+            let answer = resource.handle_ask(&holder_ask, gate, now)?;
+            Ok((answer, answer))
+        };
+        let id = &ask.resource;
+        let answer = self.ask_resource(id, HolderKind::Client, request.caller, decide, now)?;
+        Ok(tolerance.lease(Lease {
+            resource: id.clone(),
+            capacity: answer.lease.capacity,
+            expires_in: answer.lease.expires_at.since(now),
+            refresh_in: answer.refresh_in,
+            safe_capacity: Some(answer.safe_capacity),
+            granted_by: Some(self.mastership_id),
+            limited_by: answer.limited_by,
+            learning_for: answer.learning_for,
+            decided: answer.decided,
+        }))
+    }
+
+    /// A child server asks for something, on behalf of its holders.
+    pub(super) fn handle_server_ask(
+        &mut self,
+        holder: &HolderId,
+        request: &GetServerCapacity,
+        ask: &ServerAsk,
+        via: Via,
+        now: Time,
+    ) -> Result<ServerLease, RefusalReason> {
+        let tolerance = self.config.clock_tolerance;
+        let holder_ask = HolderAsk {
+            holder,
+            incarnation: request.incarnation,
+            sequence: request.sequence,
+            demand: Demand::Server(ask.demand.clone()),
+            has: ask.has.map(|has| tolerance.has(has)),
+            outstanding: ask.outstanding.map(|has| tolerance.has(has)),
+            told_of: &ask.told_of,
+            unheard: ask.unheard,
+            report: Some(report_of(request, ask, via, now)),
+            floor: match via {
+                Via::Poll => self.config.refresh_floor,
+                Via::Stream => Duration::ZERO,
+            },
+            caller: CallerSlot::NOBODY,
+        };
+        let decide = |resource: &mut Resource, gate: &mut Gate<'_>| {
+            resource.handle_server_ask(&holder_ask, gate, now)
+        };
+        let id = &ask.resource;
+        let lease = self.ask_resource(id, HolderKind::Server, request.caller, decide, now)?;
+        Ok(tolerance.server_lease(lease))
+    }
+
+    /// Somebody of that kind asks something of a resource, which is taken on if it is not there. `decide`
+    /// does so, and says what is told.
+    fn ask_resource<T>(
+        &mut self,
+        id: &ResourceId,
+        kind: HolderKind,
+        caller: Option<Caller>,
+        decide: impl FnOnce(&mut Resource, &mut Gate<'_>) -> Result<(Answer, T), RefusalReason>,
+        now: Time,
+    ) -> Result<T, RefusalReason> {
+        if !self.resources.contains_key(id) {
+            let from = match kind {
+                HolderKind::Client => From::Client(caller),
+                HolderKind::Server => From::Child,
+            };
+            self.add_resource(id, from, now)?;
+        }
+        let Some(Entry {
+            resource, template, ..
+        }) = self.resources.get_mut(id)
+        else {
+            return Err(RefusalReason::UnknownResource);
+        };
+        let mut gate = Gate {
+            admission: &mut self.admission,
+            limits: &self.config.limits,
+            caller,
+            template: *template,
+        };
+        let decided = decide(resource, &mut gate);
+        self.settle(id);
+        let (answer, told) = decided?;
+        self.count(&answer);
+        Ok(told)
+    }
+
+    fn count(&mut self, answer: &Answer) {
+        match answer.kind {
+            AnswerKind::Decided => self.counters.decisions += 1,
+            AnswerKind::TooEarly => self.counters.too_early += 1,
+            AnswerKind::OutOfOrder => self.counters.out_of_order += 1,
+        }
+    }
+}
+
+/// What a child server says of itself.
+fn report_of(request: &GetServerCapacity, ask: &ServerAsk, via: Via, now: Time) -> ServerReport {
+    ServerReport {
+        epoch: request.epoch,
+        mastership: request.mastership,
+        height: request.height,
+        learning: ask.learning,
+        streams: via == Via::Stream,
+        has: ask.has.map(|has| has.capacity),
+        outstanding: ask.outstanding.map(|out| out.capacity),
+        unheard: ask.unheard,
+        safe_told: None,
+        asked_at: now,
+    }
+}

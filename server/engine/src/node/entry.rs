@@ -1,0 +1,152 @@
+//! A resource's place in its node: among the timeouts, among what the parent is to be asked, and in the
+//! books of what is let in. After each change of a resource, that place is settled anew.
+
+use crate::admission::weight::{self, Weight};
+use crate::admission::{CallerSlot, TemplateSlot};
+use crate::id::ResourceId;
+use crate::node::event::Event;
+use crate::node::{Node, TimeoutReason};
+use crate::resource::Resource;
+use crate::resource::timer::Timer;
+use crate::resource::upstream::Pace;
+use crate::snapshot::Conflict;
+use crate::time::Time;
+
+/// A resource, and its place.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) resource: Resource,
+    /// Among the timeouts.
+    pub(super) scheduled: Option<(Time, TimeoutReason)>,
+    /// Among what the parent is to be asked.
+    pub(super) upstream_scheduled: Option<Time>,
+    pub(super) template: TemplateSlot,
+    /// Who brought it.
+    pub(super) caller: CallerSlot,
+    /// What it weighed when that was last counted.
+    pub(super) weighed: Weight,
+}
+
+impl Entry {
+    /// A resource that has no place yet.
+    pub(super) fn new(resource: Resource, template: TemplateSlot, caller: CallerSlot) -> Self {
+        Self {
+            resource,
+            scheduled: None,
+            upstream_scheduled: None,
+            template,
+            caller,
+            weighed: Weight::default(),
+        }
+    }
+
+    /// Asserts that it is where it should be. O(leases), for tests.
+    ///
+    /// # Panics
+    ///
+    /// If it is not.
+    pub(super) fn assert_consistent(&self, pace: Pace, has_parent: bool) {
+        let resource = &self.resource;
+        let id = resource.id();
+        resource.assert_consistent();
+        let due = resource.due(Timer::ParentRequest, pace);
+        assert_eq!(
+            self.upstream_scheduled, due,
+            "when to ask the parent for {id}"
+        );
+        assert_eq!(self.weighed, resource.weight(), "what {id} weighs");
+        assert!(
+            !resource.is_empty(),
+            "{id} has no holders and is still there"
+        );
+        assert!(
+            self.scheduled.is_some() || self.upstream_scheduled.is_some() || has_parent,
+            "{id} has leases that will end, and no timeout"
+        );
+        let timeout = next_timeout(resource, pace);
+        assert_eq!(self.scheduled, timeout, "the timeout of {id}");
+    }
+}
+
+impl Node {
+    /// After a resource has changed: puts it in its place, or forgets it if nobody holds anything of it.
+    pub(super) fn settle(&mut self, id: &ResourceId) {
+        let Some(entry) = self.resources.get_mut(id) else {
+            return;
+        };
+        self.counters.expired += entry.resource.take_expired();
+        let weight = entry.resource.weight();
+        let changes = entry.resource.take_changes();
+        if weight != entry.weighed || !changes.is_empty() {
+            let before = std::mem::replace(&mut entry.weighed, weight);
+            self.admission
+                .note_changes(changes, before, weight, entry.template);
+        }
+        if entry.resource.take_unsettled() {
+            self.children.note_unsettled(id, &entry.resource);
+        }
+        let conflict = entry.resource.take_conflict();
+        let is_gone = entry.resource.is_empty();
+        let (mut next, mut ask) = (None, None);
+        if !is_gone {
+            let pace = self.upstream.pace();
+            next = next_timeout(&entry.resource, pace);
+            ask = entry.resource.due(Timer::ParentRequest, pace);
+        }
+        let before = std::mem::replace(&mut entry.scheduled, next);
+        let ask_before = std::mem::replace(&mut entry.upstream_scheduled, ask);
+        self.upstream.reschedule(id, ask_before, ask);
+        if next != before {
+            if let Some((time, reason)) = before {
+                self.timeouts.remove(&(time, reason, id.clone()));
+            }
+            if let Some((time, reason)) = next {
+                self.timeouts.insert((time, reason, id.clone()));
+            }
+        }
+        if let Some(conflict) = conflict {
+            self.note_conflict(id, conflict);
+        }
+        if is_gone {
+            self.drop_resource(id);
+        }
+    }
+
+    /// Two live processes ask under one name.
+    fn note_conflict(&mut self, id: &ResourceId, conflict: Conflict) {
+        self.counters.conflicts += 1;
+        let holder = conflict.holder.clone();
+        if self.conflicts.note(conflict) {
+            self.tell(Event::TwoProcesses {
+                resource: id.clone(),
+                holder,
+            });
+        }
+    }
+
+    /// Nobody holds anything of it.
+    fn drop_resource(&mut self, id: &ResourceId) {
+        if let Some(Entry {
+            caller, template, ..
+        }) = self.resources.remove(id)
+        {
+            let name = weight::name_bytes(id.as_str());
+            self.admission.note_resource_gone(caller, template, name);
+            self.tell(Event::ResourceDropped {
+                resource: id.clone(),
+            });
+        }
+    }
+}
+
+/// When a resource's [`Resource::handle_timeout`] is due, and why.
+fn next_timeout(resource: &Resource, pace: Pace) -> Option<(Time, TimeoutReason)> {
+    let (at, timer) = resource.next_timeout(pace)?;
+    let reason = match timer {
+        Timer::LearningEnd => TimeoutReason::LearningEnd,
+        Timer::LeaseExpiry | Timer::OwnLeaseEnd | Timer::RefusalEnd | Timer::ParentRequest => {
+            TimeoutReason::LeaseExpiry
+        }
+    };
+    Some((at, reason))
+}

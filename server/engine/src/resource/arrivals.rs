@@ -1,0 +1,138 @@
+//! Who brought what of one resource: priorities that its template does not name, points of demand curves;
+//! and who came and went since that was last asked, for the books of the node.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::admission::{CallerSlot, Change, Gate, points_of};
+use crate::bands::Bands;
+use crate::demand::Demand;
+use crate::id::HolderKind;
+use crate::lease_table::Holding;
+use crate::limit::Limit;
+use crate::request::RefusalReason;
+
+/// How many times as many priorities child servers may bring together as clients may.
+const CHILDREN_PRIORITIES_FACTOR: usize = 64;
+
+/// Priorities that the child servers of one caller may bring: those of one child, which may be 1,000.
+const CHILDREN_PRIORITIES_PER_CALLER: usize = 1_024;
+
+/// Who brings something: what kind of holder, of which caller.
+pub(super) type Brings = (HolderKind, CallerSlot);
+
+/// What a resource knows of who brought what.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals {
+    /// Who brought which priority, that the template did not name then.
+    priorities: BTreeMap<i64, Brings>,
+    /// What came and went since that was last asked.
+    changes: Vec<Change>,
+    /// Points of all demand curves.
+    points: usize,
+}
+
+impl Arrivals {
+    /// Whether so many priorities more may be brought, of which nobody has any. `named` are those of the
+    /// template.
+    ///
+    /// # Errors
+    ///
+    /// What is full.
+    pub(super) fn admit_priorities(
+        &mut self,
+        by: Brings,
+        more: usize,
+        bands: &Bands,
+        named: &BTreeMap<i64, f64>,
+        gate: &mut Gate<'_>,
+    ) -> Result<(), RefusalReason> {
+        let brought = &mut self.priorities;
+        brought.retain(|band, _| bands.get(*band).is_some());
+        let (kind, caller) = by;
+        let (has, most, of_one) = match kind {
+            HolderKind::Client => {
+                let named = named.keys().filter(|band| bands.get(**band).is_some());
+                let by_children = brought
+                    .values()
+                    .filter(|(kind, _)| *kind != HolderKind::Client);
+                let others = bands
+                    .len()
+                    .saturating_sub(named.count() + by_children.count());
+                let of_one = gate.limits.priorities_per_caller_max;
+                (others, gate.limits.priorities_max, of_one)
+            }
+            HolderKind::Server => (
+                bands.len(),
+                gate.limits.priorities_max * CHILDREN_PRIORITIES_FACTOR,
+                CHILDREN_PRIORITIES_PER_CALLER,
+            ),
+        };
+        let mine = brought.values().filter(|it| **it == by).count();
+        if caller != CallerSlot::NOBODY {
+            gate.admit_priorities(Limit::PrioritiesPerCaller, mine, more, of_one)?;
+        }
+        gate.admit_priorities(Limit::Priorities, has, more, most)?;
+        gate.admit_bands(more)
+    }
+
+    /// These priorities were let in.
+    pub(super) fn note_priorities(&mut self, new: &BTreeSet<i64>, by: Brings) {
+        self.priorities.extend(new.iter().map(|band| (*band, by)));
+    }
+
+    /// A holder was put in.
+    pub(super) fn note_came(&mut self, holding: &Holding) {
+        let change = match holding.holder.kind {
+            HolderKind::Client => Change::ClientCame(holding.caller),
+            HolderKind::Server => {
+                let points = points_of(&holding.demand);
+                self.points += points;
+                Change::ChildCame(holding.holder.name.clone(), holding.caller, points)
+            }
+        };
+        self.changes.push(change);
+    }
+
+    /// A holder was taken out.
+    pub(super) fn note_gone(&mut self, gone: &Holding) {
+        let change = match gone.holder.kind {
+            HolderKind::Client => Change::ClientGone(gone.caller),
+            HolderKind::Server => {
+                let points = points_of(&gone.demand);
+                self.points -= points;
+                Change::ChildGone(gone.holder.name.clone(), gone.caller, points)
+            }
+        };
+        self.changes.push(change);
+    }
+
+    /// A holder asks for something else than before.
+    pub(super) fn note_demand(&mut self, caller: CallerSlot, before: &Demand, after: &Demand) {
+        let (before, after) = (points_of(before), points_of(after));
+        if before != after {
+            self.points = self.points + after - before;
+            self.changes.push(Change::Points(caller, before, after));
+        }
+    }
+
+    /// Who came and went since that was last asked.
+    pub(super) fn take_changes(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Points of all demand curves.
+    pub(super) fn points(&self) -> usize {
+        self.points
+    }
+
+    /// Asserts that what is counted is there. O(n), for tests.
+    ///
+    /// # Panics
+    ///
+    /// If it is not.
+    pub(super) fn assert_consistent<'a>(&self, holders: impl Iterator<Item = &'a Holding>) {
+        let points: usize = holders.map(|it| points_of(&it.demand)).sum();
+        assert_eq!(self.points, points, "points of curves");
+        assert!(self.changes.is_empty(), "changes nobody was told");
+    }
+}

@@ -1,0 +1,210 @@
+//! What a child server is told: its lease, and what only its parent can tell of the tree as a whole.
+
+use std::time::Duration;
+
+use crate::admission::Gate;
+use crate::amount::Amount;
+use crate::demand::Demand;
+use crate::id::HolderName;
+use crate::lease_table::{Holding, Slot};
+use crate::request::RefusalReason;
+use crate::request::server::ServerLease;
+use crate::resource::Resource;
+use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
+use crate::resource::decision::without_apart;
+use crate::resource::grant;
+use crate::rounding::SHORTFALL;
+use crate::supply::Told;
+use crate::time::Time;
+
+/// A child server that is pushed to may be silent for so long, and twice its refresh interval.
+const SILENT_MIN: Duration = Duration::from_secs(5);
+
+impl Resource {
+    /// A request of a child server: what came of it, and everything that the child is told.
+    ///
+    /// # Errors
+    ///
+    /// As [`Resource::handle_ask`].
+    pub(crate) fn handle_server_ask(
+        &mut self,
+        ask: &HolderAsk<'_>,
+        gate: &mut Gate<'_>,
+        now: Time,
+    ) -> Result<(Answer, ServerLease), RefusalReason> {
+        let name = &ask.holder.name;
+        // Of a child that does not say by which mastership it speaks: before it is granted anything.
+        let is_silent = ask.mastership().is_none();
+        let before = is_silent.then(|| self.granted_for(name, now));
+        let answer = self.handle_ask(ask, gate, now)?;
+        let inherited_for = before.unwrap_or_else(|| self.granted_for(name, now));
+        let lease = self.server_lease(name, &answer, now, Some(inherited_for), now);
+        // It was just found or put in.
+        let lease = lease.ok_or(RefusalReason::NotReady)?;
+        Ok((answer, lease))
+    }
+
+    /// Decides anew for a child server with a stream that did not ask, by what it last asked. None:
+    /// it would get and be told just what it has, or it has been silent for too long.
+    pub(crate) fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
+        let holding = self.ledger.get(slot)?;
+        let safe_fell = self.safe_fell(holding, now);
+        if holding.pending || self.learning_remaining(now).is_some() || !self.has_lease(now) {
+            return None;
+        }
+        // A template that is gone takes nothing back: what is out runs down.
+        if !self.has_source() {
+            return None;
+        }
+        // Whoever is silent may be gone: what it has must end.
+        let asked_at = holding
+            .report
+            .as_ref()
+            .map_or(now, |report| report.asked_at);
+        let interval = self.interval_of(holding, Duration::ZERO);
+        let interval = interval.max(self.policy.algorithm().refresh_interval);
+        if now.since(asked_at) > 2 * interval + SILENT_MIN {
+            return None;
+        }
+        let (held, newest) = (holding.own(), holding.newest());
+        let kept = self.lowering.kept(holding).unwrap_or(newest.capacity);
+        let kept = without_apart(holding, kept);
+        let share_before = holding.share;
+        let report = holding.report.as_ref().filter(|report| report.learning);
+        let unheard = report.map(|report| report.unheard);
+        let demand = holding.demand.clone();
+        let share = self.rule_for(&demand).share_of(&demand);
+        let keeps = unheard.map(|unheard| grant::keeps(newest.capacity, share, unheard.min(held)));
+        let grant = self.grant_share(share, held, kept, keeps);
+        let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * SHORTFALL;
+        if same(grant.gets, newest.capacity) && same(grant.share.amount, share_before) && !safe_fell
+        {
+            return None;
+        }
+        self.give(slot, &grant, now);
+        let refresh_in = self
+            .plan_refresh(slot, false, None, Duration::ZERO, now)
+            .refresh_in;
+        self.ledger.note(slot, |holding| {
+            holding.refresh_at = now + refresh_in;
+        });
+        debug_assert!(
+            self.overcommitted().is_none() || grant.gets <= held,
+            "{}: a grant took Σ reserved above the capacity",
+            self.id
+        );
+        Some(self.current(slot, refresh_in, AnswerKind::Decided, now))
+    }
+
+    /// Everything that a child server is told unasked. It counts its lease from when it sent its
+    /// newest request, and so do we, from when that came.
+    pub(crate) fn pushed_lease(
+        &self,
+        name: &HolderName,
+        answer: &Answer,
+        now: Time,
+    ) -> Option<ServerLease> {
+        let holding = self.ledger.child(name)?;
+        let asked_at = holding.report.as_ref()?.asked_at;
+        self.server_lease(name, answer, asked_at, None, now)
+    }
+
+    /// How long what a child server was granted lasts: by its predecessors, if it says by which mastership
+    /// it speaks. What we may not know of, in learning mode, lasts no longer than that.
+    fn granted_for(&self, name: &HolderName, now: Time) -> Duration {
+        // What we do not know of is over when we have learned.
+        let learns_for = self.learning_remaining(now).unwrap_or_default();
+        let holding = self
+            .ledger
+            .children()
+            .get(name)
+            .and_then(|slot| self.ledger.get(*slot));
+        // One that says by which mastership it speaks: of those before.
+        let masterships = holding.and_then(|it| Some(it.past.as_ref()?.masterships()));
+        let until = match masterships.filter(|it| it.current().is_some()) {
+            Some(known) => known.inherited(now).and_then(|it| it.in_use_until()),
+            None => holding.and_then(Holding::in_use_until),
+        };
+        let lasts = until.map_or(Duration::ZERO, |until| until.since(now));
+        lasts.max(learns_for)
+    }
+
+    /// Everything that a child server is told with its newest lease, which is counted from
+    /// `asked_at`. Before it asked, what it was granted lasted for `inherited_for`.
+    fn server_lease(
+        &self,
+        name: &HolderName,
+        answer: &Answer,
+        asked_at: Time,
+        inherited_for: Option<Duration>,
+        now: Time,
+    ) -> Option<ServerLease> {
+        let holding = self.ledger.child(name)?;
+        let Demand::Server(demand) = &holding.demand else {
+            return None;
+        };
+        let rule = self.rule_for(&holding.demand);
+        let masterships = holding.past.as_ref().map(|past| past.masterships());
+        let masterships = masterships.filter(|it| it.current().is_some());
+        let inherited = masterships.map(|it| {
+            let before = it.inherited(now);
+            before.map_or(Amount::ZERO, |before| before.reserved())
+        });
+        let accounted = masterships
+            .and_then(|it| it.accounted())
+            .unwrap_or_default();
+        // In learning mode nothing is shared out, so how is not known either; nor if our parent is.
+        let parent_learns = self.supply.told.as_ref().is_some_and(|told| told.learning);
+        let is_known = self.learning_remaining(now).is_none() && !parent_learns;
+        let bands = if self.policy.algorithm().kind.has_bands() && is_known {
+            let split: Vec<_> = rule.split(demand).collect();
+            let total: f64 = split.iter().map(|(_, amount)| amount).sum();
+            let part = answer.lease.capacity.get() / total.max(f64::MIN_POSITIVE);
+            split
+                .into_iter()
+                .filter(|_| total > 0.0)
+                .map(|(band, amount)| (band, Amount::from_computed(amount * part)))
+                .collect()
+        } else {
+            Vec::new()
+        };
+        Some(ServerLease {
+            resource: self.id.clone(),
+            capacity: answer.lease.capacity,
+            expires_in: answer.lease.expires_at.since(asked_at),
+            refresh_in: answer.refresh_in,
+            algorithm: Some(self.policy.algorithm().clone()),
+            told: Told {
+                share: holding.share,
+                bands,
+                per_client: rule.per_client().filter(|_| is_known),
+                learning: !is_known,
+                learning_for: self.learning_for(now).filter(|_| !is_known),
+                reserved: Some(holding.own()),
+                reserved_for: Some(holding.reserved_until().since(asked_at)),
+                inherited_for,
+                inherited,
+                accounted,
+                predecessor_for: holding
+                    .past
+                    .as_ref()
+                    .and_then(|past| past.heard_by(now))
+                    .map(|by| by.since(now)),
+                safe_capacity: Some(answer.safe_capacity),
+                safe_is_static: self.safe_is_static(),
+                holder_bounds: self.policy.holder_bounds(),
+            },
+            granted_by: Some(self.beginning.mastership),
+            sequence: Some(holding.sequence).filter(|sequence| *sequence > 0),
+            decided: Some(answer.decided),
+        })
+    }
+
+    /// The child servers that hold something.
+    pub(crate) fn children(&self) -> impl Iterator<Item = (&HolderName, Slot)> {
+        self.ledger
+            .children()
+            .iter()
+            .map(|(name, slot)| (name, *slot))
+    }
+}

@@ -1,0 +1,380 @@
+//! Who holds what of one resource, with all that is kept of it: leases by name, claims by band, which
+//! holders are child servers, who brought what, and what holders say that they have.
+//!
+//! A claim comes, goes and changes here and nowhere else, so that all of these are in step. Whoever is
+//! about to come claims first ([`Ledger::claim`]): what it gets is decided with its claim among the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::admission::weight::Weight;
+use crate::admission::{Change, Gate};
+use crate::algorithm::Why;
+use crate::amount::Amount;
+use crate::bands::Bands;
+use crate::demand::Demand;
+use crate::id::{HolderId, HolderKind, HolderName};
+use crate::lease::{Lease, Leases};
+use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
+use crate::request::RefusalReason;
+use crate::resource::arrivals::{Arrivals, Brings};
+use crate::resource::ask::HolderAsk;
+use crate::resource::learned::Learned;
+use crate::resource::reported::Reported;
+use crate::template::{AlgorithmKind, Shrink};
+use crate::time::Time;
+
+/// What was decided for a holder, as it is remembered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decision {
+    /// Its newest lease.
+    pub(super) lease: Lease,
+    /// What it should have once others have shrunk.
+    pub(super) share: Amount,
+    /// Why it got what it got.
+    pub(super) why: Why,
+    /// It got less than its share because of what others hold.
+    pub(super) waits: bool,
+    /// The latest lowering of the capacity that this takes into account.
+    pub(super) lowering: u32,
+}
+
+/// Who holds what. See the [module](self).
+#[derive(Debug)]
+pub(super) struct Ledger {
+    table: LeaseTable,
+    /// The claims of everybody in the table.
+    bands: Bands,
+    /// By this, claims are in bands.
+    kind: AlgorithmKind,
+    /// The child servers among the holders.
+    children: BTreeMap<HolderName, Slot>,
+    /// Who brought what.
+    pub(super) arrivals: Arrivals,
+    /// In learning mode: what holders say that they have.
+    pub(super) reported: Reported,
+    /// In learning mode, below the root: who granted them that.
+    pub(super) learned: Learned,
+    demand_version: u64,
+    is_unsettled: bool,
+}
+
+impl Ledger {
+    /// Nobody holds anything.
+    pub(super) fn new(kind: AlgorithmKind, seed: u64) -> Self {
+        Self {
+            table: LeaseTable::new(seed),
+            bands: Bands::default(),
+            kind,
+            children: BTreeMap::new(),
+            arrivals: Arrivals::default(),
+            reported: Reported::default(),
+            learned: Learned::default(),
+            demand_version: 0,
+            is_unsettled: false,
+        }
+    }
+
+    /// The holders.
+    pub(super) fn table(&self) -> &LeaseTable {
+        &self.table
+    }
+
+    /// Their claims.
+    pub(super) fn bands(&self) -> &Bands {
+        &self.bands
+    }
+
+    /// What is in a slot.
+    pub(super) fn get(&self, slot: Slot) -> Option<&Holding> {
+        self.table.get(slot)
+    }
+
+    /// The holder of that name.
+    pub(super) fn find(&self, holder: &HolderId) -> Option<Slot> {
+        self.table.find(holder.kind, holder.name.as_str())
+    }
+
+    /// Whether nobody holds anything.
+    pub(super) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// The child servers that hold something.
+    pub(super) fn children(&self) -> &BTreeMap<HolderName, Slot> {
+        &self.children
+    }
+
+    /// A child server that holds something.
+    pub(super) fn child(&self, name: &HolderName) -> Option<&Holding> {
+        self.table.get(*self.children.get(name)?)
+    }
+
+    /// Clients served, those below child servers included.
+    pub(super) fn clients(&self) -> f64 {
+        self.bands.total_subclients()
+    }
+
+    /// Grows whenever a claim comes, goes or changes.
+    pub(super) fn demand_version(&self) -> u64 {
+        self.demand_version
+    }
+
+    /// What a holder is known by in what it says.
+    pub(super) fn key_of(&self, holder: &HolderId) -> u64 {
+        self.table.name_hash(holder)
+    }
+
+    /// What takes memory.
+    pub(super) fn weight(&self) -> Weight {
+        Weight {
+            leases: self.table.len() - self.children.len(),
+            curves: self.children.len(),
+            points: self.arrivals.points(),
+            bands: self.bands.len().saturating_sub(1),
+            name_bytes: self.table.name_bytes(),
+        }
+    }
+
+    /// Bytes of memory behind it.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let claims = self.bands.memory_bytes() + self.reported.memory_bytes();
+        self.table.memory_bytes() + claims
+    }
+
+    /// Whether so many priorities more may be brought ([`Arrivals::admit_priorities`]).
+    ///
+    /// # Errors
+    ///
+    /// What is full.
+    pub(super) fn admit_priorities(
+        &mut self,
+        by: Brings,
+        more: usize,
+        named: &BTreeMap<i64, f64>,
+        gate: &mut Gate<'_>,
+    ) -> Result<(), RefusalReason> {
+        self.arrivals
+            .admit_priorities(by, more, &self.bands, named, gate)
+    }
+
+    /// Who comes claims this, before it is put in.
+    pub(super) fn claim(&mut self, demand: &Demand) {
+        let bands = &mut self.bands;
+        demand.for_each_claim(self.kind, |band, claim| bands.insert(band, claim));
+        self.note_demand_changed();
+    }
+
+    /// Puts in a holder that is not there yet, and has claimed.
+    pub(super) fn insert(
+        &mut self,
+        ask: &HolderAsk<'_>,
+        leases: Leases,
+        decision: &Decision,
+        now: Time,
+    ) -> Slot {
+        let (holder, demand) = (ask.holder.clone(), ask.demand.clone());
+        let mut holding = Holding::new(holder, demand, leases, decision.why, now);
+        holding.caller = ask.caller;
+        holding.waits = decision.waits;
+        decision.write_to(&mut holding);
+        self.arrivals.note_came(&holding);
+        let slot = self.table.insert(holding);
+        if ask.holder.kind == HolderKind::Server {
+            self.children.insert(ask.holder.name.clone(), slot);
+        }
+        slot
+    }
+
+    /// A decision reaches a holder that is there.
+    pub(super) fn decide(&mut self, slot: Slot, decision: &Decision, shrink: Shrink) {
+        let Some(kind) = self.table.get(slot).map(|holding| holding.holder.kind) else {
+            return;
+        };
+        self.table.change_leases(slot, |leases| {
+            grant_by_kind(leases, kind, decision.lease);
+            if shrink == Shrink::Immediate {
+                leases.forget_older();
+            }
+        });
+        self.table.change_waits(slot, decision.waits);
+        self.table.note(slot, |holding| decision.write_to(holding));
+    }
+
+    /// This is the newest request that is known of a holder.
+    pub(super) fn hear(&mut self, slot: Slot, ask: &HolderAsk<'_>) {
+        self.table.note(slot, |holding| {
+            holding.sequence = ask.sequence.unwrap_or(holding.sequence);
+            holding.incarnation = ask.incarnation;
+            holding.pending = false;
+            holding.report = ask.report.clone().map(Box::new);
+            if let Some(report) = &mut holding.report
+                && holding.demand != ask.demand
+            {
+                // It looks smaller than what counts, in which theirs is.
+                report.unheard = Amount::ZERO;
+            }
+        });
+    }
+
+    /// A holder asks for something else from now on.
+    pub(super) fn change_demand(&mut self, slot: Slot, demand: &Demand) {
+        let Some(holding) = self.table.get(slot) else {
+            return;
+        };
+        let before = &holding.demand;
+        self.arrivals.note_demand(holding.caller, before, demand);
+        let bands = &mut self.bands;
+        before.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
+        demand.for_each_claim(self.kind, |band, claim| bands.insert(band, claim));
+        self.table.change_demand(slot, demand.clone());
+        self.note_demand_changed();
+    }
+
+    /// Takes a holder out.
+    pub(super) fn remove(&mut self, slot: Slot) {
+        if let Some(gone) = self.table.remove(slot) {
+            self.note_gone(&gone);
+        }
+    }
+
+    /// Takes out leases that have ended, in up to so many steps. Returns how many holders are gone.
+    pub(super) fn expire(&mut self, steps_max: usize, now: Time) -> u64 {
+        let mut gone = 0;
+        for _ in 0..steps_max {
+            match self.table.expire_one(now) {
+                Expired::NothingDue => break,
+                Expired::Nobody => {}
+                Expired::Holder(holding) => {
+                    self.note_gone(&holding);
+                    gone += 1;
+                }
+                Expired::Part => self.note_unsettled(),
+            }
+        }
+        gone
+    }
+
+    /// Ends every lease by then, at the latest. O(n).
+    pub(super) fn end_all_by(&mut self, time: Time) {
+        self.table.end_all_by(time);
+    }
+
+    /// Changes what a holder may be using.
+    pub(super) fn change_leases<T>(
+        &mut self,
+        slot: Slot,
+        change: impl FnOnce(&mut Leases) -> T,
+    ) -> Option<T> {
+        self.table.change_leases(slot, change)
+    }
+
+    /// Changes what is in no sum.
+    pub(super) fn note(&mut self, slot: Slot, note: impl FnOnce(&mut Holding)) {
+        self.table.note(slot, note);
+    }
+
+    /// From now on, claims are in bands as this algorithm has them.
+    pub(super) fn change_kind(&mut self, kind: AlgorithmKind) {
+        if kind == self.kind {
+            return;
+        }
+        self.kind = kind;
+        self.bands = Bands::default();
+        let bands = &mut self.bands;
+        for holding in self.table.iter() {
+            holding
+                .demand
+                .for_each_claim(kind, |band, claim| bands.insert(band, claim));
+        }
+        self.note_demand_changed();
+    }
+
+    /// Takes the words of a holder that is gone, or of a process that has its name no more, for unsaid.
+    pub(super) fn forget_word(&mut self, holder: &HolderId) {
+        if !self.reported.is_empty() {
+            self.reported.forget(self.table.name_hash(holder));
+        }
+    }
+
+    /// Learning is over: what holders say is no news any more.
+    pub(super) fn forget_words(&mut self) {
+        self.learned.forget();
+        self.reported = Reported::default();
+    }
+
+    /// Something changed that may change what child servers should have.
+    pub(super) fn note_unsettled(&mut self) {
+        self.is_unsettled = true;
+    }
+
+    /// Whether that is so since this was last asked.
+    pub(super) fn take_unsettled(&mut self) -> bool {
+        std::mem::take(&mut self.is_unsettled)
+    }
+
+    /// Who came and went since that was last asked.
+    pub(super) fn take_changes(&mut self) -> Vec<Change> {
+        self.arrivals.take_changes()
+    }
+
+    /// Asserts that all that is kept agrees. O(n), for tests.
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
+    pub(super) fn assert_consistent(&self) {
+        self.table.assert_consistent();
+        self.arrivals.assert_consistent(self.table.iter());
+        let indexed: usize = self.bands.iter().map(|(_, index)| index.len()).sum();
+        let mut claims = 0;
+        let mut children = 0;
+        let mut keys = BTreeSet::new();
+        for holding in self.table.iter() {
+            holding.demand.for_each_claim(self.kind, |_, _| claims += 1);
+            children += usize::from(holding.holder.kind == HolderKind::Server);
+            keys.insert(self.key_of(&holding.holder));
+        }
+        assert_eq!(indexed, claims, "claims in the index");
+        assert_eq!(self.children.len(), children, "child servers");
+        self.reported
+            .assert_consistent(|holder| keys.contains(&holder));
+    }
+
+    /// A holder was taken out of the table.
+    fn note_gone(&mut self, gone: &Holding) {
+        let bands = &mut self.bands;
+        let demand = &gone.demand;
+        demand.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
+        self.arrivals.note_gone(gone);
+        self.forget_word(&gone.holder);
+        if !self.learned.is_empty() {
+            self.learned.note_gone(self.table.name_hash(&gone.holder));
+        }
+        if gone.holder.kind == HolderKind::Server {
+            self.children.remove(&gone.holder.name);
+        }
+        self.note_demand_changed();
+    }
+
+    fn note_demand_changed(&mut self) {
+        self.demand_version += 1;
+        self.is_unsettled = true;
+    }
+}
+
+impl Decision {
+    /// What of it is in no sum.
+    fn write_to(&self, holding: &mut Holding) {
+        holding.share = self.share;
+        holding.why = self.why;
+        holding.lowering = self.lowering;
+    }
+}
+
+/// Adds a lease to those of a holder of that kind. A child server hands out what it has.
+pub(super) fn grant_by_kind(leases: &mut Leases, kind: HolderKind, lease: Lease) {
+    match kind {
+        HolderKind::Client => leases.grant(lease),
+        HolderKind::Server => leases.grant_to_server(lease),
+    }
+}

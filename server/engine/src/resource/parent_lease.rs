@@ -1,0 +1,384 @@
+//! How a resource stands with its parent, below the root: whether the newest request is on its way, and
+//! what the parent said last. From that follows when to ask again.
+//!
+//! ```text
+//!            ask              hold, refuse, be_not_ready, be_behind,
+//!  Fresh ──────────▶ Asked    note_nonsense, note_lost
+//!                    ▲   │ ──────────────────────────────────────────▶ Heard
+//!                    └───┼─────────────────────────────────────────────┘ ask
+//!                        └─▶ GivenBack                       give_back
+//! ```
+//!
+//! What the parent said last is kept while the next request is on its way: if that is lost, it counts
+//! still. A parent that was once not ready is asked often until it grants a lease, whatever it says in
+//! between; what is on top of that is a refusal, which ends by itself.
+
+use std::time::Duration;
+
+use crate::amount::Amount;
+use crate::request::RefusalReason;
+use crate::time::Time;
+
+/// How long a resource that the parent refused is not asked for again.
+const REFUSED_LENGTH: Duration = Duration::from_secs(5);
+
+/// Whom another process of its node keeps waiting asks again after so long at the latest: so its
+/// operators are told for as long as both live.
+const ANOTHER_PROCESS_MAX: Duration = Duration::from_secs(60);
+
+/// How long after a parent was not ready it is asked again, at most: whoever has leases left must
+/// not lose them because every level between it and the root waits for the next in turn.
+const NOT_READY_LENGTH: Duration = Duration::from_millis(250);
+
+/// How long after an answer that made no sense the parent is asked again.
+const NONSENSE_LENGTH: Duration = Duration::from_secs(1);
+
+/// How soon what changed goes up to the parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// After the last request, what matters: other leases depend on it.
+    pub round: Duration,
+    /// After the last request, what may change little for anybody.
+    pub slow: Duration,
+}
+
+/// How a resource stands with its parent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum ParentLease {
+    /// The parent was not asked yet. What is in `last` is an answer to somebody before us, to whom the
+    /// same resource was given back.
+    Fresh {
+        /// What the parent said last.
+        last: Standing,
+    },
+    /// The newest request is on its way.
+    Asked {
+        /// That one.
+        request: Request,
+        /// What the parent said before.
+        last: Standing,
+    },
+    /// The newest request was answered, or it is lost.
+    Heard {
+        /// That one.
+        request: Request,
+        /// What the parent said last.
+        last: Standing,
+    },
+    /// What was left over was given back, and nobody holds anything: nothing is asked any more.
+    GivenBack,
+}
+
+/// What a parent said last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It granted a lease, which is to be refreshed then. Or nothing was heard of it yet that counts, and
+    /// it is to be asked again then.
+    Held {
+        /// When.
+        refresh_at: Time,
+    },
+    /// It has no lease itself yet. It is asked often, until it grants one.
+    NotReady,
+    /// It refuses the resource, and is not asked before then.
+    Refused {
+        /// Why, as holders are told.
+        why: RefusalReason,
+        /// For so long.
+        until: Time,
+        /// When to ask again should the refusal be forgotten. None: it was not ready before.
+        refresh_at: Option<Time>,
+    },
+}
+
+/// A request to the parent, as far as it matters for when the next one is due.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Request {
+    /// Its number.
+    pub(super) sequence: u64,
+    /// When it was sent; the lease counts from then.
+    pub(super) sent_at: Time,
+    /// See [`Ledger::demand_version`](super::ledger::Ledger::demand_version).
+    pub(super) demand_version: u64,
+    /// What all holders want.
+    pub(super) wants: f64,
+    /// Clients served.
+    pub(super) clients: f64,
+    /// The larger of what the server has and what its holders may be using.
+    pub(super) holding: Amount,
+    /// Whether this server learns.
+    pub(super) learning: bool,
+}
+
+/// How much there is to tell the parent since the newest request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// Other leases depend on it.
+    Matters,
+    /// It may change little for anybody.
+    Little,
+    /// Nothing.
+    None,
+}
+
+/// Who is left to ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// Holders are served.
+    Holders,
+    /// Nobody holds anything, but somebody may who was not heard yet.
+    Unheard,
+    /// Nobody holds anything, and something is left over to be given back.
+    Leftover,
+    /// Nothing.
+    Nothing,
+}
+
+/// What an answer is to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum AnswerTo {
+    /// The newest request.
+    Newest(Request),
+    /// An older one, or somebody else's.
+    Older,
+    /// One that is newer than the newest of this server; another one of its node sent it.
+    Newer(u64),
+}
+
+impl ParentLease {
+    /// Nobody has said anything yet.
+    pub(super) const NEW: Self = Self::Fresh {
+        last: Standing::UNHEARD,
+    };
+
+    /// A request goes up.
+    pub(super) fn ask(&mut self, request: Request) {
+        if let Some(last) = self.last() {
+            *self = Self::Asked { request, last };
+        }
+    }
+
+    /// What is left over goes up with a last request, whatever is answered.
+    pub(super) fn give_back(&mut self) {
+        *self = Self::GivenBack;
+    }
+
+    /// What an answer of that number is to. Without a number it is to the newest request.
+    pub(super) fn answer_to(&self, sequence: Option<u64>) -> AnswerTo {
+        let Some(request) = self.request() else {
+            // An answer to what was given back, and is wanted again.
+            return AnswerTo::Older;
+        };
+        match sequence {
+            Some(sequence) if sequence < request.sequence => AnswerTo::Older,
+            Some(sequence) if sequence > request.sequence => AnswerTo::Newer(sequence),
+            _ => AnswerTo::Newest(request),
+        }
+    }
+
+    /// The parent grants a lease, to be refreshed then.
+    pub(super) fn hold(&mut self, refresh_at: Time) {
+        self.hear(|_| Standing::Held { refresh_at });
+    }
+
+    /// The parent has no lease itself yet.
+    pub(super) fn be_not_ready(&mut self) {
+        self.hear(|_| Standing::NotReady);
+    }
+
+    /// The parent refuses the resource. Returns whether it did not before.
+    pub(super) fn refuse(&mut self, reason: RefusalReason, now: Time) -> bool {
+        let (why, wait) = match reason {
+            RefusalReason::UnknownResource => (reason, REFUSED_LENGTH),
+            RefusalReason::AnotherProcess(wait) => {
+                let wait = wait.clamp(REFUSED_LENGTH, ANOTHER_PROCESS_MAX);
+                (RefusalReason::RefusedByParent, wait)
+            }
+            _ => (RefusalReason::RefusedByParent, REFUSED_LENGTH),
+        };
+        let is_news = self.refused_until().is_none();
+        self.hear(|last| Standing::Refused {
+            why,
+            until: now + wait,
+            refresh_at: last.refresh_at(),
+        });
+        is_news
+    }
+
+    /// The parent's answer makes no sense: it is asked again later. It does not refuse, at least.
+    pub(super) fn note_nonsense(&mut self, now: Time) {
+        let at = now + NONSENSE_LENGTH;
+        self.hear(|last| last.with_refresh(|_| at).unrefused());
+    }
+
+    /// Another server of the node has asked since: the next request is numbered above that.
+    pub(super) fn be_behind(&mut self, now: Time) {
+        self.hear(|last| last.with_refresh(|_| now));
+    }
+
+    /// The newest request, the answer to it, or what was told unasked may be lost.
+    pub(super) fn note_lost(&mut self, now: Time) {
+        self.hear(|last| last.with_refresh(|at| at.min(now)));
+    }
+
+    /// Forgets a refusal that is over, when nobody is left to whom it matters.
+    pub(super) fn forget_refusal(&mut self, now: Time) {
+        let is_over = self.refused_until().is_some_and(|until| until <= now);
+        if let Some(last) = self.last_mut().filter(|_| is_over) {
+            *last = last.unrefused();
+        }
+    }
+
+    /// Whether the newest request is not answered yet.
+    pub(super) fn is_asked(&self) -> bool {
+        matches!(self, Self::Asked { .. })
+    }
+
+    /// The newest request.
+    pub(super) fn request(&self) -> Option<Request> {
+        match self {
+            Self::Asked { request, .. } | Self::Heard { request, .. } => Some(*request),
+            Self::Fresh { .. } | Self::GivenBack => None,
+        }
+    }
+
+    /// Why holders are refused, if the parent refuses the resource.
+    pub(super) fn refused(&self, now: Time) -> Option<RefusalReason> {
+        match self.last()? {
+            Standing::Refused { why, until, .. } if until > now => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Until when a refusal is remembered.
+    pub(super) fn refused_until(&self) -> Option<Time> {
+        match self.last()? {
+            Standing::Refused { until, .. } => Some(until),
+            Standing::Held { .. } | Standing::NotReady => None,
+        }
+    }
+
+    /// Whether the parent need not hear any more of a resource that nobody holds.
+    pub(super) fn is_settled(&self, has_leftover: bool) -> bool {
+        match self {
+            Self::GivenBack => true,
+            Self::Asked { .. } => false,
+            Self::Fresh { .. } | Self::Heard { .. } => {
+                !has_leftover && self.refused_until().is_none()
+            }
+        }
+    }
+
+    /// When the parent is to be asked. None: not as long as nothing changes. `news` is what there is to
+    /// tell since that request; it is looked for only if it matters.
+    pub(super) fn next_request(
+        &self,
+        needs: Needs,
+        news: impl FnOnce(&Request) -> News,
+        pace: Pace,
+    ) -> Option<Time> {
+        let (sent_at, last) = match self {
+            Self::Asked { .. } | Self::GivenBack => return None,
+            Self::Fresh { last } => (None, last),
+            Self::Heard { request, last } => (Some(request), last),
+        };
+        if let Standing::Refused { until, .. } = last {
+            let asked_at = sent_at.map_or(Time::ZERO, |request| request.sent_at);
+            return Some((*until).max(asked_at + pace.round)).filter(|_| needs == Needs::Holders);
+        }
+        let Some(request) = sent_at else {
+            return Some(Time::ZERO).filter(|_| needs == Needs::Holders);
+        };
+        // However soon a parent wants to be asked again.
+        let earliest = request.sent_at + pace.round;
+        match (needs, last) {
+            (Needs::Nothing, _) => None,
+            (Needs::Leftover, _) => Some(earliest),
+            (_, Standing::Held { refresh_at }) => {
+                let due = match news(request) {
+                    News::Matters => (*refresh_at).min(earliest),
+                    News::Little => (*refresh_at).min(request.sent_at + pace.slow),
+                    News::None => *refresh_at,
+                };
+                Some(due.max(earliest))
+            }
+            (_, Standing::NotReady | Standing::Refused { .. }) => {
+                Some(request.sent_at + NOT_READY_LENGTH.min(2 * pace.round))
+            }
+        }
+    }
+
+    fn last(&self) -> Option<Standing> {
+        match self {
+            Self::Fresh { last } | Self::Asked { last, .. } | Self::Heard { last, .. } => {
+                Some(*last)
+            }
+            Self::GivenBack => None,
+        }
+    }
+
+    fn last_mut(&mut self) -> Option<&mut Standing> {
+        match self {
+            Self::Fresh { last } | Self::Asked { last, .. } | Self::Heard { last, .. } => {
+                Some(last)
+            }
+            Self::GivenBack => None,
+        }
+    }
+
+    /// Nothing is on its way any more, and the parent stands so.
+    fn hear(&mut self, change: impl FnOnce(Standing) -> Standing) {
+        *self = match *self {
+            Self::Fresh { last } => Self::Fresh { last: change(last) },
+            Self::Asked { request, last } | Self::Heard { request, last } => Self::Heard {
+                request,
+                last: change(last),
+            },
+            Self::GivenBack => Self::GivenBack,
+        };
+    }
+}
+
+impl Standing {
+    /// Nothing was heard yet.
+    const UNHEARD: Self = Self::Held {
+        refresh_at: Time::ZERO,
+    };
+
+    /// When to ask again, but for a refusal. None: soon, since the parent was not ready.
+    fn refresh_at(self) -> Option<Time> {
+        match self {
+            Self::Held { refresh_at } => Some(refresh_at),
+            Self::NotReady => None,
+            Self::Refused { refresh_at, .. } => refresh_at,
+        }
+    }
+
+    /// The same, with another time to ask again. A parent that was not ready is asked often anyway.
+    fn with_refresh(self, at: impl FnOnce(Time) -> Time) -> Self {
+        match self {
+            Self::Held { refresh_at } => Self::Held {
+                refresh_at: at(refresh_at),
+            },
+            Self::NotReady => Self::NotReady,
+            Self::Refused {
+                why,
+                until,
+                refresh_at,
+            } => Self::Refused {
+                why,
+                until,
+                refresh_at: refresh_at.map(at),
+            },
+        }
+    }
+
+    /// The same without a refusal.
+    fn unrefused(self) -> Self {
+        self.refresh_at()
+            .map_or(Self::NotReady, |refresh_at| Self::Held { refresh_at })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! By what a resource is divided: the algorithm, what counts of what a single holder says, and who says so.
+//!
+//! At the root, the template does. If it is gone, the leases run down by what it said. Below the root, the
+//! parent does; until its first answer, and if it never says (a Doorman server), our own template does, or
+//! what is usual if there is none.
+
+use std::sync::Arc;
+
+use crate::supply::Told;
+use crate::template::{Algorithm, HolderBounds, Template};
+
+/// Who says how a resource is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PolicySource {
+    /// The root's template.
+    Template,
+    /// Nobody any more: the root's template is gone. Nothing new is given.
+    TemplateGone,
+    /// Nobody yet: the parent was not heard. Our own template stands in for it.
+    Unheard,
+    /// The parent.
+    Parent,
+    /// The parent leaves it to our own template.
+    LeftToUs,
+}
+
+/// By what a resource is divided.
+#[derive(Debug)]
+pub(super) struct Policy {
+    source: PolicySource,
+    /// The template that matches here, whether or not it counts.
+    template: Option<Arc<Template>>,
+    algorithm: Algorithm,
+    holder_bounds: HolderBounds,
+}
+
+impl Policy {
+    /// The root's.
+    pub(super) fn of_root(template: Arc<Template>) -> Self {
+        Self::of(PolicySource::Template, Some(template))
+    }
+
+    /// That of a node whose parent was not heard yet.
+    pub(super) fn of_parent(template: Option<Arc<Template>>) -> Self {
+        Self::of(PolicySource::Unheard, template)
+    }
+
+    fn of(source: PolicySource, template: Option<Arc<Template>>) -> Self {
+        let said = template.as_ref();
+        Self {
+            source,
+            algorithm: said.map_or_else(Algorithm::default, |it| it.algorithm.clone()),
+            holder_bounds: said.map_or(HolderBounds::NONE, |it| it.holder_bounds),
+            template,
+        }
+    }
+
+    /// Another template matches here from now on, or none. Returns its algorithm, if that is to be put in
+    /// force ([`Policy::replace_algorithm`]).
+    pub(super) fn change_template(&mut self, template: Option<Arc<Template>>) -> Option<Algorithm> {
+        self.source = match (self.source, &template) {
+            (PolicySource::Template | PolicySource::TemplateGone, Some(_)) => {
+                PolicySource::Template
+            }
+            (PolicySource::Template | PolicySource::TemplateGone, None) => {
+                PolicySource::TemplateGone
+            }
+            (below, _) => below,
+        };
+        self.template = template;
+        let counts = self.source != PolicySource::Parent;
+        let template = self.template.as_ref().filter(|_| counts)?;
+        self.holder_bounds = template.holder_bounds;
+        Some(template.algorithm.clone())
+    }
+
+    /// The parent has answered, and says how to divide if `algorithm` is there. What it says of a single
+    /// holder counts then, too. Returns the algorithm that is to be put in force, if it is another one,
+    /// or the first one that is known to count.
+    pub(super) fn hear_parent(
+        &mut self,
+        algorithm: Option<&Algorithm>,
+        told: &Told,
+    ) -> Option<Algorithm> {
+        let is_first = self.source == PolicySource::Unheard;
+        let own = self.template.as_ref().filter(|_| algorithm.is_none());
+        self.holder_bounds = own.map_or(told.holder_bounds, |own| own.holder_bounds);
+        self.source = if algorithm.is_some() {
+            PolicySource::Parent
+        } else {
+            PolicySource::LeftToUs
+        };
+        let algorithm = algorithm.or(own.map(|own| &own.algorithm))?;
+        (is_first || *algorithm != self.algorithm).then(|| algorithm.clone())
+    }
+
+    /// This algorithm is in force from now on. Returns the one before.
+    pub(super) fn replace_algorithm(&mut self, algorithm: Algorithm) -> Algorithm {
+        std::mem::replace(&mut self.algorithm, algorithm)
+    }
+
+    /// The algorithm in force, also while the template is gone.
+    pub(super) fn algorithm(&self) -> &Algorithm {
+        &self.algorithm
+    }
+
+    /// What counts of what a single holder says; in force also while the template is gone.
+    pub(super) fn holder_bounds(&self) -> HolderBounds {
+        self.holder_bounds
+    }
+
+    /// The template that matches here.
+    pub(super) fn template(&self) -> Option<&Arc<Template>> {
+        self.template.as_ref()
+    }
+
+    /// Whether anything new may be given by it.
+    pub(super) fn is_in_force(&self) -> bool {
+        self.source != PolicySource::TemplateGone
+    }
+
+    /// Whether the parent was heard. At the root there is none to be heard.
+    pub(super) fn is_heard(&self) -> bool {
+        self.source != PolicySource::Unheard
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::PolicySource::{LeftToUs, Parent, TemplateGone, Unheard};
+    use super::*;
+    use crate::template::{AlgorithmKind, TemplateSpec, Templates};
+
+    /// A template whose leases are so long: by that algorithms are told apart.
+    fn template(seconds: u64) -> Arc<Template> {
+        let spec = TemplateSpec {
+            identifier_glob: Some("*".into()),
+            capacity: Some(1.0),
+            kind: Some(AlgorithmKind::FairShare),
+            lease_length: Some(Duration::from_secs(seconds)),
+            refresh_interval: Some(Duration::from_secs(5)),
+            learning_mode_duration: Some(Duration::ZERO),
+            ..TemplateSpec::default()
+        };
+        let templates = Templates::parse(&[spec]).unwrap();
+        Arc::clone(templates.iter().next().unwrap())
+    }
+
+    fn policy(source: PolicySource) -> Policy {
+        Policy::of(source, Some(template(60)))
+    }
+
+    fn seconds(algorithm: Option<Algorithm>) -> Option<u64> {
+        algorithm.map(|algorithm| algorithm.lease_length.as_secs())
+    }
+
+    #[test]
+    fn another_template_counts_unless_the_parent_says() {
+        for (before, new, after, puts_in_force) in [
+            (
+                PolicySource::Template,
+                Some(30),
+                PolicySource::Template,
+                Some(30),
+            ),
+            (PolicySource::Template, None, TemplateGone, None),
+            (TemplateGone, Some(30), PolicySource::Template, Some(30)),
+            (TemplateGone, None, TemplateGone, None),
+            (Unheard, Some(30), Unheard, Some(30)),
+            (Unheard, None, Unheard, None),
+            (LeftToUs, Some(30), LeftToUs, Some(30)),
+            (LeftToUs, None, LeftToUs, None),
+            (Parent, Some(30), Parent, None),
+            (Parent, None, Parent, None),
+        ] {
+            let mut policy = policy(before);
+            let found = policy.change_template(new.map(template));
+            assert_eq!(seconds(found), puts_in_force, "{before:?}, {new:?}");
+            assert_eq!(policy.source, after, "{before:?}, {new:?}");
+            assert_eq!(policy.template().is_some(), new.is_some());
+            assert_eq!(policy.algorithm().lease_length.as_secs(), 60, "still");
+        }
+    }
+
+    #[test]
+    fn the_parent_says_or_leaves_it_to_us() {
+        for (before, told, after, puts_in_force) in [
+            (Unheard, Some(20), Parent, Some(20)),
+            (Unheard, Some(60), Parent, Some(60)),
+            (Unheard, None, LeftToUs, Some(60)),
+            (Parent, Some(20), Parent, Some(20)),
+            (Parent, Some(60), Parent, None),
+            (Parent, None, LeftToUs, None),
+            (LeftToUs, Some(20), Parent, Some(20)),
+            (LeftToUs, None, LeftToUs, None),
+        ] {
+            let mut policy = policy(before);
+            let algorithm = told.map(|seconds| template(seconds).algorithm.clone());
+            let found = policy.hear_parent(algorithm.as_ref(), &Told::default());
+            assert_eq!(seconds(found), puts_in_force, "{before:?}, {told:?}");
+            assert_eq!(policy.source, after, "{before:?}, {told:?}");
+        }
+    }
+
+    #[test]
+    fn a_template_that_is_gone_gives_nothing_new() {
+        for (source, is_in_force, is_heard) in [
+            (PolicySource::Template, true, true),
+            (TemplateGone, false, true),
+            (Unheard, true, false),
+            (Parent, true, true),
+            (LeftToUs, true, true),
+        ] {
+            let policy = policy(source);
+            assert_eq!(policy.is_in_force(), is_in_force, "{source:?}");
+            assert_eq!(policy.is_heard(), is_heard, "{source:?}");
+        }
+    }
+}

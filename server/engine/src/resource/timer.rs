@@ -1,0 +1,55 @@
+//! What is to be done about a resource at a time though nobody asks, and when.
+
+use crate::resource::Resource;
+use crate::resource::upstream::Pace;
+use crate::time::Time;
+
+/// What is to be done at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// When to look for leases of holders that have ended. It may be too early, if the next one to end was
+    /// renewed meanwhile.
+    LeaseExpiry,
+    /// When to hand out nothing any more, since our own lease of the parent has ended.
+    OwnLeaseEnd,
+    /// When to forget that the parent refused the resource, which nobody holds any more.
+    RefusalEnd,
+    /// When to end learning mode: what predecessors granted is over.
+    LearningEnd,
+    /// When to ask the parent.
+    ParentRequest,
+}
+
+impl Timer {
+    /// Those that [`Resource::handle_timeout`] is for. Of those that are due at once, the first one counts.
+    const OF_TIMEOUT: [Self; 4] = [
+        Self::LeaseExpiry,
+        Self::OwnLeaseEnd,
+        Self::RefusalEnd,
+        Self::LearningEnd,
+    ];
+}
+
+impl Resource {
+    /// When a timer is due. None: not as long as nothing changes. `pace` is how soon what changed goes up.
+    pub(crate) fn due(&self, timer: Timer, pace: Pace) -> Option<Time> {
+        match timer {
+            Timer::LeaseExpiry => self.ledger.table().next_expiry(),
+            Timer::OwnLeaseEnd => self.supply.expires_at,
+            Timer::RefusalEnd => {
+                let upstream = self.upstream.as_ref();
+                let upstream = upstream.filter(|_| self.ledger.is_empty());
+                upstream.and_then(|upstream| upstream.lease.refused_until())
+            }
+            Timer::LearningEnd => self.learning.until(),
+            Timer::ParentRequest => self.next_request(pace),
+        }
+    }
+
+    /// When [`Resource::handle_timeout`] is due, and for what.
+    pub(crate) fn next_timeout(&self, pace: Pace) -> Option<(Time, Timer)> {
+        let timers = Timer::OF_TIMEOUT.into_iter();
+        let due = timers.filter_map(|timer| Some((self.due(timer, pace)?, timer)));
+        due.min()
+    }
+}

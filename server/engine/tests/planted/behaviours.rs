@@ -1,0 +1,163 @@
+//! Behaviours that no other test of this program pins down.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::algorithm::Reason;
+use doorward_engine::amount::Amount;
+use doorward_engine::demand::{BandDemand, ServerDemand};
+use doorward_engine::demand_curve::DemandCurve;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::{Config, Node};
+use doorward_engine::request::server::{
+    GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
+};
+use doorward_engine::request::{Ask, GetCapacity, Lease};
+use doorward_engine::supply::Told;
+use doorward_engine::template::{Algorithm, AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+
+fn amount(value: f64) -> Amount {
+    Amount::new(value).unwrap()
+}
+
+fn resource() -> ResourceId {
+    ResourceId::new("r").unwrap()
+}
+
+fn node(capacity: Option<f64>) -> Node {
+    let specs: Vec<TemplateSpec> = capacity
+        .map(|capacity| TemplateSpec {
+            identifier_glob: Some("r".to_owned()),
+            capacity: Some(capacity),
+            kind: Some(AlgorithmKind::FairShare),
+            lease_length: Some(Duration::from_secs(60)),
+            refresh_interval: Some(Duration::from_secs(5)),
+            learning_mode_duration: Some(Duration::ZERO),
+            ..TemplateSpec::default()
+        })
+        .into_iter()
+        .collect();
+    let config = Config {
+        name: "node".to_owned(),
+        has_parent: capacity.is_none(),
+        refresh_floor: Duration::ZERO,
+        ..Config::default()
+    };
+    let mut node = Node::new(config, Templates::parse(&specs).unwrap());
+    node.handle_mastership(Mastership::Master { epoch: None }, Time::ZERO);
+    node
+}
+
+/// What a client is told that wants so much. None: to come back.
+fn ask(node: &mut Node, client: &str, wants: f64, now: u64) -> Option<Lease> {
+    let request = GetCapacity {
+        client: HolderName::new(client).unwrap(),
+        incarnation: None,
+        caller: None,
+        sequence: None,
+        asks: vec![Ask {
+            resource: resource(),
+            priority: 0,
+            wants: amount(wants),
+            has: None,
+        }],
+    };
+    match node.handle_get_capacity(&request, Time::from_secs(now)) {
+        Outcome::Served(reply) => reply.leases.into_iter().next(),
+        Outcome::NotMaster(_) => panic!("it is the master"),
+    }
+}
+
+#[test]
+fn a_capacity_that_is_one_rounding_short_is_enough_for_all() {
+    assert!(0.1 + 0.2 > 0.3);
+    let mut root = node(Some(0.3));
+    ask(&mut root, "a", 0.1, 1).unwrap();
+    ask(&mut root, "b", 0.2, 1).unwrap();
+    let leases = root.lease_snapshots(&resource(), 2, Time::from_secs(1));
+    assert_eq!(leases[1].why.reason, Reason::EnoughForAll, "{leases:?}");
+}
+
+#[test]
+fn what_a_child_asks_by_an_older_epoch_does_not_count() {
+    let mut root = node(Some(100.0));
+    let mut wants = |epoch, sequence, wants| {
+        let band = BandDemand {
+            priority: 0,
+            clients: 1.0,
+            wants: amount(wants),
+            curve: DemandCurve::of_equals(amount(wants), 1.0),
+        };
+        let request = GetServerCapacity {
+            server: HolderName::new("child").unwrap(),
+            epoch: Some(epoch),
+            incarnation: None,
+            caller: None,
+            mastership: None,
+            sequence: Some(sequence),
+            height: 1,
+            asks: vec![ServerAsk {
+                resource: resource(),
+                demand: Arc::new(ServerDemand::new(vec![band])),
+                has: None,
+                outstanding: None,
+                told_of: Vec::new(),
+                unheard: Amount::ZERO,
+                learning: false,
+            }],
+        };
+        let now = Time::from_secs(sequence);
+        root.handle_get_server_capacity(&request, Via::Stream, now)
+            .unwrap();
+        let children = root.child_snapshots(&resource(), now);
+        children[0].wants
+    };
+    let of_newer = wants(2, 1, 50.0);
+    assert_eq!(wants(1, 2, 10.0), of_newer);
+    assert_ne!(wants(2, 3, 10.0), of_newer);
+}
+
+#[test]
+fn the_equal_share_is_that_of_the_whole_tree() {
+    let mut leaf = node(None);
+    let clients = [("a", 100.0), ("b", 40.0), ("c", 5.0)];
+    for (client, wants) in clients {
+        assert_eq!(ask(&mut leaf, client, wants, 1), None);
+    }
+    let request = leaf.poll_upstream_request(1, Time::from_secs(2)).unwrap();
+    let lease = ServerLease {
+        resource: resource(),
+        capacity: amount(60.0),
+        expires_in: Duration::from_secs(60),
+        refresh_in: Duration::from_secs(5),
+        algorithm: Some(Algorithm {
+            kind: AlgorithmKind::ProportionalShare,
+            learning_mode_duration: Duration::ZERO,
+            ..Algorithm::default()
+        }),
+        told: Told {
+            share: amount(60.0),
+            per_client: Some(amount(10.0)),
+            ..Told::default()
+        },
+        granted_by: None,
+        sequence: request.sequence,
+        decided: Some(true),
+    };
+    let reply = GetServerCapacityReply {
+        leases: vec![lease],
+        ..GetServerCapacityReply::default()
+    };
+    leaf.handle_upstream_reply(&reply, Time::from_secs(2));
+    let gets = clients.map(|(client, wants)| {
+        let lease = ask(&mut leaf, client, wants, 3).unwrap();
+        lease.capacity.get()
+    });
+    // 35 are left beyond it, of which 120 are wanted.
+    let expected = [10.0 + 90.0 * 35.0 / 120.0, 10.0 + 30.0 * 35.0 / 120.0, 5.0];
+    for (gets, expected) in gets.into_iter().zip(expected) {
+        assert!((gets - expected).abs() < 1e-9, "{gets}, not {expected}");
+    }
+}

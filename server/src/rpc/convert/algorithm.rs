@@ -1,0 +1,103 @@
+//! How a resource is divided, as servers tell each other, on the wire and in the engine.
+
+use std::time::Duration;
+
+use doorward_engine::template::{Algorithm, AlgorithmKind, Shrink, TemplateSpec, Templates};
+use doorward_proto::doorman as wire;
+
+use super::millis;
+
+/// As a child is told.
+pub(super) fn message(algorithm: &Algorithm) -> wire::Algorithm {
+    let kind = match algorithm.kind {
+        AlgorithmKind::NoAlgorithm => wire::algorithm::Kind::NoAlgorithm,
+        AlgorithmKind::Static => wire::algorithm::Kind::Static,
+        AlgorithmKind::ProportionalShare => wire::algorithm::Kind::ProportionalShare,
+        AlgorithmKind::FairShare => wire::algorithm::Kind::FairShare,
+        AlgorithmKind::PriorityBands => wire::algorithm::Kind::PriorityBands,
+    };
+    let parameter = |name: String, value: String| wire::NamedParameter {
+        name,
+        value: Some(value),
+    };
+    let shrink = match algorithm.shrink {
+        Shrink::Acknowledged => "acknowledged",
+        Shrink::Immediate => "immediate",
+    };
+    let mut parameters = vec![
+        parameter("shrink".to_owned(), shrink.to_owned()),
+        parameter(
+            "decay_factor".to_owned(),
+            algorithm.decay_factor.to_string(),
+        ),
+    ];
+    let shares = algorithm.min_shares.iter();
+    parameters.extend(
+        shares.map(|(band, share)| parameter(format!("min_share.{band}"), share.to_string())),
+    );
+    let secs = |span: Duration| i64::try_from(span.as_secs().max(1)).unwrap_or(i64::MAX);
+    wire::Algorithm {
+        kind: kind.into(),
+        lease_length: secs(algorithm.lease_length),
+        refresh_interval: secs(algorithm.refresh_interval),
+        parameters,
+        learning_mode_duration: Some(
+            i64::try_from(algorithm.learning_mode_duration.as_secs()).unwrap_or(i64::MAX),
+        ),
+        lease_length_ms: Some(millis(algorithm.lease_length)),
+        refresh_interval_ms: Some(millis(algorithm.refresh_interval)),
+        learning_mode_duration_ms: Some(millis(algorithm.learning_mode_duration)),
+    }
+}
+
+/// As a parent tells it, checked as if an operator had written it.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(super) fn heard(told: &wire::Algorithm) -> Result<Algorithm, String> {
+    let kind = wire::algorithm::Kind::try_from(told.kind)
+        .map_err(|_| format!("algorithm.kind {} is unknown", told.kind))?;
+    let span = |millis: Option<u64>, secs: i64| match millis {
+        Some(millis) => Duration::from_millis(millis),
+        None => Duration::from_secs(u64::try_from(secs).unwrap_or_default()),
+    };
+    let learning = match (told.learning_mode_duration_ms, told.learning_mode_duration) {
+        (None, None) => None,
+        (millis, secs) => Some(span(millis, secs.unwrap_or_default())),
+    };
+    let parameters = told.parameters.iter().filter(|parameter| {
+        // What else a parent may have, other versions know.
+        let name = parameter.name.as_str();
+        ["shrink", "decay_factor"].contains(&name) || name.starts_with("min_share.")
+    });
+    let spec = TemplateSpec {
+        identifier_glob: Some("told-by-the-parent".to_owned()),
+        capacity: Some(0.0),
+        kind: Some(match kind {
+            wire::algorithm::Kind::NoAlgorithm => AlgorithmKind::NoAlgorithm,
+            wire::algorithm::Kind::Static => AlgorithmKind::Static,
+            wire::algorithm::Kind::ProportionalShare => AlgorithmKind::ProportionalShare,
+            wire::algorithm::Kind::FairShare => AlgorithmKind::FairShare,
+            wire::algorithm::Kind::PriorityBands => AlgorithmKind::PriorityBands,
+        }),
+        lease_length: Some(span(told.lease_length_ms, told.lease_length)),
+        refresh_interval: Some(span(told.refresh_interval_ms, told.refresh_interval)),
+        learning_mode_duration: learning,
+        parameters: parameters
+            .map(|parameter| (parameter.name.clone(), parameter.value.clone()))
+            .collect(),
+        ..TemplateSpec::default()
+    };
+    let templates = Templates::parse(&[spec]).map_err(|problems| {
+        let text = problems
+            .iter()
+            .map(|problem| format!("{}: {}", problem.field, problem.message));
+        text.collect::<Vec<_>>().join("; ")
+    })?;
+    let template = templates.iter().next();
+    template
+        .map(|template| template.algorithm.clone())
+        // One was put in, and its problems would have been told.
+        .ok_or_else(|| "algorithm cannot be read".to_owned())
+}

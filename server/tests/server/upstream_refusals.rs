@@ -1,0 +1,170 @@
+//! A server below the root whose parent refuses what it is asked, or answers nonsense.
+
+use doorward_proto::doorman;
+use doorward_proto::doorman::refusal::Reason;
+use doorward_server::status::ParentLink;
+use tonic::Status;
+
+use crate::fake_parent::{FakeParent, Streams, answer_each, generous, lease, refuse, response};
+use crate::logs::Logs;
+use crate::running::{asked, asked_with, capacity, eventually, get, only};
+use crate::upstream::{child, news, until_gets};
+
+#[tokio::test]
+async fn a_resource_that_the_parent_does_not_know_is_unknown_here() {
+    let logs = Logs::start();
+    let mut parent = FakeParent::start(Streams::Served).await;
+    parent.answer(refuse(Reason::UnknownResource));
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    for _ in 0..5 {
+        let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+        assert_eq!(response.refused[0].reason(), Reason::UnknownResource);
+    }
+    assert_eq!(parent.count_asks()["messages"], 1, "it is remembered");
+    assert_eq!(logs.count("the parent refuses it"), 1, "{}", logs.text());
+}
+
+#[tokio::test]
+async fn what_else_the_parent_refuses_is_said_to_be_the_parents() {
+    let parent = FakeParent::start(Streams::Served).await;
+    parent.answer(refuse(Reason::TooMany));
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+    let message = response.refused[0].message();
+    assert!(message.contains("parent refuses it"), "{message}");
+}
+
+#[tokio::test]
+async fn a_parent_that_is_not_ready_is_asked_again_soon() {
+    let parent = FakeParent::start(Streams::Served).await;
+    parent.answer(refuse(Reason::NotReady));
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+    assert_eq!(response.refused[0].reason(), Reason::NotReady);
+    parent.answer(generous);
+    let response = get(&mut client, "a", vec![asked("r", 30.0)]).await;
+    assert_eq!(only(&response).gets.capacity, 30.0);
+}
+
+#[tokio::test]
+async fn nonsense_is_passed_over_and_said_once() {
+    let logs = Logs::start();
+    let mut parent = FakeParent::start(Streams::Served).await;
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    get(&mut client, "a", vec![asked("r", 40.0)]).await;
+    until_gets(&mut client, 40.0, 40.0).await;
+    let (_, ask) = parent.next_ask().await;
+    // Should it ask again meanwhile, it hears nothing better.
+    parent.answer(|ask| answer_each(ask, |_| -1.0));
+    let sane = lease(&ask, &ask.resource[0], 40.0);
+    let gets = |gets: doorman::Lease| doorman::ServerCapacityResourceResponse {
+        gets,
+        ..sane.clone()
+    };
+    let with_capacity = |capacity| {
+        gets(doorman::Lease {
+            capacity,
+            ..sane.gets
+        })
+    };
+    let over = gets(doorman::Lease {
+        expires_in_ms: None,
+        refresh_in_ms: None,
+        expiry_time: 1_000_000_000,
+        ..sane.gets
+    });
+    let of_kind = |kind, name: &str, value: &str| doorman::ServerCapacityResourceResponse {
+        algorithm: Some(doorman::Algorithm {
+            kind,
+            parameters: vec![doorman::NamedParameter {
+                name: name.to_owned(),
+                value: Some(value.to_owned()),
+            }],
+            ..sane.algorithm.clone().unwrap()
+        }),
+        ..sane.clone()
+    };
+    let never_asked = doorman::ServerCapacityResourceResponse {
+        resource_id: "never asked".to_owned(),
+        ..sane.clone()
+    };
+    let no_id = doorman::ServerCapacityResourceResponse {
+        resource_id: "\u{7}".to_owned(),
+        ..sane.clone()
+    };
+    let all = [
+        with_capacity(-1.0),
+        with_capacity(f64::NAN),
+        with_capacity(f64::INFINITY),
+        over,
+        of_kind(77, "shrink", "acknowledged"),
+        of_kind(3, "decay_factor", "a tenth"),
+        doorman::ServerCapacityResourceResponse {
+            share: Some(-5.0),
+            ..sane.clone()
+        },
+        never_asked,
+        no_id,
+    ];
+    for nonsense in all.clone() {
+        parent.push(Ok(response(vec![nonsense]))).await;
+    }
+    eventually("it is said", async || logs.count("makes no sense") > 0).await;
+    // The stream carries them in order: after this one, all have arrived.
+    let mark = doorman::GetServerCapacityResponse {
+        ancestor: vec!["mark".to_owned()],
+        ..response(Vec::new())
+    };
+    eventually("all have arrived", async || {
+        parent.push(Ok(mark.clone())).await;
+        server.board().status(None, 0).ancestors == ["mark"]
+    })
+    .await;
+    assert_eq!(logs.count("makes no sense"), 1, "{}", logs.text());
+    assert_eq!(logs.count("never asked"), 0, "{}", logs.text());
+    let status = server.board().status(None, 0);
+    assert_eq!(
+        (status.resources.len(), status.resources[0].capacity),
+        (1, 40.0)
+    );
+    let response_now = get(&mut client, "a", vec![asked_with("r", 40.0, 40.0)]).await;
+    assert_eq!(only(&response_now).gets.capacity, 40.0);
+
+    parent.answer(|ask| answer_each(ask, |_| 20.0));
+    until_gets(&mut client, 40.0, 20.0).await;
+    let (_, ask) = parent.next_ask().await;
+    let again = doorman::ServerCapacityResourceResponse {
+        sequence: ask.sequence.map(|sequence| sequence + 1_000_000_000),
+        ..all[0].clone()
+    };
+    parent.push(Ok(response(vec![again]))).await;
+    eventually("it is news again", async || {
+        logs.count("makes no sense") == 2
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_parent_that_refuses_everything_says_why_on_the_board() {
+    let logs = Logs::start();
+    let mut parent = FakeParent::start(Streams::Served).await;
+    parent.answer(|_| Err(Status::failed_precondition("you are my parent")));
+    let server = child(&[&parent.address]).await;
+    let mut client = capacity(&server).await;
+    eventually("that is told", async || {
+        // It has to be asked something.
+        get(&mut client, "a", vec![asked("r", 30.0)]).await;
+        news(&server).problem.is_some()
+    })
+    .await;
+    let problem = news(&server).problem.unwrap();
+    assert!(problem.contains("you are my parent"), "{problem}");
+    assert_eq!(news(&server).link, ParentLink::Down);
+    assert_eq!(logs.count("cannot be asked"), 1, "{}", logs.text());
+    let asks: usize = parent.count_asks().values().sum();
+    assert!(asks <= 6, "{asks} requests");
+}

@@ -1,0 +1,145 @@
+//! How long clients have nothing: who has nothing is starved only while there is something for it, by its
+//! priority.
+//!
+//! With PRIORITY_BANDS those with a higher priority may take all. What is left for each priority
+//! follows from what each wants together, so it is known at every instant without going over all
+//! clients.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::exact_sum::ExactSum;
+use doorward_engine::template::{Algorithm, AlgorithmKind};
+use doorward_engine::time::Time;
+
+use crate::checker::{ROUNDING, Watched};
+use crate::planted::{self, Blunt};
+use crate::recording::Checker;
+
+#[derive(Debug, Default)]
+struct Band {
+    wants: ExactSum,
+    /// Since when there is something for it.
+    since: Option<Time>,
+}
+
+#[derive(Debug)]
+pub(super) struct Starvation {
+    settled_after: Time,
+    bands: BTreeMap<i64, Band>,
+    /// The longest time that a client had nothing, and when that ended.
+    pub(super) longest: (Duration, Time),
+}
+
+impl Starvation {
+    pub(super) fn new(settled_after: Time) -> Self {
+        Self {
+            settled_after,
+            bands: BTreeMap::new(),
+            longest: (Duration::ZERO, Time::ZERO),
+        }
+    }
+
+    /// Somebody of that priority wants something else.
+    pub(super) fn note_wants(&mut self, priority: i64, before: Amount, after: Amount) {
+        let band = self.bands.entry(priority).or_default();
+        band.wants.replace(before, after);
+    }
+
+    /// Whether there is something for those of that priority.
+    pub(super) fn has_something(&self, priority: i64) -> bool {
+        self.since(priority).is_some()
+    }
+
+    fn since(&self, priority: i64) -> Option<Time> {
+        self.bands.get(&priority)?.since
+    }
+
+    /// A client of that priority had nothing since then.
+    pub(super) fn note(&mut self, since: Time, priority: i64, now: Time) {
+        let highest = self.bands.last_key_value().map(|(priority, _)| *priority);
+        if planted::is(Blunt::StarvationOfHighestOnly) && highest != Some(priority) {
+            return;
+        }
+        if let Some(something_since) = self.since(priority) {
+            self.note_longest(since.max(something_since), now);
+        }
+    }
+
+    fn note_longest(&mut self, since: Time, now: Time) {
+        let (since, now) = planted::seen(Checker::Starvation, since, now);
+        let lasted = now.since(since.max(self.settled_after));
+        if lasted > self.longest.0 {
+            self.longest = (lasted, now);
+        }
+    }
+
+    /// What is wanted, or there, has changed. Returns the priorities for which there is nothing any
+    /// more, and since when there was.
+    pub(super) fn look(
+        &mut self,
+        algorithm: &Algorithm,
+        capacity: f64,
+        now: Time,
+    ) -> Vec<(i64, Time)> {
+        let by_priority = algorithm.kind == AlgorithmKind::PriorityBands;
+        let is_unlimited = algorithm.kind == AlgorithmKind::NoAlgorithm;
+        let sure = |priority: i64| {
+            let part = algorithm.min_shares.get(&priority).copied();
+            part.unwrap_or(0.0) * capacity
+        };
+        let mut left = capacity;
+        if by_priority {
+            for (priority, band) in &self.bands {
+                left -= band.wants.rounded_down().min(sure(*priority));
+            }
+        }
+        let mut gone = Vec::new();
+        for (priority, band) in self.bands.iter_mut().rev() {
+            let sure = if by_priority { sure(*priority) } else { 0.0 };
+            let has_something = is_unlimited || left > capacity * ROUNDING || sure > 0.0;
+            if by_priority {
+                left -= (band.wants.rounded_down() - sure).max(0.0);
+            }
+            match (has_something, band.since) {
+                (true, None) => band.since = Some(now),
+                (false, Some(since)) => {
+                    band.since = None;
+                    gone.push((*priority, since));
+                }
+                _ => {}
+            }
+        }
+        gone
+    }
+}
+
+impl Watched {
+    /// What there is for whom may have changed.
+    pub(super) fn look_at_bands(&mut self, now: Time) {
+        let capacity = self.capacity();
+        for (priority, since) in self.starvation.look(&self.algorithm, capacity, now) {
+            // They are hungry still, and it is nobody's fault any more. All are gone over only if one
+            // may have been so for longest.
+            if now.since(since.max(self.settled_after)) <= self.starvation.longest.0 {
+                continue;
+            }
+            let all = self.standings.iter().zip(&self.accounts);
+            let of = all.filter(|(standing, _)| standing.wish.priority == priority);
+            let first = of.filter_map(|(_, account)| account.hungry_since).min();
+            if let Some(first) = first {
+                self.starvation.note_longest(first.max(since), now);
+            }
+        }
+    }
+
+    /// All is over: who has nothing has had nothing until now.
+    pub(super) fn end_starvation(&mut self, now: Time) {
+        for (standing, account) in self.standings.iter().zip(&self.accounts) {
+            if let Some(since) = account.hungry_since {
+                self.starvation.note(since, standing.wish.priority, now);
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Whole worlds that must fail, with the engine as it ships: clocks that are slower than anybody may rely on, an
+//! etcd that is restored at the wrong moment, outages that last too long for a limit. What a checker finds of a story of a few lines
+//! (`testdata/promises`) it has to be told in a simulation, too. Each world has a twin that keeps its promise.
+
+use doorward_simulator::recording::Checker;
+use doorward_simulator::scenario::Scenario;
+use doorward_simulator::scenario::read::Files;
+
+use super::played;
+
+/// A promise, and how it is broken.
+struct World {
+    checker: Checker,
+    /// What is beyond five clients at each of two leaves that want twice what there is.
+    with: &'static str,
+    /// What stands in for `HERE` where it is broken, and in its twin.
+    here: [&'static str; 2],
+}
+
+const WORLDS: &[World] = &[
+    // What the left leaf's clients have of leases that are over there goes to those of the right one.
+    World {
+        checker: Checker::Overshoot,
+        with: "
+faults:
+- {at: 90s, drift: {clients: 5, at: left}, speed: HERE}
+- {at: 100s, partition: left, side: below, for: 60s}
+limits: {overshoot: 0}",
+        here: ["0.5", "1"],
+    },
+    World {
+        checker: Checker::Nesting,
+        with: "
+faults:
+- {at: 90s, drift: {clients: 5, at: left}, speed: HERE}
+- {at: 100s, partition: left, side: below, for: 60s}
+limits: {nesting: 0}",
+        here: ["0.5", "1"],
+    },
+    // etcd is as it was before the master was succeeded, which is in touch with it again just then.
+    World {
+        checker: Checker::Mastership,
+        with: "
+faults:
+- {at: 100s, isolate: root, for: 11s, way: there}
+- {at: 111s, etcd: restored, back: HERE}
+limits: {mastership: 0}",
+        here: ["7s", "100ms"],
+    },
+    World {
+        checker: Checker::Fairness,
+        with: "
+faults: [{at: 100s, partition: left, side: below, for: HERE}]
+limits: {unfairness: 0.1}",
+        here: ["90s", "5s"],
+    },
+    World {
+        checker: Checker::SettledFairness,
+        with: "
+faults: [{at: 100s, partition: left, side: below, for: HERE}]
+right_at: [150s]
+limits: {rest: 0.01}",
+        here: ["90s", "5s"],
+    },
+    World {
+        checker: Checker::Utilisation,
+        with: "
+faults: [{at: 100s, partition: root, side: below, for: HERE}]
+limits: {utilisation: 0.9}",
+        here: ["90s", "5s"],
+    },
+    // Who is cut off does not say that it wants less.
+    World {
+        checker: Checker::Convergence,
+        with: "
+faults:
+- {at: 100s, partition: left, side: below, for: HERE}
+- {at: 101s, demand: {clients: 5, at: left}, wants: 2}
+limits: {convergence: 20s}",
+        here: ["90s", "2s"],
+    },
+    World {
+        checker: Checker::Starvation,
+        with: "
+faults: [{at: 100s, partition: left, side: below, for: HERE}]
+limits: {starvation: 30s}",
+        here: ["90s", "5s"],
+    },
+    // Whenever the left leaf is cut off, what its clients have goes to the others; and then it comes back.
+    World {
+        checker: Checker::Oscillation,
+        with: "
+faults: [{every: 60s, partition: left, side: below, for: HERE}]
+limits: {oscillation: 1}",
+        here: ["30s", "5s"],
+    },
+    World {
+        checker: Checker::Comeback,
+        with: "
+faults: [{at: 100s, kill: left, for: 40s}]
+limits: {comeback: HERE}",
+        here: ["100ms", "60s"],
+    },
+    World {
+        checker: Checker::NotBack,
+        with: "
+faults: [{at: 100s, kill: left, for: HERE}]
+limits: {not_back: 0}",
+        here: ["139.9s", "40s"],
+    },
+    // Servers that are not the master send to one another: a client follows a few times.
+    World {
+        checker: Checker::Requests,
+        with: "
+faults:
+- {at: 100s, kill: left, for: 15s}
+- {at: 100s, redirect_loop: left, for: 60s}
+limits: {requests: HERE}",
+        here: ["3", "60"],
+    },
+    World {
+        checker: Checker::SafeUse,
+        with: "
+limits: {safe_use: HERE}",
+        here: ["0.9", "1"],
+    },
+];
+
+fn scenario(world: &World, here: &str) -> Scenario {
+    let text = format!(
+        "templates:
+  resources:
+  - identifier_glob: shared
+    capacity: 100
+    algorithm: {{kind: FAIR_SHARE, lease_length: 20s, refresh_interval: 5s}}
+duration: 4m
+settled_after: 60s
+tree: {{root: {{candidates: 2, children: {{left: {{candidates: 2}}, right: {{}}}}}}}}
+clients:
+- {{name: left, count: 5, at: left, wants: 20}}
+- {{name: right, count: 5, at: right, wants: 20}}
+{}
+",
+        world.with.replace("HERE", here)
+    );
+    Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[])).unwrap()
+}
+
+#[test]
+fn every_promise_can_be_seen_broken_in_a_whole_world() {
+    let mut failed = Vec::new();
+    for world in WORLDS {
+        for (here, breaks) in world.here.into_iter().zip([true, false]) {
+            let verdicts = played(&scenario(world, here)).verdicts;
+            let judged = verdicts.iter().filter(|verdict| verdict.limit.is_some());
+            let judged: Vec<_> = judged.collect();
+            let is_so = judged
+                .iter()
+                .all(|verdict| verdict.checker == world.checker && verdict.is_broken() == breaks);
+            if !is_so || judged.len() != 1 {
+                failed.push(format!("{:?} with {here}: {judged:?}", world.checker));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn every_checker_has_a_whole_world() {
+    let missing = Checker::ALL.into_iter();
+    let missing = missing.filter(|it| WORLDS.iter().all(|world| world.checker != *it));
+    assert_eq!(missing.collect::<Vec<_>>(), []);
+}

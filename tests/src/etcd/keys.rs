@@ -1,0 +1,84 @@
+//! What is in an etcd: its keys, their revisions, and its users.
+
+use etcd_client::{CompactionOptions, GetOptions};
+
+use crate::etcd::Etcd;
+
+impl Etcd {
+    /// Takes its revisions far, so that those of one that begins anew are below.
+    pub async fn go_far(&self) {
+        for _ in 0..100 {
+            self.put("/other", "something").await;
+        }
+    }
+
+    /// Writes a key. Returns the revision.
+    pub async fn put(&self, key: &str, value: impl AsRef<[u8]>) -> i64 {
+        let answer = self
+            .ask("put", async |client| {
+                client.put(key, value.as_ref(), None).await
+            })
+            .await;
+        answer.header().unwrap().revision()
+    }
+
+    /// Reads a key.
+    pub async fn get(&self, key: &str) -> Option<String> {
+        let answer = self
+            .ask("get", async |client| client.get(key, None).await)
+            .await;
+        let value = answer.kvs().first().map(|kv| kv.value().to_vec());
+        value.map(|value| String::from_utf8(value).unwrap())
+    }
+
+    /// All keys that begin so.
+    pub async fn keys(&self, prefix: &str) -> Vec<String> {
+        let options = GetOptions::new().with_prefix().with_keys_only();
+        let answer = self
+            .ask("get", async |client| {
+                client.get(prefix, Some(options.clone())).await
+            })
+            .await;
+        let keys = answer.kvs().iter().map(|kv| kv.key().to_vec());
+        keys.map(|key| String::from_utf8(key).unwrap()).collect()
+    }
+
+    /// Deletes a key. Returns the revision.
+    pub async fn delete(&self, key: &str) -> i64 {
+        let answer = self
+            .ask("delete", async |client| client.delete(key, None).await)
+            .await;
+        answer.header().unwrap().revision()
+    }
+
+    /// The revision now.
+    pub async fn revision(&self) -> i64 {
+        let answer = self
+            .ask("get", async |client| client.get("revision", None).await)
+            .await;
+        answer.header().unwrap().revision()
+    }
+
+    /// Forgets what was before the revision that is now, and returns that.
+    pub async fn compact(&self) -> i64 {
+        let revision = self.revision().await;
+        self.ask("compact", async |client| {
+            let options = CompactionOptions::new().with_physical();
+            match client.compact(revision, Some(options)).await {
+                // Somebody else may have done it, or this did and was not told.
+                Err(error) if error.to_string().contains("has been compacted") => Ok(()),
+                done => done.map(drop),
+            }
+        })
+        .await;
+        revision
+    }
+
+    /// Adds a user who may do nothing.
+    pub async fn add_user(&self, name: &str, password: &str) {
+        self.ask("add a user", async |client| {
+            client.user_add(name, password, None).await
+        })
+        .await;
+    }
+}

@@ -1,0 +1,160 @@
+//! Rust source as the rules see it: without comments, texts and tests, every line where it was.
+
+/// The same text without comments and without what stands in texts.
+pub(crate) fn bare(source: &str) -> String {
+    let mut kept = Vec::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(first) = rest.chars().next() {
+        let skipped = skipped_at(rest, kept.last().copied());
+        let (piece, after) = rest.split_at(skipped.unwrap_or(first.len_utf8()));
+        match skipped {
+            Some(_) => kept.extend(piece.bytes().filter(|byte| *byte == b'\n')),
+            None => kept.extend_from_slice(piece.as_bytes()),
+        }
+        if skipped.is_some() && !piece.starts_with('/') {
+            kept.push(b'0');
+        }
+        rest = after;
+    }
+    String::from_utf8(kept).unwrap()
+}
+
+/// How many bytes a comment, a text or a character takes that begins here.
+fn skipped_at(rest: &str, before: Option<u8>) -> Option<usize> {
+    let end_of = |end: &str, from: usize| {
+        let at = rest.get(from..)?.find(end)?;
+        Some(from + at + end.len())
+    };
+    if rest.starts_with("//") {
+        return Some(rest.find('\n').unwrap_or(rest.len()));
+    }
+    if rest.starts_with("/*") {
+        return end_of("*/", 2);
+    }
+    let is_in_word = before.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let raw = rest.strip_prefix('b').unwrap_or(rest).strip_prefix('r');
+    if let Some(raw) = raw.filter(|_| !is_in_word) {
+        let hashes = raw.len() - raw.trim_start_matches('#').len();
+        if raw[hashes..].starts_with('"') {
+            let opening = rest.len() - raw.len() + hashes + 1;
+            return end_of(&format!("\"{}", "#".repeat(hashes)), opening);
+        }
+    }
+    let mut characters = rest.char_indices();
+    match characters.next()?.1 {
+        '"' => loop {
+            match characters.next()? {
+                (_, '\\') => _ = characters.next()?,
+                (at, '"') => return Some(at + 1),
+                _ => {}
+            }
+        },
+        '\'' => match characters.next()?.1 {
+            '\\' => {
+                characters.next()?;
+                characters.find(|it| it.1 == '\'').map(|(at, _)| at + 1)
+            }
+            // Else it is a lifetime.
+            _ => characters
+                .next()
+                .filter(|it| it.1 == '\'')
+                .map(|(at, _)| at + 1),
+        },
+        _ => None,
+    }
+}
+
+/// Where the bracket is closed that is opened first in `bare`, from `from` on.
+pub(crate) fn closing(bare: &str, from: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, byte) in bare.bytes().enumerate().skip(from) {
+        match byte {
+            b'{' => depth += 1,
+            b'}' if depth == 1 => return Some(at),
+            b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The same without what is only there for tests.
+pub(crate) fn without_tests(bare: &str) -> String {
+    const TEST: &str = "#[cfg(test)]";
+    let mut kept = String::with_capacity(bare.len());
+    let mut rest = bare;
+    while let Some(at) = rest.find(TEST) {
+        let (before, from) = rest.split_at(at);
+        kept.push_str(before);
+        let item = from.find([';', '{']).unwrap();
+        let end = match from.as_bytes()[item] {
+            b'{' => closing(from, item).unwrap(),
+            _ => item,
+        };
+        kept.extend(from[..=end].matches('\n'));
+        rest = &from[end + 1..];
+    }
+    kept + rest
+}
+
+/// The names of modules that are only there for tests, in files of their own.
+pub(crate) fn test_modules(bare: &str) -> impl Iterator<Item = &str> {
+    let items = bare.split("#[cfg(test)]").skip(1);
+    items.filter_map(|item| {
+        let (item, _) = item.split_once(';')?;
+        let (_, name) = item.rsplit_once("mod ")?;
+        (!item.contains('{')).then_some(name)
+    })
+}
+
+/// A function with a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    /// From `fn` to the last bracket.
+    pub(crate) lines: usize,
+}
+
+/// All functions, also those inside others.
+pub(crate) fn functions(bare: &str) -> Vec<Function> {
+    let mut found = Vec::new();
+    for (at, _) in bare.match_indices("fn ") {
+        let is_word = !bare[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let name: String = bare[at + 3..]
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect();
+        if !is_word || name.is_empty() {
+            continue;
+        }
+        let mut depth = 0_usize;
+        let opening = bare[at..].bytes().position(|byte| {
+            match byte {
+                b'(' | b'[' => depth += 1,
+                b')' | b']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth == 0 && (byte == b';' || byte == b'{')
+        });
+        let Some(opening) = opening.map(|opening| at + opening) else {
+            continue;
+        };
+        if bare.as_bytes()[opening] == b'{' {
+            let end = closing(bare, opening).unwrap();
+            let lines = bare[at..end].matches('\n').count() + 1;
+            found.push(Function { name, lines });
+        }
+    }
+    found
+}
+
+#[test]
+fn what_is_said_is_no_source() {
+    let source = "a // }\n/* { */ b \"\\\"{\" c r#\"\"{\"# d '{' e '\\'' f: &'a str\n'→'";
+    assert_eq!(bare(source), "a \n b 0 c 0 d 0 e 0 f: &'a str\n0");
+    let source =
+        "fn a() {}\n#[cfg(test)]\nmod tests {\n fn b() {}\n}\nfn c(it: [u8; 2]) {\n{\n}\n}";
+    let functions = functions(&without_tests(source));
+    let functions = functions.iter().map(|it| (it.name.as_str(), it.lines));
+    assert_eq!(functions.collect::<Vec<_>>(), [("a", 1), ("c", 4)]);
+}
