@@ -7,14 +7,11 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::time::Time;
 
 use crate::checker::small_worlds::Twin;
-use crate::checker::small_worlds::story::{self, Line, number};
+use crate::checker::small_worlds::story::{self, Line, RESOURCE, number};
 use crate::checker::{Book, Claim, Watched, judge, may_decide};
 use crate::planted::SMALL_WORLDS_LAST;
 use crate::recording::Verdict;
 use crate::scenario::Limits;
-
-/// What all share.
-pub(super) const RESOURCE: &str = "shared";
 
 /// What holds in every world but the one that breaks it.
 const LIMITS: Limits = Limits {

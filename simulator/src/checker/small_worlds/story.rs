@@ -6,7 +6,9 @@ use doorward_engine::template::{AlgorithmKind, Template, TemplateSpec, Templates
 use doorward_engine::time::Time;
 
 use crate::checker::small_worlds::Twin;
-use crate::checker::small_worlds::player::RESOURCE;
+
+/// What all share.
+pub(super) const RESOURCE: &str = "shared";
 
 /// A line: what there is, or what happens when.
 #[derive(Clone, Debug)]
