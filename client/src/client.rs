@@ -98,7 +98,7 @@ impl Client {
 
     /// Releases everything and ends. Resources and limiters report that they are closed from now
     /// on. Waits for the release to be answered, at most two seconds; leases that could not be
-    /// released expire.
+    /// released expire. So do those of which permits are out: that work may still be going on.
     pub async fn close(self) {
         let mut closed = self.shared.closed.subscribe();
         self.shared.close();

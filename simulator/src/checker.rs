@@ -14,6 +14,7 @@ mod comebacks;
 mod convergence;
 mod fairness;
 pub mod ideal;
+mod immediate;
 mod judge;
 mod mastership;
 mod nesting;
@@ -44,6 +45,7 @@ use crate::checker::comebacks::Comebacks;
 use crate::checker::convergence::Convergence;
 use crate::checker::fairness::Fairness;
 use crate::checker::ideal::{Ideal, Wish};
+use crate::checker::immediate::Immediate;
 pub(crate) use crate::checker::mastership::{Claim, Mastership, may_decide};
 use crate::checker::nesting::Nesting;
 use crate::checker::oscillation::{Course, Oscillation};
@@ -70,6 +72,8 @@ const ROUNDING: f64 = 1e-9;
 struct Standing {
     wish: Wish,
     lease: Amount,
+    /// It will never ask again: nobody counts it any more.
+    is_gone: bool,
 }
 
 /// The other books of a client.
@@ -117,6 +121,7 @@ pub struct Watched {
     accounts: Vec<Account>,
     sums: Sums,
     overshoot: Overshoot,
+    immediate: Immediate,
     nesting: Nesting,
     averages: Averages,
     /// The most that was granted since the last sample.
@@ -147,6 +152,7 @@ impl Watched {
             accounts: Vec::new(),
             sums: Sums::default(),
             overshoot: Overshoot::new(template),
+            immediate: Immediate::new(),
             nesting: Nesting::new(template.algorithm.learning_mode_duration),
             averages: Averages::new(settled_after),
             peak: 0.0,
@@ -184,6 +190,7 @@ impl Watched {
                 priority,
             },
             lease: Amount::ZERO,
+            is_gone: false,
         });
         self.accounts.push(Account {
             place,
@@ -203,6 +210,7 @@ impl Watched {
 
     /// Before anything changes: all that has been so until now is taken into account.
     fn advance(&mut self, now: Time) {
+        self.pass_span(now);
         let (leases, fallback) = (&self.sums.leases, &self.sums.fallback);
         self.overshoot
             .pass(now, || (leases.rounded_down(), fallback.rounded_down()));
@@ -226,6 +234,7 @@ impl Watched {
         self.advance(now);
         let (before, lease_length) = (self.capacity(), self.algorithm.lease_length);
         self.overshoot.note_template(template, lease_length, now);
+        self.pass_span(now);
         if let Some(template) = template {
             self.algorithm = template.algorithm.clone();
             self.note_wants_max(wanted::most(template), now);
@@ -293,6 +302,7 @@ impl Watched {
             self.oscillation.note(&mut account.course, lease, now);
             self.nesting.replace(account.place, before, lease);
         }
+        self.immediate.note(client, lease.get());
         self.sums.fallback.replace(fell_back, fallback);
         self.sums.leases.replace(before, lease);
         match (before.is_zero(), lease.is_zero()) {
@@ -301,6 +311,13 @@ impl Watched {
             _ => {}
         }
         self.look(now);
+    }
+
+    /// A client has ended for good.
+    pub(crate) fn note_ended(&mut self, client: usize) {
+        if let Some(standing) = self.standings.get_mut(client) {
+            standing.is_gone = true;
+        }
     }
 
     /// A client stands otherwise from now on: brings up to date what depends on both of what it wants

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use doorward_engine::id::ResourceId;
+use doorward_simulator::fuzz::Part;
 
 use crate::command::shape::TreeFlag;
 
@@ -186,6 +187,10 @@ pub(crate) struct FuzzFlags {
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 
+    /// Draw this part of every world for sure, and strongly; the others as chance decides.
+    #[arg(long, value_name = "PART", value_parser = part)]
+    pub(crate) focus: Option<Part>,
+
     /// Make what fails smaller, as far as it still fails in the same way, and tell what is left.
     #[arg(long)]
     pub(crate) shrink: bool,
@@ -211,6 +216,11 @@ pub(crate) struct CompareFlags {
     /// Write a page with the charts of both.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) out: Option<PathBuf>,
+}
+
+fn part(text: &str) -> Result<Part, String> {
+    let found = Part::ALL.into_iter().find(|part| part.as_str() == text);
+    found.ok_or_else(|| format!("give one of {}", Part::ALL.map(Part::as_str).join(", ")))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

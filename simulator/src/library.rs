@@ -119,7 +119,7 @@ mod tests {
             assert_eq!(from_disk.nodes, built_in.nodes);
             for (a, b) in from_disk.clients.iter().zip(&built_in.clients) {
                 assert_eq!((&a.name, a.count, &a.nodes), (&b.name, b.count, &b.nodes));
-                if let (Demand::Trace(a), Demand::Trace(b)) = (&a.demand, &b.demand) {
+                if let (Demand::Trace(a), Demand::Trace(b)) = (&a.first.demand, &b.first.demand) {
                     assert_eq!((&a.clients, a.length), (&b.clients, b.length));
                 }
             }

@@ -7,18 +7,18 @@
 pub mod demand;
 pub mod fault;
 pub mod read;
+pub mod usage;
 pub mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use doorward_client::state::Mode;
-use doorward_engine::id::ResourceId;
 use doorward_engine::template::{Template, Templates};
 
 use crate::recording::Checker;
 use crate::scenario::demand::Demand;
 use crate::scenario::fault::{Event, Fault};
+use crate::scenario::usage::Usage;
 
 /// The most nodes of a tree.
 pub const NODES_MAX: usize = 10_000;
@@ -105,8 +105,11 @@ fn settled_by_default(
     duration: Duration,
 ) -> Duration {
     let learning = |group: &ClientGroup| {
-        let template = templates.find(&group.resource)?;
-        Some(template.algorithm.learning_mode_duration)
+        let learning = |usage: &Usage| {
+            let template = templates.find(&usage.resource)?;
+            Some(template.algorithm.learning_mode_duration)
+        };
+        group.usages().filter_map(learning).max()
     };
     let learning = clients.iter().filter_map(learning).max();
     (learning.unwrap_or_default() + SETTLES_FOR).min(duration / 2)
@@ -134,22 +137,31 @@ pub struct ClientGroup {
     pub count: usize,
     /// At which nodes: the first at the first, and so on in turn.
     pub nodes: Vec<usize>,
-    /// What they ask for.
-    pub resource: ResourceId,
-    /// Their priority.
-    pub priority: i64,
-    /// What they use without a lease.
-    pub mode: Mode,
-    /// What they want over time.
-    pub demand: Demand,
+    /// What each of them uses.
+    pub first: Usage,
+    /// What else each of them uses; all of different resources.
+    pub also: Vec<Usage>,
     /// When they start: spread evenly over this span.
     pub start_within: Duration,
 }
 
 impl ClientGroup {
+    /// All that each of them uses.
+    pub fn usages(&self) -> impl Iterator<Item = &Usage> {
+        std::iter::once(&self.first).chain(&self.also)
+    }
+
+    /// One of these, by its place.
+    pub fn usage(&self, place: usize) -> Option<&Usage> {
+        match place.checked_sub(1) {
+            None => Some(&self.first),
+            Some(place) => self.also.get(place),
+        }
+    }
+
     /// The name of the client of that number.
     pub fn client_name(&self, number: usize) -> String {
-        match &self.demand {
+        match &self.first.demand {
             Demand::Trace(trace) => trace
                 .clients
                 .get(number)

@@ -6,6 +6,7 @@
 //! what. Around them is what a process has around it: connections that break, calls that are given
 //! up, streams that keep their order, elections.
 
+mod admission;
 pub(crate) mod candidates;
 mod child_streams;
 mod clients;
@@ -19,12 +20,15 @@ mod load;
 mod mastership;
 mod message;
 mod nesting;
+mod parting;
 mod place;
 mod publish;
 mod sampling;
 mod servers;
 mod shortages;
+mod uses;
 mod waiting;
+mod work;
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -41,8 +45,8 @@ use siphasher::sip::SipHasher13;
 use crate::chance::Chance;
 use crate::checker::{Watched, judge};
 use crate::recording::{Mark, MarkKind, NodeInfo, Recording, ResourceRecording, Work};
-use crate::scenario::demand::player::{Change, Player};
-use crate::scenario::{Link as Way, Scenario};
+use crate::scenario::demand::player::Player;
+use crate::scenario::{ClientGroup, Link as Way, Scenario};
 use crate::trace::{Row, TraceFeed};
 use crate::world::clock::LocalClock;
 use crate::world::etcd::{Etcd, WayToEtcd};
@@ -50,8 +54,10 @@ use crate::world::event::{Events, What};
 use crate::world::faults::{Elections, Ending};
 use crate::world::load::Load;
 use crate::world::message::{Mail, Message};
+use crate::world::parting::Parting;
 use crate::world::place::{Place, Slot};
 use crate::world::publish::Seen;
+use crate::world::uses::{Use, Uses, chance_of};
 
 /// What clocks on walls show when a simulation begins, in microseconds since the Unix epoch:
 /// sequences start from it.
@@ -71,24 +77,14 @@ const CLIENTS_SHOWN: usize = 50;
 struct Client {
     group: u32,
     place: u32,
-    /// Which resource, and which account there.
-    resource: u32,
-    account: u32,
+    /// What it uses, in the order of its group.
+    uses: Uses,
     /// None: it is not running.
     state: Option<ClientState>,
     /// Whom it asks.
     finder: MasterFinder,
     /// The server with which it has a connection, by its term: one that said that it is the master.
     connected: Option<u64>,
-    player: Player,
-    /// What it will want next, and when.
-    next: Option<Change>,
-    /// What its curve says it wants.
-    curve: f64,
-    /// What a fault added to that.
-    extra: f64,
-    /// What a fault says it wants, whatever its curve says.
-    fixed: Option<f64>,
     name: HolderName,
     clock: LocalClock,
     /// Whether it was to start already.
@@ -100,16 +96,15 @@ struct Client {
     /// Runs of the process: what was sent by an earlier one is not for this.
     starts: u32,
     seen: Seen,
+    /// What it gives back. None: nothing.
+    parting: Option<Box<Parting>>,
 }
 
 impl Client {
     /// Which process of it runs: another one after each start.
     fn incarnation(&self) -> u64 {
-        (u64::from(self.place) << 48) ^ (self.account as u64) << 16 | u64::from(self.starts)
-    }
-
-    fn wants(&self) -> f64 {
-        (self.fixed.unwrap_or(self.curve) + self.extra).max(0.0)
+        let account = u64::from(self.uses.first().account);
+        (u64::from(self.place) << 48) ^ account << 16 | u64::from(self.starts)
     }
 }
 
@@ -148,6 +143,8 @@ pub struct World<'a> {
     shown: Vec<Vec<u32>>,
     hash: SipHasher13,
     work: Work,
+    /// After each event it is asserted that the books of the node it came to add up.
+    asserts: bool,
 }
 
 /// Where the servers of a place are: `node-3-0:1`, `node-3-1:1` and so on.
@@ -199,6 +196,7 @@ impl<'a> World<'a> {
             shown: Vec::new(),
             hash: SipHasher13::new_with_keys(0, 0),
             work: Work::default(),
+            asserts: false,
             mishaps: chance.fork(MISHAPS),
             chance,
         };
@@ -215,6 +213,18 @@ impl<'a> World<'a> {
             world.events.put(Time::ZERO + *at, What::Right);
         }
         world
+    }
+
+    /// Asserts after each event that the books of the node it came to add up, which takes as long as there are
+    /// holders; and that no limiter of a client admits more than it may.
+    ///
+    /// # Panics
+    ///
+    /// While it is played: if they do not.
+    #[must_use]
+    pub fn asserting(mut self) -> Self {
+        self.asserts = true;
+        self
     }
 
     /// Plays to the end. `progress` is called now and then with the time that was reached.
@@ -248,7 +258,8 @@ impl<'a> World<'a> {
                 }
                 self.start_client(client);
             }
-            What::Demand(client) => self.follow_curve(client),
+            What::Demand(client, which) => self.follow_curve(client, which),
+            What::Work(client, which) => self.pass_work(client, which),
             What::Trace(group) => self.follow_trace(group),
             What::Fault(fault) => self.play_fault(fault),
             What::Ending(ending) => self.play_ending(ending),
@@ -329,7 +340,9 @@ impl<'a> World<'a> {
         let scenario = self.scenario;
         let settled_after = Time::ZERO + scenario.settled_after;
         for (number, group) in scenario.clients.iter().enumerate() {
-            let resource = self.watch(&group.resource, settled_after);
+            let watch = |usage| self.watch(usage, settled_after);
+            let resources = group.usages().map(|it| &it.resource).map(watch);
+            let resources: Vec<usize> = resources.collect();
             let first = self.clients.len();
             for index in 0..group.count {
                 let Some(place) = group.nodes.get(index % group.nodes.len().max(1)) else {
@@ -339,29 +352,21 @@ impl<'a> World<'a> {
                     continue;
                 };
                 let client = self.clients.len() as u32;
-                let account = match self.watched.get_mut(resource) {
-                    Some(watched) => watched.join(group.priority, *place as u32),
-                    None => continue,
+                let Some(uses) = self.uses_of(group, &resources, *place, (client, index)) else {
+                    continue;
                 };
                 let Some(there) = self.places.get_mut(*place) else {
                     continue;
                 };
                 there.clients += 1;
                 let known = Arc::clone(&there.told);
-                let chance = self.chance.fork(client.into());
                 self.clients.push(Client {
                     group: number as u32,
                     place: *place as u32,
-                    resource: resource as u32,
-                    account: account as u32,
+                    uses,
                     state: None,
                     finder: MasterFinder::new(known),
                     connected: None,
-                    player: Player::new(index, chance),
-                    next: None,
-                    curve: 0.0,
-                    extra: 0.0,
-                    fixed: None,
                     name,
                     clock: LocalClock::TRUE,
                     is_due: false,
@@ -369,6 +374,7 @@ impl<'a> World<'a> {
                     down_until: Time::ZERO,
                     starts: 0,
                     seen: Seen::default(),
+                    parting: None,
                 });
                 self.wakes.push(None);
                 let part = index as f64 / group.count.max(1) as f64;
@@ -380,6 +386,26 @@ impl<'a> World<'a> {
         self.choose_shown();
     }
 
+    /// All that one client of a group uses, by its number among all and its place in its group.
+    fn uses_of(
+        &mut self,
+        group: &ClientGroup,
+        resources: &[usize],
+        place: usize,
+        (client, index): (u32, usize),
+    ) -> Option<Uses> {
+        let mut uses = Vec::new();
+        for (which, (usage, resource)) in group.usages().zip(resources).enumerate() {
+            let watched = self.watched.get_mut(*resource)?;
+            let account = watched.join(usage.priority, place as u32);
+            let chance = chance_of(&self.chance, client, which);
+            let player = Player::new(index, chance);
+            uses.push(Use::new(*resource as u32, account as u32, player));
+        }
+        let also = uses.split_off(1.min(uses.len()));
+        Some(Uses::new(uses.pop()?, also))
+    }
+
     /// The number of a resource among those that are watched.
     fn watch(&mut self, resource: &ResourceId, settled_after: Time) -> usize {
         let known = self.watched.iter().position(|w| w.resource == *resource);
@@ -388,8 +414,10 @@ impl<'a> World<'a> {
         }
         // The scenario was checked: there is a template for every resource at the start.
         if let Some(template) = self.templates.find(resource).map(Arc::clone) {
-            self.watched
-                .push(Watched::new(resource.clone(), &template, settled_after));
+            let mut watched = Watched::new(resource.clone(), &template, settled_after);
+            let levels = self.places.iter().map(|place| place.level + 1);
+            watched.note_levels(levels.max().unwrap_or(1) as u32);
+            self.watched.push(watched);
         }
         self.watched.len().saturating_sub(1)
     }
@@ -398,7 +426,7 @@ impl<'a> World<'a> {
     fn choose_shown(&mut self) {
         for resource in 0..self.watched.len() {
             let of = |(number, client): (usize, &Client)| {
-                (client.resource as usize == resource).then_some(number as u32)
+                client.uses.of(resource).map(|_| number as u32)
             };
             let all: Vec<u32> = self.clients.iter().enumerate().filter_map(of).collect();
             let step = all.len().div_ceil(CLIENTS_SHOWN).max(1);
@@ -485,6 +513,11 @@ impl<'a> World<'a> {
                 server,
                 request,
             } => self.serve(client, server, request),
+            Message::Release {
+                client,
+                server,
+                request,
+            } => self.serve_release(client, server, request),
             Message::Answer {
                 client,
                 sequence,

@@ -318,6 +318,10 @@ fn idle_while_learning(book: &Book, now: Time) -> BTreeMap<String, Option<Durati
 
 /// The client is closed: lets a request under way end, then releases all that it has.
 async fn finish(shared: &Shared, idle: Option<Box<Connection>>, call: Option<Call>) {
+    // Nothing more is admitted: what is released may be others' before the answer is here.
+    for slot in shared.book().slots.values() {
+        slot.close();
+    }
     let end = async {
         let mut connection = match (idle, call) {
             (Some(connection), _) => connection,
@@ -332,13 +336,16 @@ async fn finish(shared: &Shared, idle: Option<Box<Connection>>, call: Option<Cal
             let mut book = shared.book();
             let mut held: Vec<String> = std::mem::take(&mut book.releases);
             // Whoever has no lease has nothing to give back. The server may never have heard of this
-            // process: then it would release what another one of this id has.
+            // process: then it would release what another one of this id has. And where permits are out, the
+            // work goes on under the lease until that ends.
             let now = shared.clock.now();
-            let has_lease = |id: &&String| {
+            let is_idle_lease = |id: &str, slot: &Slot| {
                 let resource = book.state.resource(id);
-                resource.is_some_and(|it| it.lease(now).is_some())
+                resource.is_some_and(|it| it.lease(now).is_some()) && slot.in_flight() <= 0.0
             };
-            held.extend(book.slots.keys().filter(has_lease).cloned());
+            let slots = book.slots.iter();
+            let idle = slots.filter(|(id, slot)| is_idle_lease(id, slot));
+            held.extend(idle.map(|(id, _)| id.clone()));
             if held.is_empty() {
                 return;
             }
@@ -348,8 +355,5 @@ async fn finish(shared: &Shared, idle: Option<Box<Connection>>, call: Option<Cal
     };
     if tokio::time::timeout(CLOSE_TIMEOUT, end).await.is_err() {
         debug!("closed without an answer to the release; the leases will expire");
-    }
-    for slot in shared.book().slots.values() {
-        slot.close();
     }
 }

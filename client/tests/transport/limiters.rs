@@ -202,3 +202,31 @@ async fn who_waits_for_one_limiter_is_not_in_the_way_of_the_other() {
     drop((permit, other));
     let _both = within_patience(many).await.unwrap();
 }
+
+#[tokio::test]
+async fn nothing_is_admitted_once_a_release_is_on_its_way() {
+    let mut server = FakeServer::master([lease(1e6, 60_000)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).open().unwrap();
+    resource.wait_for_lease(PATIENCE).await.unwrap();
+    let rate = resource.rate_limiter(Burst::default());
+    let gate = resource.concurrency_limiter();
+    let closing = tokio::spawn(client.close());
+    assert_eq!(server.next_release().await.resource_id, ["r"]);
+    assert_eq!(rate.try_acquire(1.0), Err(AcquireError::Closed));
+    assert_eq!(gate.try_acquire().err(), Some(AcquireError::Closed));
+    closing.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_permits_are_out_of_is_not_released_when_the_client_is_closed() {
+    let mut server = FakeServer::master([lease(5.0, 60_000)]).await;
+    let client = client(&server.address).connect().await.unwrap();
+    let resource = client.resource("r").wants(10.0).open().unwrap();
+    resource.wait_for_lease(PATIENCE).await.unwrap();
+    let gate = resource.concurrency_limiter();
+    let permit = gate.acquire().await.unwrap();
+    client.close().await;
+    assert_eq!(server.releases(), []);
+    drop(permit);
+}

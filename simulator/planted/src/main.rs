@@ -1,5 +1,5 @@
 //! Looks for worlds by chance that find planted bugs: `cargo run --release -p doorward-planted -- SEEDS [BUG…]`
-//! plays so many worlds of each family for each bug (by default 100, for all) and prints the first that breaks a
+//! plays so many worlds of each focus for each bug (by default 100, for all) and prints the first that breaks a
 //! promise.
 
 #![expect(clippy::print_stdout, reason = "it prints what it finds")]
@@ -7,7 +7,7 @@
 use std::env;
 
 use doorward_planted::{Bug, Planted, find};
-use doorward_simulator::fuzz::Family;
+use doorward_simulator::fuzz::Part;
 
 fn main() {
     let mut arguments = env::args().skip(1);
@@ -19,11 +19,16 @@ fn main() {
         if !chosen.is_empty() && !chosen.contains(&name) {
             continue;
         }
-        for family in Family::ALL {
-            let from = family.first_seed();
-            match find(Planted { bug, from }, seeds) {
-                Some((seed, how)) => println!("{name} {family:?} {seed}: {how}"),
-                None => println!("{name} {family:?}: none of {seeds}"),
+        for focus in std::iter::once(None).chain(Part::ALL.map(Some)) {
+            let planted = Planted {
+                bug,
+                focus,
+                from: 0,
+            };
+            let focus = focus.map_or("whatever is drawn", Part::as_str);
+            match find(planted, seeds) {
+                Some((seed, how)) => println!("{name} {focus} {seed}: {how}"),
+                None => println!("{name} {focus}: none of {seeds}"),
             }
         }
     }

@@ -13,7 +13,7 @@ fn worlds_by_chance_find_every_planted_bug_and_nothing_without_it() {
         let (seed, how) = found.unwrap_or_else(|| panic!("nobody sees {:?}", planted.bug));
         println!("{:?}: {seed}: {how}", planted.bug);
         Bug::plant(None);
-        let (_, failure) = fuzz::play(&fuzz::scenario(seed));
+        let (_, failure) = fuzz::play(&fuzz::scenario(seed, planted.focus));
         assert_eq!(failure, None, "seed {seed}, without {:?}", planted.bug);
     }
 }

@@ -26,7 +26,8 @@ pub(super) struct Fairness {
 
 impl Watched {
     pub(super) fn ideal(&self) -> Ideal {
-        let wishes = self.standings.iter().map(|standing| standing.wish);
+        let standings = self.standings.iter().filter(|standing| !standing.is_gone);
+        let wishes = standings.map(|standing| standing.wish);
         Ideal::of(&self.algorithm, self.capacity(), wishes)
     }
 

@@ -169,7 +169,12 @@ impl Watched {
     }
 
     fn found_overshoot(&self, figures: &Figures) -> Found {
-        let (part, at) = self.overshoot.worst;
+        let (instant, span) = (self.overshoot.worst, self.immediate.worst);
+        let (part, at) = if span.0 > instant.0.max(1.0) {
+            span
+        } else {
+            instant
+        };
         Found {
             value: match part > 1.0 + ROUNDING {
                 true => part - 1.0,

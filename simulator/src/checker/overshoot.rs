@@ -1,7 +1,8 @@
 //! What is granted beyond what there is.
 //!
 //! Of NO_ALGORITHM and STATIC no total is promised, so there is nothing to go beyond. With `shrink:
-//! immediate` one is kept to, and not promised: what goes beyond is measured, and no violation.
+//! immediate` one is kept to, and not promised at every instant: what goes beyond is measured, and no
+//! violation here (see `immediate`).
 //!
 //! Where the capacity is lowered, or a total begins to be kept, what is out runs down until the last
 //! lease from before has ended. Until then it is allowed, and from that very instant on it is not,
@@ -88,6 +89,11 @@ impl Overshoot {
         self.clock = clock;
     }
 
+    /// Whether a total is kept to, and not promised at every instant.
+    pub(super) fn is_kept(&self) -> bool {
+        self.total == Total::Kept
+    }
+
     /// What the root's clock shows.
     pub(super) fn local(&self, now: Time) -> Time {
         self.clock.shows(now)
@@ -167,7 +173,7 @@ impl Overshoot {
     }
 
     /// What may be granted at a time, at most.
-    fn allowed(&self, now: Time) -> f64 {
+    pub(super) fn allowed(&self, now: Time) -> f64 {
         match self.former {
             Some((from, until)) if self.clock.shows(now) <= until => from.max(self.capacity),
             _ => self.capacity,
@@ -194,7 +200,7 @@ impl Overshoot {
         let was_free = self
             .former
             .is_some_and(|(from, until)| from.is_infinite() && self.clock.shows(now) <= until);
-        self.total != Total::Kept && !was_free
+        self.total == Total::Promised && !was_free
     }
 
     /// Looks at the sum of all leases, and of what is used besides.

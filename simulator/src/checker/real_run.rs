@@ -27,10 +27,10 @@ impl RealRun {
     /// The clients of a group, which want nothing yet. Averages are taken from `settled_after` on.
     pub fn new(group: &ClientGroup, template: &Template, settled_after: Duration) -> Self {
         let settled_after = Time::ZERO + settled_after;
-        let mut watched = Watched::new(group.resource.clone(), template, settled_after);
+        let mut watched = Watched::new(group.first.resource.clone(), template, settled_after);
         for _ in 0..group.count {
             // Nothing is asked of single nodes here.
-            watched.join(group.priority, 0);
+            watched.join(group.first.priority, 0);
         }
         Self {
             watched,

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use doorward_simulator::fuzz::{self, Kept, play, scenario, smaller};
+use doorward_simulator::fuzz::{self, Kept, Part, play, scenario, smaller};
 use doorward_simulator::recording::Recording;
 use doorward_simulator::report::command_line;
+use doorward_simulator::scenario::Scenario;
 
 use crate::failure::Failure;
 use crate::flags::FuzzFlags;
@@ -39,22 +40,32 @@ struct Smaller {
 /// Plays seeds.
 pub(crate) fn run(flags: &FuzzFlags) -> Result<(), Failure> {
     match flags.seed {
-        Some(seed) if flags.print_scenario => print(seed, flags.shrink),
+        Some(seed) if flags.print_scenario => print(seed, flags),
         Some(seed) => one(seed, flags),
         None => many(flags),
     }
 }
 
+/// The command that plays a seed.
+fn words(seed: u64, focus: Option<Part>) -> Vec<String> {
+    let mut words = vec!["fuzz".to_owned(), "--seed".to_owned(), seed.to_string()];
+    if let Some(focus) = focus {
+        words.extend(["--focus".to_owned(), focus.as_str().to_owned()]);
+    }
+    words
+}
+
 /// One seed, with all there is to tell about it.
 fn one(seed: u64, flags: &FuzzFlags) -> Result<(), Failure> {
-    let (mut recording, failure) = play(&scenario(seed));
+    let whole = scenario(seed, flags.focus);
+    let (mut recording, failure) = play(&whole);
     let mut out = io::stdout().lock();
-    let mut words = vec!["fuzz".to_owned(), "--seed".to_owned(), seed.to_string()];
+    let mut words = words(seed, flags.focus);
     let mut left = None;
     if let Some(failure) = &failure {
         writeln!(out, "seed {seed} fails: {failure}")?;
         if flags.shrink {
-            let smaller = shrunk(seed, failure);
+            let smaller = shrunk(&whole, failure);
             write_kept(&mut out, &smaller)?;
             words.push("--shrink".to_owned());
             recording = smaller.recording.clone();
@@ -79,18 +90,17 @@ fn one(seed: u64, flags: &FuzzFlags) -> Result<(), Failure> {
 }
 
 /// Prints the scenario file of a seed, or of what is left of it.
-fn print(seed: u64, shrink: bool) -> Result<(), Failure> {
-    let mut whole = scenario(seed);
-    let number = seed.to_string();
-    let mut words = vec!["fuzz", "--seed", &number];
-    if shrink {
-        words.push("--shrink");
+fn print(seed: u64, flags: &FuzzFlags) -> Result<(), Failure> {
+    let mut whole = scenario(seed, flags.focus);
+    let mut words = words(seed, flags.focus);
+    if flags.shrink {
+        words.push("--shrink".to_owned());
         if let (_, Some(failure)) = play(&whole) {
-            let kept = fuzz::shrink(seed, &failure, |_| {});
+            let kept = fuzz::shrink(&whole, &failure, |_| {});
             whole = smaller(&whole, &kept);
         }
     }
-    super::print_scenario(&whole, &command_line(words))
+    super::print_scenario(&whole, &command_line(words.iter().map(String::as_str)))
 }
 
 fn many(flags: &FuzzFlags) -> Result<(), Failure> {
@@ -104,7 +114,7 @@ fn many(flags: &FuzzFlags) -> Result<(), Failure> {
         let (sender, outcomes) = mpsc::channel();
         for _ in 0..cores {
             let (sender, next) = (sender.clone(), &next);
-            scope.spawn(move || work(next, flags.from, end, flags.shrink, &sender));
+            scope.spawn(move || work(next, end, flags, &sender));
         }
         drop(sender);
         let mut waiting = BTreeMap::new();
@@ -115,7 +125,7 @@ fn many(flags: &FuzzFlags) -> Result<(), Failure> {
             while let Some(outcome) = waiting.remove(&due) {
                 if outcome.failure.is_some() {
                     failed += 1;
-                    bar.suspend(|| write_outcome(due, &outcome))?;
+                    bar.suspend(|| write_outcome(due, flags.focus, &outcome))?;
                 }
                 due += 1;
             }
@@ -139,23 +149,19 @@ fn many(flags: &FuzzFlags) -> Result<(), Failure> {
 }
 
 /// Plays the next seed, until there is none; or until nobody listens any more.
-fn work(next: &AtomicU64, from: u64, end: u64, shrink: bool, sender: &Sender<(u64, Outcome)>) {
+fn work(next: &AtomicU64, end: u64, flags: &FuzzFlags, sender: &Sender<(u64, Outcome)>) {
     loop {
         let seed = next.fetch_add(1, Ordering::Relaxed);
-        if seed >= end
-            || sender
-                .send((seed, outcome(seed, seed - from < TWICE, shrink)))
-                .is_err()
-        {
+        if seed >= end || sender.send((seed, outcome(seed, flags))).is_err() {
             return;
         }
     }
 }
 
-fn outcome(seed: u64, twice: bool, shrink: bool) -> Outcome {
-    let whole = scenario(seed);
+fn outcome(seed: u64, flags: &FuzzFlags) -> Outcome {
+    let whole = scenario(seed, flags.focus);
     let (recording, failure) = play(&whole);
-    if twice {
+    if seed - flags.from < TWICE {
         let (again, _) = play(&whole);
         if again.trace_hash != recording.trace_hash {
             let message = format!(
@@ -171,16 +177,15 @@ fn outcome(seed: u64, twice: bool, shrink: bool) -> Outcome {
     Outcome {
         kept: failure
             .as_ref()
-            .filter(|_| shrink)
-            .map(|failure| shrunk(seed, failure)),
+            .filter(|_| flags.shrink)
+            .map(|failure| shrunk(&whole, failure)),
         failure: failure.map(|failure| failure.to_string()),
     }
 }
 
-fn shrunk(seed: u64, failure: &fuzz::Failure) -> Smaller {
-    let whole = scenario(seed);
-    let kept = fuzz::shrink(seed, failure, |_| {});
-    let (recording, _) = play(&smaller(&whole, &kept));
+fn shrunk(whole: &Scenario, failure: &fuzz::Failure) -> Smaller {
+    let kept = fuzz::shrink(whole, failure, |_| {});
+    let (recording, _) = play(&smaller(whole, &kept));
     Smaller {
         whole: (whole.faults.len(), whole.clients.len()),
         recording,
@@ -188,15 +193,16 @@ fn shrunk(seed: u64, failure: &fuzz::Failure) -> Smaller {
     }
 }
 
-fn write_outcome(seed: u64, outcome: &Outcome) -> io::Result<()> {
+fn write_outcome(seed: u64, focus: Option<Part>, outcome: &Outcome) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let failure = outcome.failure.as_deref().unwrap_or_default();
     writeln!(out, "seed {seed} fails: {failure}")?;
     if let Some(smaller) = &outcome.kept {
         write_kept(&mut out, smaller)?;
     }
-    let seed = seed.to_string();
-    let again = command_line(["fuzz", "--seed", &seed, "--shrink", "--out", "report"]);
+    let mut words = words(seed, focus);
+    words.extend(["--shrink", "--out", "report"].map(str::to_owned));
+    let again = command_line(words.iter().map(String::as_str));
     writeln!(out, "  again, with a report: {again}")?;
     out.flush()
 }

@@ -13,6 +13,7 @@ use doorward_engine::template::{Template, Templates};
 use doorward_simulator::report::command_line;
 use doorward_simulator::scenario::demand::{Demand, Trace};
 use doorward_simulator::scenario::read::files::bytes_of;
+use doorward_simulator::scenario::usage::Usage;
 use doorward_simulator::scenario::{ClientGaps, ClientGroup, Limits, Network, Scenario, Servers};
 use doorward_simulator::trace::{Source, scan};
 
@@ -83,17 +84,21 @@ fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
             name: "client".to_owned(),
             count: scan.clients.len(),
             nodes: leaves(&nodes),
-            resource,
-            priority: 0,
-            mode: Mode::Safe,
-            demand: Demand::Trace(Trace {
-                source,
-                clients: scan.clients,
-                length: scan.length,
-                speed: flags.speed,
-                scale: flags.scale,
-                repeat: flags.repeat,
-            }),
+            first: Usage {
+                resource,
+                priority: 0,
+                mode: Mode::Safe,
+                demand: Demand::Trace(Trace {
+                    source,
+                    clients: scan.clients,
+                    length: scan.length,
+                    speed: flags.speed,
+                    scale: flags.scale,
+                    repeat: flags.repeat,
+                }),
+                limiter: None,
+            },
+            also: Vec::new(),
             start_within: refresh.unwrap_or_default().min(duration),
         }],
         nodes,

@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use crate::chance::Chance;
-use crate::fuzz::drawn::depth;
-use crate::scenario::Scenario;
-use crate::scenario::fault::{ClientChoice, Event, Fault, When};
+use crate::fuzz::clocks::one;
+use crate::fuzz::tree::depth;
+use crate::scenario::fault::{Event, Fault, When};
+use crate::scenario::{ClientGroup, Scenario};
 
 /// What may be missing then, as a part of what could be had.
 const RIGHT: f64 = 0.01;
@@ -44,22 +45,26 @@ pub(super) fn demand_what_is_right(scenario: &mut Scenario) {
     // it takes longer.
     let first = (learns * 2).max(BACKOFF_MAX) + (refresh * 3 * levels) + Duration::from_secs(10);
     let first = healed + first.mul_f64(SLOW);
+    let usages = scenario.clients.iter().flat_map(ClientGroup::usages);
+    let works = usages.filter_map(|usage| Some(usage.limiter?.work.longest()));
+    // What was begun is finished before it is given up.
+    let work = works.max().unwrap_or_default();
     // Who holds too much refreshes once, and those who wait are asked to come soon.
-    let again = refresh.mul_f64(1.1) + (ROUND * levels) + Duration::from_secs(3);
+    let again = refresh.mul_f64(1.1) + work + (ROUND * levels) + Duration::from_secs(3);
     let again = first + again.mul_f64(SLOW);
     let client = chance.below(scenario.clients.len());
-    let resource = scenario.clients.get(client).map(|client| &client.resource);
+    let resource = scenario
+        .clients
+        .get(client)
+        .map(|client| &client.first.resource);
     let template = resource.and_then(|resource| scenario.templates.find(resource));
     let Some(capacity) = template.map(|template| template.capacity.get()) else {
         return;
     };
     let event = Event::Demand {
-        clients: ClientChoice {
-            count: 1,
-            groups: Some(vec![client]),
-            nodes: None,
-        },
+        clients: one(client),
         wants: capacity * chance.between(0.0, 1.0),
+        resource: None,
     };
     scenario.faults.push(Fault {
         when: When::At(first + Duration::from_secs(1)),

@@ -1,7 +1,7 @@
 //! Makes scenarios that fail smaller, as far as they still fail in the same way: fewer faults, fewer
 //! clients.
 
-use crate::fuzz::{Failure, play, scenario};
+use crate::fuzz::{Failure, play};
 use crate::scenario::Scenario;
 use crate::scenario::fault::Event;
 
@@ -14,16 +14,15 @@ pub struct Kept {
     pub clients: usize,
 }
 
-/// Makes the scenario of a seed that fails smaller, as far as it breaks the same promise.
-pub fn shrink(seed: u64, failure: &Failure, mut tried: impl FnMut(&Kept)) -> Kept {
-    let whole = scenario(seed);
+/// Makes a scenario that fails smaller, as far as it breaks the same promise.
+pub fn shrink(whole: &Scenario, failure: &Failure, mut tried: impl FnMut(&Kept)) -> Kept {
     let mut kept = Kept {
         faults: (0..whole.faults.len()).collect(),
         clients: whole.clients.len(),
     };
     let mut fails = |kept: &Kept| {
         tried(kept);
-        play(&smaller(&whole, kept))
+        play(&smaller(whole, kept))
             .1
             .is_some_and(|found| found.promise == failure.promise)
     };

@@ -40,6 +40,12 @@ pub enum MarkKind {
     Clock,
     /// Clients stop without a word.
     Crash,
+    /// Clients end, and release what they have.
+    Leave,
+    /// Clients stop to use a resource, and release it.
+    Close,
+    /// Somebody deletes the key of a master.
+    Depose,
     /// Two processes live under one name.
     Twin,
     /// A master hands over to another one.
@@ -69,7 +75,7 @@ pub enum Nature {
 
 impl MarkKind {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::Kill,
         Self::Restart,
         Self::Freeze,
@@ -79,6 +85,9 @@ impl MarkKind {
         Self::Partition,
         Self::Clock,
         Self::Crash,
+        Self::Leave,
+        Self::Close,
+        Self::Depose,
         Self::Twin,
         Self::Elect,
         Self::Edit,
@@ -98,6 +107,9 @@ impl MarkKind {
             Self::Partition => "partition",
             Self::Clock => "clock",
             Self::Crash => "crash",
+            Self::Leave => "leave",
+            Self::Close => "close",
+            Self::Depose => "depose",
             Self::Twin => "twin",
             Self::Elect => "elect",
             Self::Edit => "edit",
@@ -118,10 +130,11 @@ impl MarkKind {
             | Self::Partition
             | Self::Clock
             | Self::Crash
+            | Self::Depose
             | Self::Twin => Nature::Fault,
             Self::Elect => Nature::HandOver,
             Self::Edit => Nature::Templates,
-            Self::Demand => Nature::Demand,
+            Self::Demand | Self::Leave | Self::Close => Nature::Demand,
             Self::Heal => Nature::Heal,
         }
     }
@@ -144,7 +157,7 @@ mod tests {
     fn a_heal_is_no_fault_and_neither_is_what_somebody_wants() {
         let faults = MarkKind::ALL.map(MarkKind::nature);
         let faults = faults.iter().filter(|it| **it == Nature::Fault);
-        assert_eq!(faults.count(), MarkKind::ALL.len() - 4);
+        assert_eq!(faults.count(), MarkKind::ALL.len() - 6);
         assert_eq!(MarkKind::Heal.nature(), Nature::Heal);
         assert_eq!(MarkKind::Kill.nature(), Nature::Fault);
     }

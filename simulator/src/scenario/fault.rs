@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use doorward_engine::id::ResourceId;
 use doorward_engine::template::Templates;
 
 use crate::scenario::ClientGroup;
@@ -80,6 +81,13 @@ pub enum Event {
     },
     /// A node's master hands over to another one at once.
     Elect {
+        /// Which.
+        node: NodeChoice,
+    },
+    /// Somebody deletes the key of a node's master in etcd: its term is over, and its process lives on, takes
+    /// part in the next election, and may win it. Of nodes with other candidates only; elsewhere nothing
+    /// happens.
+    Depose {
         /// Which.
         node: NodeChoice,
     },
@@ -173,6 +181,24 @@ pub enum Event {
         /// For how long. Absent: for ever.
         length: Option<Span>,
     },
+    /// Clients finish the work they have begun, release all that they hold, and end; they start again when this
+    /// is over.
+    Leave {
+        /// Which.
+        clients: ClientChoice,
+        /// For how long. Absent: for ever.
+        length: Option<Span>,
+    },
+    /// Clients finish the work that they have begun with a resource, and release it; they use it again when this
+    /// is over.
+    Close {
+        /// Which.
+        clients: ClientChoice,
+        /// Which of those they use. Absent: the first.
+        resource: Option<ResourceId>,
+        /// For how long. Absent: for ever.
+        length: Option<Span>,
+    },
     /// A second process starts under the name of another one, and both live. Of nodes below the root
     /// without another candidate, and of clients; elsewhere nothing happens.
     Twin {
@@ -187,6 +213,8 @@ pub enum Event {
         clients: ClientChoice,
         /// By how much.
         by: f64,
+        /// Of which of the resources that they use. Absent: of the first.
+        resource: Option<ResourceId>,
     },
     /// Clients want so much from now on, whatever their curve says.
     Demand {
@@ -194,6 +222,8 @@ pub enum Event {
         clients: ClientChoice,
         /// How much.
         wants: f64,
+        /// Of which of the resources that they use. Absent: of the first.
+        resource: Option<ResourceId>,
     },
 }
 
@@ -202,6 +232,8 @@ impl Event {
     pub fn clients(&self) -> Option<&ClientChoice> {
         match self {
             Self::Crash { clients, .. }
+            | Self::Leave { clients, .. }
+            | Self::Close { clients, .. }
             | Self::Surge { clients, .. }
             | Self::Demand { clients, .. }
             | Self::Drift {

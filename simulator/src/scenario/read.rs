@@ -14,6 +14,7 @@ mod network;
 mod settings;
 mod templates;
 mod tree;
+mod usage;
 
 use std::error::Error;
 use std::fmt;

@@ -6,6 +6,7 @@
 
 mod demand;
 mod faults;
+mod limiter;
 mod templates;
 mod tree;
 mod yaml;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use doorward_client::state::Mode;
 
 use crate::scenario::demand::Demand;
+use crate::scenario::usage::Usage;
 use crate::scenario::write::yaml::Yaml;
 use crate::scenario::{
     ClientGaps, ClientGroup, Latency, Limits, Link, Network, Scenario, Servers, WayUp,
@@ -114,7 +116,7 @@ impl Scenario {
 
     fn group(&self, group: &ClientGroup) -> Result<Yaml, CannotWrite> {
         let mut out = Yaml::map();
-        match &group.demand {
+        match &group.first.demand {
             Demand::Trace(trace) => {
                 let prefix = format!("{}/", group.name);
                 if trace.clients.iter().all(|it| it.starts_with(&prefix)) {
@@ -131,20 +133,15 @@ impl Scenario {
         if group.nodes != self.leaves() {
             out.put("at", self.names_of(&group.nodes));
         }
-        out.put("resource", Yaml::text(group.resource.as_str()));
-        if group.priority != 0 {
-            out.put("priority", Yaml::plain(group.priority));
-        }
-        match group.mode {
-            Mode::Safe => {}
-            Mode::Pessimistic => out.put("mode", Yaml::plain("pessimistic")),
-            Mode::Optimistic => out.put("mode", Yaml::plain("optimistic")),
-        }
-        out.put("wants", demand::written(&group.demand)?);
-        let template = self.templates.find(&group.resource);
+        out.extend(usage(&group.first)?);
+        let template = self.templates.find(&group.first.resource);
         let refresh = template.map(|template| template.algorithm.refresh_interval);
         if group.start_within != refresh.unwrap_or_default().min(self.duration) {
             out.put("start_within", Yaml::duration(group.start_within));
+        }
+        if !group.also.is_empty() {
+            let also: Result<Vec<Yaml>, _> = group.also.iter().map(usage).collect();
+            out.put("also", Yaml::List(also?));
         }
         Ok(out)
     }
@@ -176,6 +173,25 @@ impl Scenario {
         }
         out
     }
+}
+
+/// What clients use of a resource.
+fn usage(usage: &Usage) -> Result<Yaml, CannotWrite> {
+    let mut out = Yaml::map();
+    out.put("resource", Yaml::text(usage.resource.as_str()));
+    if usage.priority != 0 {
+        out.put("priority", Yaml::plain(usage.priority));
+    }
+    match usage.mode {
+        Mode::Safe => {}
+        Mode::Pessimistic => out.put("mode", Yaml::plain("pessimistic")),
+        Mode::Optimistic => out.put("mode", Yaml::plain("optimistic")),
+    }
+    out.put("wants", demand::written(&usage.demand)?);
+    if let Some(limiter) = &usage.limiter {
+        out.put("limiter", limiter::written(limiter));
+    }
+    Ok(out)
 }
 
 /// All that there is to say of a link.

@@ -21,13 +21,15 @@ use crate::trace::TraceFeed;
 use crate::world::event::What;
 use crate::world::message::{Answer, Message, ServerId};
 use crate::world::servers::CLIENT_TIMEOUT;
+use crate::world::uses::chance_of;
+use crate::world::work::Working;
 use crate::world::{Client, Trace, World};
 
 pub(super) fn client_time(time: Time) -> ClientTime {
     ClientTime::after_origin(Duration::from_nanos(time.as_nanos()))
 }
 
-fn engine_time(time: ClientTime) -> Time {
+pub(super) fn engine_time(time: ClientTime) -> Time {
     Time::ZERO + time.since_origin()
 }
 
@@ -59,23 +61,26 @@ impl World<'_> {
             ..Config::default()
         };
         let mut state = ClientState::new(config, sequence);
-        if client.starts == 0 {
-            // What the curve says by now is wanted from the start.
-            client.next = client.player.next_change(&group.demand);
-            while let Some(change) = client.next.filter(|change| Time::ZERO + change.at <= now) {
-                client.curve = change.wants;
-                client.next = client.player.next_change(&group.demand);
+        let begins = client.starts == 0;
+        client.starts += 1;
+        let starts = u64::from(client.starts);
+        for (which, (it, usage)) in client.uses.iter_mut().zip(group.usages()).enumerate() {
+            if begins && let Some(at) = it.begin(usage, now) {
+                self.events.put(at, What::Demand(number, which as u8));
             }
-            if let Some(change) = client.next {
-                self.events
-                    .put(Time::ZERO + change.at, What::Demand(number));
+            if let Some(limiter) = usage.limiter {
+                let chance = chance_of(&self.chance, number, which).fork(starts);
+                let working = Working::new(limiter, chance, &client.clock, now);
+                it.work = Some(Box::new(working));
+            }
+            if it.closed_until <= now {
+                let (id, wants) = (usage.resource.as_str(), it.wants());
+                state.open(id, usage.priority, usage.mode, wants, local);
             }
         }
-        client.starts += 1;
-        let resource = group.resource.as_str();
-        state.open(resource, group.priority, group.mode, client.wants(), local);
         client.state = Some(state);
         client.connected = None;
+        client.parting = None;
         // The addresses are those that it was given; of masters it knows nothing.
         client.finder = MasterFinder::new(Arc::clone(client.finder.known()));
         self.tell_wants(number);
@@ -86,7 +91,9 @@ impl World<'_> {
     pub(super) fn crash_client(&mut self, number: u32, until: Time) {
         if let Some(client) = self.client(number) {
             client.state = None;
+            client.parting = None;
             client.down_until = client.down_until.max(until);
+            client.uses.iter_mut().for_each(|it| it.work = None);
         }
         if let Some(wake_at) = self.wakes.get_mut(number as usize) {
             *wake_at = None;
@@ -106,7 +113,7 @@ impl World<'_> {
     }
 
     /// The next change of a client's curve is due.
-    pub(super) fn follow_curve(&mut self, number: u32) {
+    pub(super) fn follow_curve(&mut self, number: u32, which: u8) {
         if self.is_healed {
             return;
         }
@@ -115,17 +122,13 @@ impl World<'_> {
         let Some(client) = self.clients.get_mut(number as usize) else {
             return;
         };
-        let Some(group) = scenario.clients.get(client.group as usize) else {
+        let group = scenario.clients.get(client.group as usize);
+        let usage = group.and_then(|group| group.usage(which.into()));
+        let (Some(it), Some(usage)) = (client.uses.get_mut(which.into()), usage) else {
             return;
         };
-        while let Some(change) = client.next {
-            if Time::ZERO + change.at > now {
-                self.events
-                    .put(Time::ZERO + change.at, What::Demand(number));
-                break;
-            }
-            client.curve = change.wants;
-            client.next = client.player.next_change(&group.demand);
+        if let Some(at) = it.follow(usage, now) {
+            self.events.put(at, What::Demand(number, which));
         }
         self.wish(number);
     }
@@ -136,40 +139,48 @@ impl World<'_> {
         let Some(client) = self.client(number) else {
             return;
         };
-        let wants = client.wants();
         let group = scenario.clients.get(client.group as usize);
         if let (Some(state), Some(group)) = (&mut client.state, group) {
-            state.ask(group.resource.as_str(), wants);
+            for (it, usage) in client.uses.iter().zip(group.usages()) {
+                state.ask(usage.resource.as_str(), it.wants());
+            }
             self.tell_wants(number);
             self.step_client(number);
         }
     }
 
-    /// The checkers hear of every wish at once. Who is not running has none.
-    fn tell_wants(&mut self, number: u32) {
-        let now = self.now;
+    /// The checkers hear of every wish at once. Who is not running has none, nor of what it does not use.
+    pub(super) fn tell_wants(&mut self, number: u32) {
+        let (now, scenario) = (self.now, self.scenario);
         let Some(client) = self.clients.get(number as usize) else {
             return;
         };
-        let wants = if client.state.is_some() {
-            client.wants()
-        } else {
-            0.0
+        let Some(group) = scenario.clients.get(client.group as usize) else {
+            return;
         };
-        if let Some(watched) = self.watched.get_mut(client.resource as usize) {
-            watched.note_wants(client.account as usize, wants, now);
-            if watched.is_restless() && !self.is_settling {
-                self.is_settling = true;
-                self.events.put(now + super::sampling::SETTLE, What::Settle);
+        for (it, usage) in client.uses.iter().zip(group.usages()) {
+            let state = client.state.as_ref();
+            let is_used = state.is_some_and(|it| it.resource(usage.resource.as_str()).is_some());
+            let wants = if is_used { it.wants() } else { 0.0 };
+            if let Some(watched) = self.watched.get_mut(it.resource as usize) {
+                watched.note_wants(it.account as usize, wants, now);
+                if watched.is_restless() && !self.is_settling {
+                    self.is_settling = true;
+                    self.events.put(now + super::sampling::SETTLE, What::Settle);
+                }
             }
         }
     }
 
     /// Does what the state wants done, and waits.
-    fn step_client(&mut self, number: u32) {
-        let now = self.now;
+    pub(super) fn step_client(&mut self, number: u32) {
+        let (now, scenario) = (self.now, self.scenario);
+        self.part(number);
         loop {
-            let Some(client) = self.client(number) else {
+            let Some(client) = self.clients.get_mut(number as usize) else {
+                return;
+            };
+            let Some(group) = scenario.clients.get(client.group as usize) else {
                 return;
             };
             let local = client_time(client.clock.shows(now));
@@ -177,9 +188,16 @@ impl World<'_> {
                 return;
             };
             match state.next_step(local) {
+                // A release is never beside a request.
+                Step::Send if client.parting.as_ref().is_some_and(|it| it.is_busy()) => break,
                 Step::Send => {
-                    // Work does not outlast the lease here: what is used ends with what may be.
-                    let request = state.request(|_| 0.0, local);
+                    let uses = &client.uses;
+                    let in_flight = |id: &str| {
+                        let mut all = uses.iter().zip(group.usages());
+                        let used = all.find(|(_, usage)| usage.resource.as_str() == id);
+                        used.map_or(0.0, |(it, _)| it.in_flight())
+                    };
+                    let request = state.request(in_flight, local);
                     self.publish(number);
                     self.ask(number, request);
                 }
@@ -198,6 +216,40 @@ impl World<'_> {
         self.publish(number);
     }
 
+    /// Something is due at a limiter of a client.
+    pub(super) fn pass_work(&mut self, number: u32, which: u8) {
+        let (now, scenario) = (self.now, self.scenario);
+        let Some(client) = self.clients.get_mut(number as usize) else {
+            return;
+        };
+        let group = scenario.clients.get(client.group as usize);
+        let usage = group.and_then(|group| group.usage(which.into()));
+        let it = client.uses.get_mut(which.into());
+        let working = it.and_then(|it| it.work.as_mut());
+        let (Some(working), Some(usage), Some(state)) = (working, usage, &mut client.state) else {
+            return;
+        };
+        // If it is another time, it was looked at before, and is again then.
+        if working.wake_at.take_if(|at| *at <= now).is_none() {
+            return;
+        }
+        working.pass(&client.clock, now);
+        // Once nothing goes wrong any more, nobody wants anything else.
+        let measured = match self.is_healed {
+            true => None,
+            false => working.measure(&client.clock, now),
+        };
+        if let Some(wants) = measured {
+            state.ask(usage.resource.as_str(), wants);
+            self.tell_wants(number);
+            self.step_client(number);
+        } else if client.parting.is_some() {
+            self.step_client(number);
+        } else {
+            self.publish(number);
+        }
+    }
+
     /// A client asks the master, or who that is.
     fn ask(&mut self, number: u32, request: Request) {
         let scenario = self.scenario;
@@ -211,8 +263,10 @@ impl World<'_> {
         };
         client.seen.note_request(sequence, now);
         let asks = request.asks.into_iter().filter_map(|ask| {
+            let mut usages = group.usages();
+            let usage = usages.find(|usage| usage.resource.as_str() == ask.resource)?;
             Some(Ask {
-                resource: group.resource.clone(),
+                resource: usage.resource.clone(),
                 priority: ask.priority,
                 wants: Amount::new(ask.wants).ok()?,
                 has: ask.has.and_then(|has| {
@@ -285,6 +339,10 @@ impl World<'_> {
         let Some(state) = &mut client.state else {
             return;
         };
+        let parting = client.parting.as_mut();
+        if parting.is_some_and(|it| it.is_answered(sequence)) {
+            return self.step_client(number);
+        }
         if !state.is_asking_by(sequence) {
             // It is late, or comes twice.
             return;
@@ -292,16 +350,18 @@ impl World<'_> {
         match answer {
             Answer::Said(Outcome::Served(reply)) => {
                 client.finder.handle_answer();
-                let granted = reply.leases.first().map_or(0.0, |l| l.capacity.get());
+                let leases = reply.leases.iter();
+                let granted = leases.fold(0.0, |sum, lease| sum + lease.capacity.get());
                 if state.handle_response(sequence, &response(&reply), local) {
                     self.work.refreshes += 1;
                     self.note(1, number.into(), granted);
-                    self.note_answer(number);
+                    self.note_answer(number, &reply);
                 }
             }
             // Whose term is over does not know who is the master now.
             Answer::Said(Outcome::NotMaster(told)) => self.leave_for(number, sequence, &told),
             Answer::Discovered(told) => self.hear_of_master(number, sequence, *told),
+            Answer::Released => {}
             Answer::Failed => {
                 let lost = client.finder.handle_failure();
                 self.lose_master(number, sequence, &lost);
@@ -312,7 +372,11 @@ impl World<'_> {
 
     /// Begins to play a group's trace, if it has one.
     pub(super) fn open_trace(&mut self, group: usize, first: usize) {
-        let demand = self.scenario.clients.get(group).map(|group| &group.demand);
+        let demand = self
+            .scenario
+            .clients
+            .get(group)
+            .map(|group| &group.first.demand);
         let mut trace = None;
         if let Some(Demand::Trace(spec)) = demand {
             // It was in order when the scenario was read: one that is not any more has no rows.
@@ -356,8 +420,9 @@ impl World<'_> {
                     }
                 }
             }
-            if let Some(client) = self.client(number) {
-                client.curve = row.wants;
+            let first = self.client(number).and_then(|it| it.uses.get_mut(0));
+            if let Some(first) = first {
+                first.curve = row.wants;
             }
             self.wish(number);
         }

@@ -29,8 +29,10 @@ pub(crate) enum What {
     Place(u32),
     /// A client starts, for the first time or again.
     Start(u32),
-    /// A client wants something else by its curve.
-    Demand(u32),
+    /// A client wants something else by the curve of one that it uses.
+    Demand(u32, u8),
+    /// Something is due at the limiter of a client for one that it uses.
+    Work(u32, u8),
     /// The next rows of a trace are due, by its group.
     Trace(u32),
     /// A fault happens.

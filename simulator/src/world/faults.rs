@@ -10,6 +10,7 @@ mod twin;
 
 use std::time::Duration;
 
+use doorward_engine::id::ResourceId;
 use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
@@ -17,6 +18,7 @@ use crate::scenario::fault::{ClientChoice, ClockChoice, Event, Side, Span, When}
 use crate::world::World;
 use crate::world::event::What;
 use crate::world::message::ServerId;
+use crate::world::uses::Use;
 
 /// Something that a fault began, and that ends.
 #[derive(Clone, Debug)]
@@ -31,6 +33,8 @@ pub(super) enum Ending {
     EtcdBack { then: Option<Time> },
     /// Clients start again.
     Restart { clients: Vec<u32> },
+    /// Clients use a resource again.
+    Reopen { clients: Vec<(u32, usize)> },
     /// A second process of a node, or of clients, ends.
     Twin {
         server: Option<ServerId>,
@@ -115,6 +119,7 @@ impl World<'_> {
                 client.down_until = client.down_until.min(now);
             }
             self.start_client(client);
+            self.stay(client);
         }
     }
 
@@ -185,6 +190,10 @@ impl World<'_> {
                 self.mark(None, MarkKind::Elect, text);
                 self.hand_over(place);
             }
+            Event::Depose { node } => {
+                let place = self.choose(node);
+                self.depose(place);
+            }
             Event::Freeze { node, length } => {
                 let place = self.choose(node);
                 self.freeze(place, *length);
@@ -224,29 +233,71 @@ impl World<'_> {
             Event::Edit { templates } => self.edit(templates),
             Event::Crash { clients, length } => self.crash(clients, *length),
             Event::Twin { of, length } => self.twin(of, *length),
-            Event::Surge { clients, by } => {
-                let chosen = self.choose_clients(clients);
-                let text = format!("{} wants {by} more", self.names_of(&chosen));
-                self.mark(None, MarkKind::Demand, text);
-                for client in chosen {
-                    if let Some(known) = self.clients.get_mut(client as usize) {
-                        known.extra += by;
-                    }
-                    self.wish(client);
-                }
+            Event::Leave { clients, length } => self.clients_leave(clients, *length),
+            Event::Close {
+                clients,
+                resource,
+                length,
+            } => self.clients_close(clients, resource.as_ref(), *length),
+            Event::Surge {
+                clients,
+                by,
+                resource,
+            } => {
+                let what = format!("wants {by} more");
+                self.demand(clients, resource.as_ref(), &what, |it| it.extra += by);
             }
-            Event::Demand { clients, wants } => {
-                let chosen = self.choose_clients(clients);
-                let text = format!("{} wants {wants}", self.names_of(&chosen));
-                self.mark(None, MarkKind::Demand, text);
-                for client in chosen {
-                    if let Some(known) = self.clients.get_mut(client as usize) {
-                        known.fixed = Some(*wants);
-                    }
-                    self.wish(client);
-                }
+            Event::Demand {
+                clients,
+                wants,
+                resource,
+            } => {
+                let what = format!("wants {wants}");
+                self.demand(clients, resource.as_ref(), &what, |it| {
+                    it.fixed = Some(*wants)
+                });
             }
         }
+    }
+
+    /// Clients want something else of a resource; of the first that they use, if none is said.
+    fn demand(
+        &mut self,
+        clients: &ClientChoice,
+        resource: Option<&ResourceId>,
+        what: &str,
+        change: impl Fn(&mut Use),
+    ) {
+        let chosen = self.choose_clients(clients);
+        let text = format!("{} {what}", self.names_of(&chosen));
+        self.mark(None, MarkKind::Demand, text);
+        for client in chosen {
+            let which = self.which_of(client, resource);
+            let known = self.clients.get_mut(client as usize);
+            let it = known.and_then(|known| known.uses.get_mut(which?));
+            if let Some(it) = it {
+                change(it);
+                let load = it.load();
+                if let Some(work) = it.work.as_mut().filter(|_| self.is_healed) {
+                    work.fix(load);
+                }
+            }
+            self.wish(client);
+        }
+    }
+
+    /// Which of those that a client uses is that resource; the first, if none is said.
+    pub(in crate::world) fn which_of(
+        &self,
+        client: u32,
+        resource: Option<&ResourceId>,
+    ) -> Option<usize> {
+        let Some(resource) = resource else {
+            return Some(0);
+        };
+        let client = self.clients.get(client as usize)?;
+        let group = self.scenario.clients.get(client.group as usize)?;
+        group.usages().position(|usage| usage.resource == *resource)
     }
 
     fn change_elections(&mut self, take: Span, length: Option<Span>) {
@@ -382,6 +433,11 @@ impl World<'_> {
             Some(Ending::Restart { clients }) => {
                 for client in clients {
                     self.start_client(client);
+                }
+            }
+            Some(Ending::Reopen { clients }) => {
+                for (client, which) in clients {
+                    self.reopen(client, which);
                 }
             }
             Some(Ending::Twin { server, clients }) => self.end_twin(server, &clients),

@@ -2,7 +2,7 @@
 
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
-use doorward_engine::request::{GetCapacity, GetCapacityReply};
+use doorward_engine::request::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_session::closing::Closed;
 use doorward_session::parent_session::Connection;
 
@@ -29,6 +29,12 @@ pub(crate) enum Message {
         client: u32,
         server: ServerId,
         request: GetCapacity,
+    },
+    /// A client gives back what it has.
+    Release {
+        client: u32,
+        server: ServerId,
+        request: ReleaseCapacity,
     },
     /// A client is answered, or learns that it will not be.
     Answer {
@@ -94,6 +100,8 @@ pub(crate) enum Down {
 pub(crate) enum Answer {
     /// What a server said.
     Said(Outcome<GetCapacityReply>),
+    /// What it gave back was heard of.
+    Released,
     /// Nothing: nobody listens, the connection broke, or no answer came in time.
     Failed,
     /// What it said to the question who the master is.

@@ -31,7 +31,13 @@ pub(super) struct Looks {
 impl World<'_> {
     /// Something happened from outside.
     pub(super) fn expect_trouble(&mut self, until: Option<Time>, kind: MarkKind) {
-        if matches!(kind, MarkKind::Crash | MarkKind::Demand) {
+        let of_clients = [
+            MarkKind::Crash,
+            MarkKind::Leave,
+            MarkKind::Close,
+            MarkKind::Demand,
+        ];
+        if of_clients.contains(&kind) {
             return;
         }
         // A clock that has another speed may lead to something wrong at any time.

@@ -3,12 +3,15 @@
 
 use doorward_client::state::{ClientState, LimitedBy, Mode, ResourceState};
 use doorward_client::time::Time as ClientTime;
+use doorward_engine::request::GetCapacityReply;
 use doorward_engine::time::Time;
 
 use crate::checker::Wait;
 use crate::checker::real_run::by_source;
+use crate::scenario::usage::Usage;
 use crate::world::World;
 use crate::world::clients::client_time;
+use crate::world::event::What;
 use crate::world::place::Place;
 
 /// What is remembered of a client for that; nothing that it decides by.
@@ -19,8 +22,6 @@ pub(crate) struct Seen {
     asked_at: Time,
     /// Its server keeps that until its parent has answered.
     is_kept: bool,
-    /// Since when it has no lease.
-    without_since: Option<Time>,
     /// It found no server since it last had an answer with a lease.
     has_lost_server: bool,
 }
@@ -33,50 +34,87 @@ impl Seen {
 }
 
 impl World<'_> {
-    /// Tells the checkers what a client may use now.
+    /// Tells the checkers what a client may use now, and its limiters.
     pub(super) fn publish(&mut self, number: u32) {
-        let (scenario, now) = (self.scenario, self.now);
+        let scenario = self.scenario;
         let Some(client) = self.clients.get_mut(number as usize) else {
             return;
         };
         let Some(group) = scenario.clients.get(client.group as usize) else {
             return;
         };
-        let Some(watched) = self.watched.get_mut(client.resource as usize) else {
-            return;
-        };
-        let account = client.account as usize;
-        let (mut lease, mut fallback) = (0.0, 0.0);
-        let wants = client.wants();
         if let Some(state) = &client.state {
-            let local = client_time(client.clock.shows(now));
-            let allowance = state.allowance(group.resource.as_str(), local);
-            (lease, fallback) = by_source(allowance.capacity, allowance.source, wants);
             client.seen.has_lost_server |= state.failures() > 0;
-            if let Some(resource) = state.resource(group.resource.as_str()) {
-                let wait = wait_of(state, resource, client.seen.is_kept, local);
-                watched.note_wait(account, wait, now);
-                if resource.lease(local).is_some() {
-                    client.seen.without_since = None;
-                } else if client.seen.without_since.is_none() {
-                    client.seen.without_since = Some(now);
-                    watched.note_lapse(account);
-                }
-            }
         } else {
             client.seen = Seen::default();
+        }
+        for (which, usage) in group.usages().enumerate() {
+            self.publish_use(number, which, usage);
+        }
+    }
+
+    fn publish_use(&mut self, number: u32, which: usize, usage: &Usage) {
+        let now = self.now;
+        let Some(client) = self.clients.get_mut(number as usize) else {
+            return;
+        };
+        let Some(it) = client.uses.get_mut(which) else {
+            return;
+        };
+        let Some(watched) = self.watched.get_mut(it.resource as usize) else {
+            return;
+        };
+        let account = it.account as usize;
+        let (mut lease, mut fallback) = (0.0, 0.0);
+        let wants = it.wants();
+        let id = usage.resource.as_str();
+        let state = client.state.as_ref();
+        if let Some((state, resource)) = state.and_then(|it| Some((it, it.resource(id)?))) {
+            let local = client_time(client.clock.shows(now));
+            let allowance = state.allowance(id, local);
+            (lease, fallback) = by_source(allowance.capacity, allowance.source, wants);
+            let load = it.load();
+            if let Some(work) = &mut it.work {
+                work.handle_load(load, now);
+                let newest = resource.lease(local);
+                work.handle_allowance(allowance, newest, &client.clock, now);
+                let (by_leases, besides) = work.used(lease, local);
+                (lease, fallback) = (by_leases, fallback.max(besides));
+                assert!(
+                    !self.asserts || work.admission.worst <= 0.0,
+                    "a limiter admits more than its rates gave and a burst: {:?}",
+                    work.admission
+                );
+                let due = work.due(&client.clock, !self.is_healed);
+                if let Some(due) = due.map(|due| due.max(now))
+                    && work.wake_at.is_none_or(|at| due < at || at < now)
+                {
+                    work.wake_at = Some(due);
+                    self.events.put(due, What::Work(number, which as u8));
+                }
+            }
+            let wait = wait_of(state, resource, client.seen.is_kept, local);
+            watched.note_wait(account, wait, now);
+            if resource.lease(local).is_some() {
+                it.without_since = None;
+            } else if it.without_since.is_none() {
+                it.without_since = Some(now);
+                watched.note_lapse(account);
+            }
+        } else {
+            it.without_since = None;
             watched.note_gone(account);
         }
         watched.note_usable(account, lease, fallback, now);
-        let safe = match group.mode {
+        let safe = match usage.mode {
             Mode::Safe => fallback,
             Mode::Pessimistic | Mode::Optimistic => 0.0,
         };
         watched.note_safe_use(account, safe, now);
     }
 
-    /// A client was answered, with a lease perhaps.
-    pub(super) fn note_answer(&mut self, number: u32) {
+    /// A client was answered, with leases perhaps.
+    pub(super) fn note_answer(&mut self, number: u32, reply: &GetCapacityReply) {
         let (scenario, now) = (self.scenario, self.now);
         let Some(client) = self.clients.get_mut(number as usize) else {
             return;
@@ -84,25 +122,36 @@ impl World<'_> {
         let Some(group) = scenario.clients.get(client.group as usize) else {
             return;
         };
-        let (Some(watched), Some(place)) = (
-            self.watched.get_mut(client.resource as usize),
-            self.places.get(client.place as usize),
-        ) else {
+        let Some(place) = self.places.get(client.place as usize) else {
             return;
         };
         let local = client_time(client.clock.shows(now));
-        let state = client.state.as_ref();
-        let resource = state.and_then(|state| state.resource(group.resource.as_str()));
-        let Some(resource) = resource.filter(|it| it.lease(local).is_some()) else {
+        let Some(state) = &client.state else {
             return;
         };
-        if let (Mode::Safe, Some(safe)) = (group.mode, resource.safe_capacity()) {
-            let (account, asked_at) = (client.account as usize, client.seen.asked_at);
-            watched.note_safe_told(account, safe.get(), asked_at, now);
-        }
-        let was_lost = std::mem::take(&mut client.seen.has_lost_server);
-        if let Some(without_since) = client.seen.without_since.filter(|_| was_lost) {
-            watched.note_comeback(without_since.max(place.reachable_since(now)), now);
+        let is_told = |usage: &Usage| {
+            let resource = state.resource(usage.resource.as_str());
+            let resource = resource.filter(|it| it.lease(local).is_some())?;
+            let mut leases = reply.leases.iter();
+            leases.find(|lease| lease.resource == usage.resource)?;
+            Some(resource)
+        };
+        let mut was_lost = None;
+        for (it, usage) in client.uses.iter().zip(group.usages()) {
+            let watched = self.watched.get_mut(it.resource as usize);
+            let (Some(watched), Some(resource)) = (watched, is_told(usage)) else {
+                continue;
+            };
+            if let (Mode::Safe, Some(safe)) = (usage.mode, resource.safe_capacity()) {
+                let asked_at = client.seen.asked_at;
+                watched.note_safe_told(it.account as usize, safe.get(), asked_at, now);
+            }
+            let seen = &mut client.seen;
+            let was_lost =
+                *was_lost.get_or_insert_with(|| std::mem::take(&mut seen.has_lost_server));
+            if let Some(without_since) = it.without_since.filter(|_| was_lost) {
+                watched.note_comeback(without_since.max(place.reachable_since(now)), now);
+            }
         }
     }
 
@@ -110,6 +159,7 @@ impl World<'_> {
     pub(super) fn count_request(&mut self, number: u32) {
         let now = self.now;
         let client = self.clients.get(number as usize);
+        let client = client.map(|it| it.uses.first());
         let client = client.map(|it| (it.resource as usize, it.account as usize));
         if let Some((resource, account)) = client
             && let Some(watched) = self.watched.get_mut(resource)
@@ -130,18 +180,16 @@ impl World<'_> {
     /// It is over: tells who is not back.
     pub(super) fn note_not_back(&mut self) {
         let now = self.end;
-        for client in &self.clients {
-            let Some(without_since) = client.seen.without_since else {
+        for client in self.clients.iter().filter(|it| it.seen.has_lost_server) {
+            let place = self.places.get(client.place as usize);
+            let Some(place) = place.filter(|place| place.is_reachable(now)) else {
                 continue;
             };
-            let place = self.places.get(client.place as usize);
-            let place = place.filter(|place| place.is_reachable(now));
-            if let (Some(place), Some(watched), true) = (
-                place,
-                self.watched.get_mut(client.resource as usize),
-                client.seen.has_lost_server,
-            ) {
-                watched.note_not_back(without_since.max(place.reachable_since(now)), now);
+            for it in client.uses.iter() {
+                let watched = self.watched.get_mut(it.resource as usize);
+                if let (Some(without_since), Some(watched)) = (it.without_since, watched) {
+                    watched.note_not_back(without_since.max(place.reachable_since(now)), now);
+                }
             }
         }
     }

@@ -43,7 +43,8 @@ impl World<'_> {
             sample.nodes = nodes;
             let shown = self.shown.get(resource).map_or(&[][..], Vec::as_slice);
             let of_clients = shown.iter().filter_map(|number| {
-                let account = self.clients.get(*number as usize)?.account as usize;
+                let client = self.clients.get(*number as usize)?;
+                let account = client.uses.of(resource)?.account as usize;
                 let (wish, granted, fallback) = watched.of_client(account);
                 Some(ClientSample {
                     wants: wish.wants,

@@ -124,6 +124,15 @@ impl World<'_> {
                 let at = self.now + self.takes(&way);
                 self.fail_later(client, request.sequence.unwrap_or_default(), at);
             }
+            Message::Release {
+                client,
+                server,
+                request,
+            } => {
+                let way = self.scenario.network.to_clients(server.place);
+                let at = self.now + self.takes(&way);
+                self.fail_later(client, request.sequence.unwrap_or_default(), at);
+            }
             Message::Discover {
                 client,
                 place,
@@ -223,8 +232,11 @@ impl World<'_> {
 
     /// After a node was changed: what it has to tell is told, in its round.
     pub(super) fn after(&mut self, id: ServerId) {
-        let mut is_over = false;
+        let (mut is_over, asserts) = (false, self.asserts);
         if let Some((server, local)) = self.server_at(id) {
+            if asserts {
+                server.node.assert_consistent();
+            }
             while let Some(event) = server.node.poll_event() {
                 is_over |= matches!(event, Event::TermEnded { .. });
             }

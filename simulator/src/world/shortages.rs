@@ -8,9 +8,9 @@ impl World<'_> {
     pub(super) fn describe_shortages(&mut self) {
         for (resource, watched) in self.watched.iter().enumerate() {
             let clients = self.clients.iter();
-            let clients = clients.filter(|client| client.resource as usize == resource);
+            let clients = clients.filter_map(|client| Some((client, client.uses.of(resource)?)));
             let mut told: Vec<_> = clients
-                .map(|client| (client, watched.figures_of(client.account as usize)))
+                .map(|(client, it)| (client, watched.figures_of(it.account as usize)))
                 .filter(|(_, figures)| figures.wanted > 0.0)
                 .collect();
             let missing = |figures: &ClientFigures| figures.wanted - figures.got;

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use doorward_simulator::fuzz::{self, Family};
+use doorward_simulator::fuzz;
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::scenario::read::Files;
 
@@ -83,6 +83,11 @@ const TWINS: &[(&str, Expected)] = &[
     // Beside a second process of a client: nobody sees both. With a quarter of all seeds it fails.
     ("fuzz-61377.yaml", MayFail(&["overshoot", "nesting"])),
     ("twins-of-both-13.yaml", MayFail(&["overshoot", "nesting"])),
+    // A second process of a client that has work in flight, beyond a lease that shrank: when the first one is
+    // heard again, what it has is reserved until it is to be heard next, and no longer until its lease ends.
+    ("fuzz-550.yaml", MayFail(&["nesting"])),
+    // A second process of a leaf beside masters that change, where clocks differ. Its cause is not known.
+    ("fuzz-1438.yaml", MayFail(&["nesting"])),
     // The second process hands on what one of its clients gave back.
     ("fuzz-63381.yaml", Holds),
     ("fuzz-63781.yaml", Holds),
@@ -167,6 +172,30 @@ const SHORTER_OF_MORE: &[(&str, Expected)] = &[
     ("fuzz-7011476.yaml", Holds),
 ];
 
+/// Somebody has what is right a little late.
+const LATE: &[(&str, Expected)] = &[("fuzz-21931.yaml", MayFail(&["rest"]))];
+
+/// Worlds in which planted bugs were found (`simulator/planted`): without them they hold.
+const PLANTED: &[(&str, Expected)] = &[
+    ("fuzz-30000.yaml", Holds),
+    ("fuzz-50000.yaml", Holds),
+    ("fuzz-50003.yaml", Holds),
+    ("fuzz-1000000000.yaml", Holds),
+    ("fuzz-1000000007.yaml", Holds),
+    ("fuzz-1000000034.yaml", Holds),
+    ("fuzz-1000000237.yaml", Holds),
+];
+
+/// Not mended. Work in flight is told as had, also what a client's mode admitted, and nobody reserves more than
+/// leases.
+const IN_FLIGHT: &[(&str, Expected)] = &[
+    // By a mode: a master that learns leases it, beside what it has not heard of yet.
+    ("fuzz-1700.yaml", MayFail(&["overshoot"])),
+    // The capacity is lowered while the root learns: what holders say that they have is shared out as if it
+    // came down with their next refresh, and work comes down later.
+    ("fuzz-1728.yaml", MayFail(&["nesting"])),
+];
+
 /// While a server learns after the capacity was lowered, holders say that they have more than there is. What some
 /// were cut from took a part of what others have, which was true, though theirs was over by then.
 const SHARED_OUT: &[(&str, Expected)] = &[("fuzz-1007004934.yaml", Holds)];
@@ -176,8 +205,11 @@ const SHARED_OUT: &[(&str, Expected)] = &[("fuzz-1007004934.yaml", Holds)];
 const ON_ITS_WAY: &[(&str, Expected)] = &[("fuzz-1400050.yaml", Holds)];
 
 /// All of them.
-const KEPT: [&[(&str, Expected)]; 15] = [
+const KEPT: [&[(&str, Expected)]; 18] = [
     SHORTER_OF_MORE,
+    IN_FLIGHT,
+    LATE,
+    PLANTED,
     SHARED_OUT,
     ON_ITS_WAY,
     TWICE,
@@ -232,9 +264,9 @@ fn every_kept_world_is_in_the_table() {
 
 #[test]
 fn a_world_that_is_written_as_a_file_plays_the_same_run() {
-    for from in Family::ALL.map(Family::first_seed) {
-        for seed in from..from + 25 {
-            let scenario = fuzz::scenario(seed);
+    for focus in super::focuses() {
+        for seed in 0..25 {
+            let scenario = fuzz::scenario(seed, focus);
             let text = scenario.to_yaml().unwrap();
             let again = Scenario::parse(&text, "f.yaml", &Files::BuiltIn(&[]));
             let again = again.unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
@@ -243,7 +275,7 @@ fn a_world_that_is_written_as_a_file_plays_the_same_run() {
                 format!("{scenario:#?}"),
                 "seed {seed}"
             );
-            if seed < from + 5 {
+            if seed < 3 {
                 let (first, second) = (played(&scenario), played(&again));
                 assert_eq!(first.trace_hash, second.trace_hash, "seed {seed}");
                 assert_eq!(first.verdicts, second.verdicts, "seed {seed}");

@@ -8,11 +8,12 @@ mod faults;
 mod kept;
 mod promises;
 mod regressions;
+mod usage;
 mod waits;
 
 use std::time::Duration;
 
-use doorward_simulator::fuzz::{self, Family};
+use doorward_simulator::fuzz::{self, Part};
 use doorward_simulator::library::{Entry, LIBRARY};
 use doorward_simulator::recording::{Checker, Recording};
 use doorward_simulator::scenario::read::Files;
@@ -87,37 +88,55 @@ fn every_scenario_of_the_library_is_the_same_when_it_is_played_again() {
 
 #[test]
 fn another_seed_is_another_run() {
-    let mut scenario = fuzz::scenario(1);
+    let mut scenario = fuzz::scenario(1, None);
     let hash = played(&scenario).trace_hash;
     scenario.seed = 2;
     assert_ne!(played(&scenario).trace_hash, hash);
 }
 
+/// Whatever is drawn, and then each part for sure.
+fn focuses() -> impl Iterator<Item = Option<Part>> {
+    std::iter::once(None).chain(Part::ALL.map(Some))
+}
+
+fn again(seed: u64, focus: Option<Part>) -> String {
+    let focus = focus.map_or(String::new(), |part| format!(" --focus {}", part.as_str()));
+    format!("doorward-sim fuzz --seed {seed}{focus}")
+}
+
 #[test]
 fn scenarios_by_chance_hold() {
-    let families = Family::ALL.map(Family::first_seed);
-    for seed in families.into_iter().flat_map(|first| first..first + 50) {
-        let (_, failure) = fuzz::play(&fuzz::scenario(seed));
-        assert_eq!(failure, None, "doorward-sim fuzz --seed {seed}");
+    for focus in focuses() {
+        let seeds = if focus.is_none() { 60 } else { 15 };
+        for seed in 0..seeds {
+            let (_, failure) = fuzz::play(&fuzz::scenario(seed, focus));
+            assert_eq!(failure, None, "{}", again(seed, focus));
+        }
     }
 }
 
 #[test]
 fn a_scenario_by_chance_is_the_same_when_it_is_played_again() {
-    let families = Family::ALL.map(Family::first_seed);
-    for seed in families.into_iter().flat_map(|first| [first, first + 1]) {
-        let (first, _) = fuzz::play(&fuzz::scenario(seed));
-        let (second, _) = fuzz::play(&fuzz::scenario(seed));
-        assert_eq!(first.trace_hash, second.trace_hash, "seed {seed}");
+    for focus in focuses() {
+        for seed in 100..102 {
+            let (first, _) = fuzz::play(&fuzz::scenario(seed, focus));
+            let (second, _) = fuzz::play(&fuzz::scenario(seed, focus));
+            assert_eq!(
+                first.trace_hash,
+                second.trace_hash,
+                "{}",
+                again(seed, focus)
+            );
+        }
     }
 }
 
-/// What is made up draws nothing of them: old seeds are the same worlds.
+/// How long they wait is the library's to say.
 #[test]
-fn no_family_draws_how_long_clients_wait_before_they_send_news() {
-    for seed in Family::ALL.map(Family::first_seed) {
-        let scenario = fuzz::scenario(seed);
-        assert_eq!(scenario.client_gaps, ClientGaps::default(), "seed {seed}");
+fn nothing_is_drawn_of_how_long_clients_wait_before_they_send_news() {
+    for focus in focuses() {
+        let scenario = fuzz::scenario(1, focus);
+        assert_eq!(scenario.client_gaps, ClientGaps::default());
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use doorward_simulator::fuzz::{self, Family};
+use doorward_simulator::fuzz;
 use doorward_simulator::library::Entry;
 use doorward_simulator::recording::{Figures, Recording, Waits};
 use doorward_simulator::scenario::read::Files;
@@ -121,17 +121,14 @@ faults: [{at: 0s, kill: root, for: 6m}]",
 
 #[test]
 fn what_waits_cost_adds_up_to_what_is_missing_whatever_happens() {
-    for seed in Family::ALL
-        .map(Family::first_seed)
-        .into_iter()
-        .flat_map(|it| it..it + 3)
-    {
-        let mut scenario = fuzz::scenario(seed);
+    let worlds = super::focuses().flat_map(|focus| (0..3).map(move |seed| (seed, focus)));
+    for (seed, focus) in worlds {
+        let mut scenario = fuzz::scenario(seed, focus);
         // While everything goes wrong, there is something to tell.
         scenario.settled_after = Duration::ZERO;
         let recording = played(&scenario);
         for resource in &recording.resources {
-            check_sum(&resource.figures, &format!("seed {seed}"));
+            check_sum(&resource.figures, &super::again(seed, focus));
         }
     }
 }

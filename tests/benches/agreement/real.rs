@@ -87,7 +87,7 @@ impl Members<'_> {
             .connect_lazy()
             .unwrap();
         let resource = client
-            .resource(self.group.resource.as_str())
+            .resource(self.group.first.resource.as_str())
             .mode(Mode::Safe)
             .wants(self.wants[number])
             .open()
@@ -129,9 +129,9 @@ pub(crate) async fn run(course: Course, scenario: Scenario) -> Figures {
         spawn_blocking(start).await.unwrap()
     };
     let group = &scenario.clients[0];
-    let template = scenario.templates.find(&group.resource).unwrap();
+    let template = scenario.templates.find(&group.first.resource).unwrap();
     let mut run = RealRun::new(group, template, scenario.settled_after);
-    let Demand::Trace(trace) = &group.demand else {
+    let Demand::Trace(trace) = &group.first.demand else {
         panic!("a course has a trace");
     };
     let rows = TraceFeed::open(trace).unwrap();

@@ -3,19 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use doorward_client::state::Mode;
-use doorward_documents::keys::near;
 use doorward_documents::tree::{Place, Value};
-use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::id::HolderName;
 use doorward_engine::template::Templates;
 
 use crate::scenario::demand::Demand;
 use crate::scenario::read::Reader;
-use crate::scenario::read::form::{At, Map, some_of};
+use crate::scenario::read::form::{At, Map};
 use crate::scenario::read::tree::Tree;
 use crate::scenario::{CLIENTS_MAX, ClientGroup};
 
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 10] = [
     "name",
     "count",
     "at",
@@ -23,13 +21,9 @@ const KEYS: [&str; 8] = [
     "priority",
     "mode",
     "wants",
+    "limiter",
     "start_within",
-];
-
-const MODES: [(&str, Mode); 3] = [
-    ("safe", Mode::Safe),
-    ("pessimistic", Mode::Pessimistic),
-    ("optimistic", Mode::Optimistic),
+    "also",
 ];
 
 /// What nodes clients are at, besides the names of nodes.
@@ -38,9 +32,9 @@ const PLACES: [&str; 2] = ["leaves", "all"];
 const EXAMPLE: &str = "[{count: 10, wants: 5}]";
 
 /// What a group is read with.
-struct Around<'a> {
-    duration: Duration,
-    templates: Option<&'a Templates>,
+pub(super) struct Around<'a> {
+    pub(super) duration: Duration,
+    pub(super) templates: Option<&'a Templates>,
     tree: Option<&'a Tree>,
     is_alone: bool,
 }
@@ -94,8 +88,7 @@ impl Reader<'_> {
     fn group(&mut self, at: &At<'_>, around: &Around<'_>) -> Option<ClientGroup> {
         let map = at.map("{count: 10, wants: 5}", &mut self.problems)?;
         map.check_keys(&KEYS, &mut self.problems);
-        let demand = map.need("wants", "how much each of them wants", &mut self.problems);
-        let mut demand = demand.and_then(|at| self.demand(&at, around.duration));
+        let mut demand = self.wants(&map, around.duration);
         let trace = match &mut demand {
             Some(Demand::Trace(trace)) => Some(&mut trace.clients),
             _ => None,
@@ -108,28 +101,23 @@ impl Reader<'_> {
             Some(at) => around.tree.and_then(|tree| self.places(&at, tree)),
             None => around.tree.map(|tree| tree.leaves.clone()),
         };
-        let resource = self.resource(&map, around.templates);
+        let first = self.usage(&map, demand, around.templates);
+        let also = self.also(&map, first.as_ref(), around);
         let start_within = match map.get("start_within") {
             Some(at) => self.start_within(&at, around.duration),
             None => {
-                let template = resource.as_ref().zip(around.templates);
-                let template = template.and_then(|(id, templates)| templates.find(id));
+                let template = first.as_ref().zip(around.templates);
+                let template = template.and_then(|(it, templates)| templates.find(&it.resource));
                 let refresh = template.map(|template| template.algorithm.refresh_interval);
                 Some(refresh.unwrap_or_default().min(around.duration))
             }
         };
-        let priority = map.get("priority");
-        let priority = priority.map_or(Some(0), |at| self.priority(&at));
-        let mode = map.get("mode");
-        let mode = mode.map_or(Some(Mode::Safe), |at| at.word(&MODES, &mut self.problems));
         Some(ClientGroup {
             name: name?,
             count: count?,
             nodes: nodes?,
-            resource: resource?,
-            priority: priority?,
-            mode: mode?,
-            demand: demand?,
+            first: first?,
+            also: also?,
             start_within: start_within?,
         })
     }
@@ -216,54 +204,6 @@ impl Reader<'_> {
         found
     }
 
-    /// The resource that is asked for; the only one there is, if templates leave no choice.
-    fn resource(&mut self, map: &Map<'_>, templates: Option<&Templates>) -> Option<ResourceId> {
-        let known = templates.map_or_else(Vec::new, |templates| {
-            let globs = templates.iter();
-            globs.map(|t| t.identifier_glob.as_str()).collect()
-        });
-        let only = match known.as_slice() {
-            [only] if !only.contains(['*', '?', '[', '\\']) => Some(*only),
-            _ => None,
-        };
-        let at = match (map.get("resource"), only) {
-            (None, Some(only)) => return ResourceId::new(only).ok(),
-            // What there is is not known: it is no news that nothing can be chosen for them.
-            (None, None) if templates.is_none() => return None,
-            _ => {
-                let mut what = "what they ask for".to_owned();
-                if !known.is_empty() {
-                    let known = some_of(known.iter().copied());
-                    what = format!("{what}; there are templates for {known}");
-                }
-                map.need("resource", &what, &mut self.problems)?
-            }
-        };
-        let id = match ResourceId::new(&at.text(&mut self.problems)?) {
-            Ok(id) => id,
-            Err(cause) => {
-                self.problems.wrong(&at, cause.to_string());
-                return None;
-            }
-        };
-        if templates.is_some_and(|templates| templates.find(&id).is_none()) {
-            let hint = near(id.as_str(), &known);
-            let hint = hint.map_or_else(String::new, |glob| format!("; did you mean {glob}?"));
-            let message = if known.is_empty() {
-                "there are no templates; give one for it".to_owned()
-            } else {
-                format!(
-                    "no template is for {:?}; there are templates for {}{hint}",
-                    id.as_str(),
-                    some_of(known.into_iter())
-                )
-            };
-            self.problems.wrong(&at, message);
-            return None;
-        }
-        Some(id)
-    }
-
     fn start_within(&mut self, at: &At<'_>, duration: Duration) -> Option<Duration> {
         let within = at.duration(&mut self.problems)?;
         if within > duration {
@@ -274,18 +214,6 @@ impl Reader<'_> {
         Some(within)
     }
 
-    fn priority(&mut self, at: &At<'_>) -> Option<i64> {
-        let number = match at.node.value {
-            Value::Whole(number) => i64::try_from(number).ok(),
-            _ => None,
-        };
-        if number.is_none() {
-            let expected = "a whole number; higher ones come first";
-            self.problems.refuse(at, expected);
-        }
-        number
-    }
-
     /// Whether no two clients have the same name.
     fn names_are_unique(&mut self, groups: &[(Place, ClientGroup)]) -> bool {
         let mut are_unique = true;
@@ -293,7 +221,7 @@ impl Reader<'_> {
         let mut numbered: BTreeMap<&str, usize> = BTreeMap::new();
         let mut single: BTreeMap<&str, Place> = BTreeMap::new();
         for (place, group) in groups {
-            let twice = match &group.demand {
+            let twice = match &group.first.demand {
                 Demand::Trace(trace) => {
                     let mut clients = trace.clients.iter();
                     clients.find(|client| single.insert(client, *place).is_some())

@@ -1,5 +1,7 @@
 //! What goes wrong, and when.
 
+use doorward_engine::id::ResourceId;
+
 use crate::scenario::Scenario;
 use crate::scenario::fault::{
     ClientChoice, ClockChoice, Event, Fault, NodeChoice, Servers, Side, Span, ToEtcd, When,
@@ -17,7 +19,8 @@ impl Scenario {
 
     fn is_idle(&self, event: &Event) -> bool {
         match event {
-            Event::Isolate { node, .. }
+            Event::Depose { node }
+            | Event::Isolate { node, .. }
             | Event::EtcdLink { node, .. }
             | Event::RedirectLoop { node, .. }
             | Event::StaleAddresses { node, .. } => {
@@ -113,6 +116,7 @@ impl Scenario {
                 lasts(&mut out, *length);
             }
             Event::Elect { node } => out.put("elect", self.node(node)),
+            Event::Depose { node } => out.put("depose", self.node(node)),
             Event::Elections { take, length } => {
                 out.put("elections", Yaml::span(*take));
                 lasts(&mut out, *length);
@@ -182,17 +186,40 @@ impl Scenario {
                 out.put("crash", self.some_clients(clients)?);
                 lasts(&mut out, *length);
             }
+            Event::Leave { clients, length } => {
+                out.put("leave", self.some_clients(clients)?);
+                lasts(&mut out, *length);
+            }
+            Event::Close {
+                clients,
+                resource,
+                length,
+            } => {
+                out.put("close", self.some_clients(clients)?);
+                of_resource(&mut out, resource.as_ref());
+                lasts(&mut out, *length);
+            }
             Event::Twin { of, length } => {
                 out.put("twin", self.clock(of)?);
                 lasts(&mut out, Some(*length));
             }
-            Event::Surge { clients, by } => {
+            Event::Surge {
+                clients,
+                by,
+                resource,
+            } => {
                 out.put("surge", self.some_clients(clients)?);
                 out.put("by", Yaml::plain(by));
+                of_resource(&mut out, resource.as_ref());
             }
-            Event::Demand { clients, wants } => {
+            Event::Demand {
+                clients,
+                wants,
+                resource,
+            } => {
                 out.put("demand", self.some_clients(clients)?);
                 out.put("wants", Yaml::plain(wants));
+                of_resource(&mut out, resource.as_ref());
             }
         }
         Ok(out)
@@ -233,5 +260,12 @@ impl Scenario {
             out.put("at", self.names_of(nodes));
         }
         Ok(out)
+    }
+}
+
+/// Which of their resources is meant, if it is not the first.
+fn of_resource(out: &mut Yaml, resource: Option<&ResourceId>) {
+    if let Some(resource) = resource {
+        out.put("resource", Yaml::text(resource.as_str()));
     }
 }

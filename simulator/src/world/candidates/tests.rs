@@ -320,3 +320,28 @@ fn templates_of_a_root_that_reaches_etcd_count_at_once_and_else_when_its_term_is
         );
     }
 }
+
+#[test]
+fn a_master_whose_key_is_deleted_may_be_elected_again_in_the_same_process() {
+    let scenario = scenario("{every: 20s, from: 100s, depose: root}");
+    let mut world = World::new(&scenario);
+    let starts = world.places[0].starts;
+    let mut masters: Vec<(u64, u64)> = Vec::new();
+    for second in 90..590 {
+        play_until(&mut world, f64::from(second));
+        let place = &world.places[0];
+        if let Some(server) = place.master(world.now) {
+            let local = place.clock.shows(world.now);
+            let epoch = server.node.mastership(local).epoch().unwrap();
+            if masters.last().is_none_or(|last| last.1 != epoch) {
+                masters.push((server.term, epoch));
+            }
+        }
+    }
+    assert!(masters.len() > 20, "{masters:?}");
+    assert_eq!(world.places[0].starts, starts, "no process has started");
+    let mut processes: Vec<u64> = masters.iter().map(|(term, _)| *term).collect();
+    processes.sort_unstable();
+    processes.dedup();
+    assert!((2..=3).contains(&processes.len()), "{processes:?}");
+}

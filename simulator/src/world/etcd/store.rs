@@ -258,6 +258,18 @@ impl Store {
         })
     }
 
+    /// The master's key of a node is deleted. Returns whether it was there.
+    pub(crate) fn delete_master(&mut self, node: u32, now: Time) -> bool {
+        let keys = self.state.nodes.get_mut(node as usize);
+        let Some(keys) = keys.filter(|keys| keys.contains_key(&Key::Master)) else {
+            return false;
+        };
+        Arc::make_mut(keys).remove(&Key::Master);
+        self.state.revision += 1;
+        self.note(now);
+        true
+    }
+
     /// All that was in it is gone.
     pub(crate) fn wipe(&mut self, now: Time) {
         self.state = State::new(self.state.nodes.len());

@@ -119,7 +119,7 @@ impl World<'_> {
     }
 
     /// The keys of a node have changed: whoever follows them is told.
-    pub(super) fn tell_keys(&mut self, node: u32) {
+    pub(in crate::world) fn tell_keys(&mut self, node: u32) {
         let now = self.now;
         let reading = self.etcd.store.read(node);
         for id in self.contenders_of(node) {

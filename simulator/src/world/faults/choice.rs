@@ -20,7 +20,7 @@ impl World<'_> {
     }
 
     /// Different clients by chance.
-    pub(super) fn choose_clients(&mut self, choice: &ClientChoice) -> Vec<u32> {
+    pub(in crate::world) fn choose_clients(&mut self, choice: &ClientChoice) -> Vec<u32> {
         if choice.groups.is_some() || choice.nodes.is_some() {
             return self.choose_among(choice);
         }
@@ -71,7 +71,7 @@ impl World<'_> {
             .unwrap_or_default()
     }
 
-    pub(super) fn names_of(&self, clients: &[u32]) -> String {
+    pub(in crate::world) fn names_of(&self, clients: &[u32]) -> String {
         match clients {
             [] => "nobody".to_owned(),
             [only] => self

@@ -59,6 +59,19 @@ impl World<'_> {
         self.plan(number);
     }
 
+    /// Somebody deletes the key of a place's master in etcd.
+    pub(super) fn depose(&mut self, number: u32) {
+        let text = format!(
+            "somebody deletes the key of {}'s master",
+            self.name_of(number)
+        );
+        self.mark(None, MarkKind::Depose, text);
+        if self.etcd.store.delete_master(number, self.now) {
+            self.note(6, number.into(), 0.0);
+            self.tell_keys(number);
+        }
+    }
+
     /// Servers of a place are cut off from etcd for some time.
     pub(super) fn isolate(&mut self, number: u32, whose: Servers, way: ToEtcd, length: Span) {
         let now = self.now;

@@ -12,6 +12,7 @@ use crate::world::faults::Ending;
 use crate::world::message::ServerId;
 use crate::world::place::Server;
 use crate::world::publish::Seen;
+use crate::world::uses::{Use, Uses, chance_of};
 use crate::world::{Client, World};
 
 /// How many of the clients of a node are connected to its second process.
@@ -95,28 +96,27 @@ impl World<'_> {
 
     /// Another process of a client, which wants what that wants now.
     fn copy_client(&mut self, number: u32) -> Option<u32> {
-        let priority = {
-            let first = self.clients.get(number as usize)?;
-            let group = self.scenario.clients.get(first.group as usize)?;
-            group.priority
-        };
         let twin = self.clients.len() as u32;
-        let chance = self.chance.fork(twin.into());
         let first = self.clients.get(number as usize).filter(|it| !it.is_twin)?;
-        let watched = self.watched.get_mut(first.resource as usize)?;
+        let group = self.scenario.clients.get(first.group as usize)?;
+        let mut uses = Vec::new();
+        for (which, (it, usage)) in first.uses.iter().zip(group.usages()).enumerate() {
+            let watched = self.watched.get_mut(it.resource as usize)?;
+            let account = watched.join(usage.priority, first.place) as u32;
+            let chance = chance_of(&self.chance, twin, which);
+            let mut copy = Use::new(it.resource, account, Player::new(0, chance));
+            copy.fixed = Some(it.load());
+            copy.closed_until = it.closed_until;
+            uses.push(copy);
+        }
+        let also = uses.split_off(1.min(uses.len()));
         let second = Client {
             group: first.group,
             place: first.place,
-            resource: first.resource,
-            account: watched.join(priority, first.place) as u32,
+            uses: Uses::new(uses.pop()?, also),
             state: None,
             finder: first.finder.clone(),
             connected: None,
-            player: Player::new(0, chance),
-            next: None,
-            curve: 0.0,
-            extra: 0.0,
-            fixed: Some(first.wants()),
             name: first.name.clone(),
             clock: first.clock,
             is_due: true,
@@ -124,6 +124,7 @@ impl World<'_> {
             down_until: Time::ZERO,
             starts: 0,
             seen: Seen::default(),
+            parting: None,
         };
         self.clients.push(second);
         self.wakes.push(None);
@@ -140,6 +141,12 @@ impl World<'_> {
                 client.is_due = false;
             }
             self.crash_client(*number, self.end);
+            let uses = self.clients.get(*number as usize).map(|it| &it.uses);
+            for it in uses.into_iter().flat_map(Uses::iter) {
+                if let Some(watched) = self.watched.get_mut(it.resource as usize) {
+                    watched.note_ended(it.account as usize);
+                }
+            }
         }
     }
 

@@ -1,11 +1,12 @@
 //! To whom something happens.
 
 use doorward_documents::tree::Value;
+use doorward_engine::id::ResourceId;
 
 use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice};
 use crate::scenario::read::Reader;
 use crate::scenario::read::faults::Around;
-use crate::scenario::read::form::{At, hint, some_of};
+use crate::scenario::read::form::{At, Map, hint, some_of};
 use crate::scenario::{CLIENTS_MAX, ClientGroup};
 
 /// Which nodes can be meant, besides the names of nodes.
@@ -89,6 +90,37 @@ impl Reader<'_> {
         }
         choice.count = count_at.count(most, &mut self.problems)?;
         Some(choice)
+    }
+
+    /// Which of the resources that clients use is meant, if that is said. None: it is noted what is wrong.
+    pub(super) fn one_they_use(
+        &mut self,
+        map: &Map<'_>,
+        around: &Around<'_>,
+    ) -> Option<Option<ResourceId>> {
+        let Some(at) = map.get("resource") else {
+            return Some(None);
+        };
+        let name = at.text(&mut self.problems)?;
+        let usages = around.clients?.iter().flat_map(ClientGroup::usages);
+        let mut known: Vec<&ResourceId> = usages.map(|usage| &usage.resource).collect();
+        known.sort_unstable();
+        known.dedup();
+        if let Some(found) = known.iter().find(|id| id.as_str() == name) {
+            return Some(Some((*found).clone()));
+        }
+        let known: Vec<&str> = known.iter().map(|id| id.as_str()).collect();
+        let hint = hint(&name, &known);
+        let message = if hint.is_empty() {
+            format!(
+                "{name:?} is no resource that clients use; give one of {}",
+                some_of(known.into_iter())
+            )
+        } else {
+            format!("{name:?} is no resource that clients use{hint}")
+        };
+        self.problems.wrong(&at, message);
+        None
     }
 
     /// The groups of a name.

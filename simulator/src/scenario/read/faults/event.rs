@@ -8,12 +8,13 @@ use crate::scenario::read::faults::Around;
 use crate::scenario::read::form::{At, Map};
 
 /// What can happen, and what else can be said of each.
-const EVENTS: [(&str, &[&str]); 19] = [
+const EVENTS: [(&str, &[&str]); 22] = [
     ("kill", &["for"]),
     ("restart", &["for"]),
     ("stop", &["for"]),
     ("etcd", &["back", "for"]),
     ("elect", &[]),
+    ("depose", &[]),
     ("elections", &["for"]),
     ("freeze", &["for"]),
     ("isolate", &["servers", "way", "for"]),
@@ -25,9 +26,11 @@ const EVENTS: [(&str, &[&str]); 19] = [
     ("jump", &["by"]),
     ("edit", &[]),
     ("crash", &["for"]),
+    ("leave", &["for"]),
+    ("close", &["resource", "for"]),
     ("twin", &["for"]),
-    ("surge", &["by"]),
-    ("demand", &["wants"]),
+    ("surge", &["by", "resource"]),
+    ("demand", &["wants", "resource"]),
 ];
 
 const SIDES: [(&str, Side); 3] = [
@@ -101,6 +104,10 @@ impl Reader<'_> {
                 let node = self.node(&at, around)?;
                 Some(Event::Elect { node })
             }
+            "depose" => {
+                let node = self.elected(&at, around)?;
+                Some(Event::Depose { node })
+            }
             "freeze" => {
                 let (node, length) = (self.node(&at, around), self.lasts(map));
                 Some(Event::Freeze {
@@ -131,20 +138,49 @@ impl Reader<'_> {
                 let templates = self.templates(&at)?;
                 Some(Event::Edit { templates })
             }
-            "crash" => self.crash(&at, map, around),
             "twin" => self.twin(&at, map, around),
+            _ => self.event_of_clients(name, &at, map, around),
+        }
+    }
+
+    /// What clients do, of these names.
+    fn event_of_clients(
+        &mut self,
+        name: &str,
+        at: &At<'_>,
+        map: &Map<'_>,
+        around: &Around<'_>,
+    ) -> Option<Event> {
+        let clients = self.some_clients(at, around);
+        let (resource, length) = (self.one_they_use(map, around), self.may_last(map));
+        match name {
+            "crash" => Some(Event::Crash {
+                clients: clients?,
+                length: length?,
+            }),
+            "leave" => Some(Event::Leave {
+                clients: clients?,
+                length: length?,
+            }),
+            "close" => Some(Event::Close {
+                clients: clients?,
+                resource: resource?,
+                length: length?,
+            }),
             "surge" => {
-                let (clients, by) = (self.some_clients(&at, around), self.amount(map, "by"));
+                let by = self.amount(map, "by");
                 Some(Event::Surge {
                     clients: clients?,
                     by: by?,
+                    resource: resource?,
                 })
             }
             _ => {
-                let (clients, wants) = (self.some_clients(&at, around), self.amount(map, "wants"));
+                let wants = self.amount(map, "wants");
                 Some(Event::Demand {
                     clients: clients?,
                     wants: wants?,
+                    resource: resource?,
                 })
             }
         }
@@ -154,14 +190,6 @@ impl Reader<'_> {
         let (node, length) = (self.node(at, around), self.may_last(map));
         Some(Event::Kill {
             node: node?,
-            length: length?,
-        })
-    }
-
-    fn crash(&mut self, at: &At<'_>, map: &Map<'_>, around: &Around<'_>) -> Option<Event> {
-        let (clients, length) = (self.some_clients(at, around), self.may_last(map));
-        Some(Event::Crash {
-            clients: clients?,
             length: length?,
         })
     }

@@ -2,6 +2,7 @@
 
 mod faults;
 mod listed;
+mod usages;
 
 use doorward_client::state::Mode;
 
@@ -22,7 +23,7 @@ fn read(text: &str) -> Scenario {
 #[track_caller]
 fn wants(demand: &str) -> Demand {
     let scenario = read(&format!("{SHARED}clients: [{{wants: {demand}}}]"));
-    scenario.clients.into_iter().next().unwrap().demand
+    scenario.clients.into_iter().next().unwrap().first.demand
 }
 
 fn names(scenario: &Scenario) -> Vec<&str> {
@@ -47,9 +48,9 @@ fn what_is_absent_has_a_default() {
     let group = &scenario.clients[0];
     assert_eq!(group.client_name(0), "client");
     assert_eq!((group.count, group.nodes.as_slice()), (1, &[0][..]));
-    assert_eq!(group.resource.as_str(), "shared");
-    assert_eq!((group.priority, group.mode), (0, Mode::Safe));
-    assert_eq!(group.demand, Demand::Constant(5.0));
+    assert_eq!(group.first.resource.as_str(), "shared");
+    assert_eq!((group.first.priority, group.first.mode), (0, Mode::Safe));
+    assert_eq!(group.first.demand, Demand::Constant(5.0));
     assert_eq!(group.start_within, s(5), "the refresh interval");
     let (least, most) = (Duration::from_millis(1), Duration::from_millis(5));
     for link in [scenario.network.clients, scenario.network.servers] {
@@ -106,7 +107,10 @@ limits: {{overshoot: 0, nesting: 0.1, unfairness: 0.2, utilisation: 0.99, conver
     assert_eq!(scenario.settled_after, s(120));
     let group = &scenario.clients[0];
     assert_eq!(group.client_name(2), "app-2");
-    assert_eq!((group.priority, group.mode), (-1, Mode::Optimistic));
+    assert_eq!(
+        (group.first.priority, group.first.mode),
+        (-1, Mode::Optimistic)
+    );
     assert_eq!(group.start_within, s(0));
     let millis = Duration::from_millis;
     let (clients, servers) = (scenario.network.clients, scenario.network.servers);
@@ -296,7 +300,7 @@ fn a_trace_brings_its_clients_along() {
     assert_eq!((first.count, second.count), (2, 2));
     assert_eq!(first.client_name(1), "first/b");
     assert_eq!(second.client_name(1), "b");
-    let Demand::Trace(trace) = &first.demand else {
+    let Demand::Trace(trace) = &first.first.demand else {
         panic!("is no trace");
     };
     assert_eq!((trace.speed, trace.scale, trace.repeat), (2.0, 3.0, 4));

@@ -4,6 +4,7 @@ mod clients;
 mod faults;
 mod listed;
 mod settings;
+mod usages;
 
 use std::fs;
 

@@ -111,11 +111,11 @@ fn every_event_is_read() {
         ),
         (
             "surge: {clients: 1}, by: 100",
-            "Surge { clients: ClientChoice { count: 1, groups: None, nodes: None }, by: 100.0 }",
+            "Surge { clients: ClientChoice { count: 1, groups: None, nodes: None }, by: 100.0, resource: None }",
         ),
         (
             "demand: {clients: 2}, wants: 1000",
-            "Demand { clients: ClientChoice { count: 2, groups: None, nodes: None }, wants: 1000.0 }",
+            "Demand { clients: ClientChoice { count: 2, groups: None, nodes: None }, wants: 1000.0, resource: None }",
         ),
     ] {
         let (_, choices) = fault(&format!("{{at: 1s, {text}}}"));

@@ -20,7 +20,7 @@ fn times_at_which_nothing_would_happen_are_refused() {
             "{}",
             &[
                 "5:3: faults: has none of at, every, per_hour; give one",
-                "5:3: faults: has none of kill, restart, stop, etcd, elect, elections, freeze, isolate, etcd_link, redirect_loop, stale_addresses, partition, drift, jump, edit, crash, twin, surge, demand; give one",
+                "5:3: faults: has none of kill, restart, stop, etcd, elect, depose, elections, freeze, isolate, etcd_link, redirect_loop, stale_addresses, partition, drift, jump, edit, crash, leave, close, twin, surge, demand; give one",
             ],
         ),
         (
@@ -30,7 +30,7 @@ fn times_at_which_nothing_would_happen_are_refused() {
         (
             "{at: 5s}",
             &[
-                "5:3: faults: has none of kill, restart, stop, etcd, elect, elections, freeze, isolate, etcd_link, redirect_loop, stale_addresses, partition, drift, jump, edit, crash, twin, surge, demand; give one",
+                "5:3: faults: has none of kill, restart, stop, etcd, elect, depose, elections, freeze, isolate, etcd_link, redirect_loop, stale_addresses, partition, drift, jump, edit, crash, leave, close, twin, surge, demand; give one",
             ],
         ),
         (
@@ -332,7 +332,7 @@ fn choices_that_are_none_are_refused() {
         (
             "{at: 5s, one_of: [{weight: 1}]}",
             &[
-                "5:21: faults.one_of: has none of kill, restart, stop, etcd, elect, elections, freeze, isolate, etcd_link, redirect_loop, stale_addresses, partition, drift, jump, edit, crash, twin, surge, demand; give one",
+                "5:21: faults.one_of: has none of kill, restart, stop, etcd, elect, depose, elections, freeze, isolate, etcd_link, redirect_loop, stale_addresses, partition, drift, jump, edit, crash, leave, close, twin, surge, demand; give one",
             ],
         ),
         (

@@ -1,0 +1,86 @@
+//! Who asks, and for what: few clients or many, who together want less than there is, or much more; of one
+//! resource, or of several.
+
+use std::time::Duration;
+
+use doorward_client::state::Mode;
+use doorward_engine::id::ResourceId;
+
+use crate::chance::Chance;
+use crate::fuzz::draft::Draft;
+use crate::fuzz::part::{Part, Strength};
+use crate::fuzz::templates::Spec;
+use crate::fuzz::{demand, limiters};
+use crate::scenario::ClientGroup;
+use crate::scenario::usage::Usage;
+
+/// The most of them.
+const CLIENTS_MAX: usize = 24;
+
+pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
+    let leaves: Vec<usize> = (0..draft.nodes.len())
+        .filter(|node| draft.nodes.iter().all(|it| it.parent != Some(*node)))
+        .collect();
+    let most = chance.pick([1, 2, 4, 8]);
+    let each = leaves.iter().map(|leaf| (*leaf, 1 + chance.below(most)));
+    let mut at: Vec<usize> = each.flat_map(|(leaf, many)| vec![leaf; many]).collect();
+    // Clients may be at any node.
+    for _ in 0..chance.below(3) {
+        at.push(chance.below(draft.nodes.len()));
+    }
+    at.truncate(CLIENTS_MAX);
+    let factor = chance.pick([0.3, 1.0, 1.6, 3.0, 5.0]) / at.len().max(1) as f64;
+    let limiters = match draft.strength(Part::Limiters) {
+        Strength::None => 0.0,
+        Strength::Little => 0.3,
+        Strength::Much => 0.8,
+    };
+    let mut groups = Vec::with_capacity(at.len());
+    for (number, node) in at.into_iter().enumerate() {
+        let mut usages: Vec<Usage> = Vec::new();
+        let first = chance.below(draft.specs.len());
+        for (place, spec) in draft.specs.iter().enumerate() {
+            if place == first || chance.happens(0.4) {
+                usages.extend(usage(chance, spec, factor, limiters));
+            }
+        }
+        if chance.happens(0.5) {
+            usages.reverse();
+        }
+        let also = usages.split_off(1.min(usages.len()));
+        let Some(first) = usages.pop() else {
+            continue;
+        };
+        groups.push(ClientGroup {
+            name: format!("client-{number}"),
+            count: 1,
+            nodes: vec![node],
+            first,
+            also,
+            start_within: Duration::ZERO,
+        });
+    }
+    draft.clients = groups;
+}
+
+/// One of the resources, of which each client wants about that part.
+fn usage(chance: &mut Chance, spec: &Spec, factor: f64, limiters: f64) -> Option<Usage> {
+    let amount = spec.capacity * factor * chance.between(0.1, 2.0);
+    let limiter = chance.happens(limiters);
+    let limiter = limiter.then(|| limiters::draw(chance, amount, spec.lease));
+    let is_gauge = limiter.is_some_and(|it| !it.work.longest().is_zero());
+    let mode = chance.pick([Mode::Pessimistic, Mode::Safe, Mode::Optimistic]);
+    Some(Usage {
+        // The id is written here.
+        resource: ResourceId::new(spec.resource).ok()?,
+        priority: match spec.has_bands() {
+            true => chance.below(3) as i64,
+            false => 0,
+        },
+        // What is in flight by the mode is told as had, and leased by who learns: see `fuzz-1700.yaml` among
+        // the kept worlds.
+        mode: if is_gauge { Mode::Pessimistic } else { mode },
+        demand: demand::draw(chance, amount),
+        limiter,
+    })
+}

@@ -1,0 +1,63 @@
+//! The operator writes other templates: capacities, how long leases last, and how often they are refreshed.
+//!
+//! Capacities are not lowered where masters change and clients have work in flight: what those say that they have
+//! is shared out by a root that learns, as if it came down with their next refresh (`fuzz-1728.yaml` among the
+//! kept worlds).
+
+use std::time::Duration;
+
+use crate::chance::Chance;
+use crate::fuzz::draft::Draft;
+use crate::fuzz::network::Quality;
+use crate::fuzz::part::{Part, Strength};
+use crate::fuzz::templates::{Spec, written};
+use crate::scenario::fault::Event;
+
+/// The longest lease of any template: a lone root learns that long. When it is started again soon after leases
+/// were made shorter it knows only the new length, and the old leases are still out. With an election the
+/// length stands beside the term.
+const LEARNING: Duration = Duration::from_secs(90);
+
+pub(super) fn draw(draft: &mut Draft) {
+    let chance = &mut draft.chance_of(Part::Edits);
+    let strength = draft.strength(Part::Edits);
+    let lengths = strength == Strength::Much;
+    let masters = [Part::Masters, Part::Etcd, Part::Addresses, Part::Twins];
+    let masters = masters
+        .into_iter()
+        .any(|part| draft.strength(part).is_some());
+    let lowers = !(masters && draft.strength(Part::Limiters).is_some());
+    let is_alone = draft.nodes.first().is_some_and(|root| root.candidates == 1);
+    if lengths && is_alone {
+        for spec in &mut draft.specs {
+            spec.learning = Some(LEARNING);
+        }
+    }
+    for _ in 0..strength.many(chance, 2, 5) {
+        let at = draft.some_time(chance);
+        let mut edited = edited(chance, &draft.specs, draft.quality, lengths);
+        for (spec, first) in edited.iter_mut().zip(&draft.specs) {
+            if !lowers {
+                spec.capacity = spec.capacity.max(first.capacity);
+            }
+        }
+        let templates = written(&edited);
+        draft.put(at, Event::Edit { templates });
+    }
+}
+
+/// Any of it may change; lengths only where `lengths` says so.
+fn edited(chance: &mut Chance, specs: &[Spec], quality: Quality, lengths: bool) -> Vec<Spec> {
+    let mut edited = specs.to_vec();
+    for spec in &mut edited {
+        spec.capacity *= chance.pick([0.3, 0.6, 0.8, 1.0, 1.2, 2.0]);
+        if lengths && chance.happens(0.5) {
+            spec.lease = Duration::from_secs(chance.pick([20, 30, 45, 90]));
+            spec.refresh = match quality {
+                Quality::Quick => spec.lease / chance.pick([20, 8, 3]),
+                Quality::Usual | Quality::Bad => spec.lease / chance.pick([20, 8, 4]),
+            };
+        }
+    }
+    edited
+}

@@ -1,0 +1,111 @@
+//! Nodes lose their masters: one now and then, or several in a row. Within a lease length the master of a node
+//! changes, and while that learns, masters of a node below it change again and again, so that whatever one
+//! of them is told too early, or believes for too long, somebody else uses at once.
+
+use std::time::Duration;
+
+use crate::chance::Chance;
+use crate::fuzz::draft::Draft;
+use crate::fuzz::part::Part;
+use crate::fuzz::tree;
+use crate::scenario::fault::{Event, NodeChoice, Servers, Span, ToEtcd};
+
+pub(super) fn draw(draft: &mut Draft) {
+    let chance = &mut draft.chance_of(Part::Masters);
+    let strength = draft.strength(Part::Masters);
+    for _ in 0..strength.many(chance, 3, 10) {
+        let at = draft.some_time(chance);
+        let event = alone(chance, draft.nodes.len());
+        draft.put(at, event);
+    }
+    if strength.is_some() {
+        for _ in 0..chance.below(5) {
+            chain(draft, chance);
+        }
+    }
+    if strength.is_some() && chance.happens(0.2) {
+        let at = draft.some_time(chance);
+        let longest = draft.servers.election.1;
+        let event = Event::Elections {
+            take: (longest, longest * 2),
+            length: Some((longest * 2, longest * 8)),
+        };
+        draft.put(at, event);
+    }
+}
+
+/// At any node, for any time.
+fn alone(chance: &mut Chance, nodes: usize) -> Event {
+    let node = match chance.happens(0.3) {
+        true => 0,
+        false => chance.below(nodes),
+    };
+    let most = Duration::from_secs(chance.pick([3, 15, 60]));
+    let length = (Duration::from_millis(100), most);
+    match chance.below(5) {
+        0 => Event::Kill {
+            node: NodeChoice::Node(node),
+            length: Some(length),
+        },
+        1 => Event::Freeze {
+            node: NodeChoice::Node(node),
+            length,
+        },
+        2 => Event::Stop {
+            node: NodeChoice::Node(node),
+            length,
+        },
+        3 => Event::Restart {
+            node: NodeChoice::Node(node),
+            length,
+        },
+        _ => change(chance, node),
+    }
+}
+
+/// Of a node and its parent.
+fn chain(draft: &mut Draft, chance: &mut Chance) {
+    let (lower, upper) = tree::pair(&draft.nodes, chance);
+    let lease = draft.lease();
+    let begins = draft.some_time(chance);
+    let first = change(chance, upper);
+    draft.put(begins, first);
+    for _ in 0..2 + chance.below(3) {
+        let node = if chance.happens(0.8) { lower } else { upper };
+        let at = draft.soon(chance, begins, lease);
+        let event = change(chance, node);
+        draft.put(at, event);
+    }
+}
+
+fn brief(chance: &mut Chance) -> Span {
+    let most = chance.pick([1, 3, 9]);
+    (Duration::from_millis(100), Duration::from_secs(most))
+}
+
+/// A node has another master, in one way or another; or the same process is the master again.
+pub(super) fn change(chance: &mut Chance, node: usize) -> Event {
+    let node = NodeChoice::Node(node);
+    match chance.below(12) {
+        0..=2 => Event::Kill {
+            node,
+            length: chance.happens(0.7).then(|| brief(chance)),
+        },
+        3 | 4 => Event::Restart {
+            node,
+            length: brief(chance),
+        },
+        5 | 6 => Event::Elect { node },
+        7..=9 => Event::Depose { node },
+        10 => Event::Freeze {
+            node,
+            length: brief(chance),
+        },
+        _ => Event::Isolate {
+            node,
+            servers: chance.pick([Servers::Master, Servers::All]),
+            way: ToEtcd::Both,
+            length: brief(chance),
+        },
+    }
+}

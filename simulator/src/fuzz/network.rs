@@ -1,0 +1,90 @@
+//! What is between clients, servers and their parents, and how servers are set up.
+
+use std::time::Duration;
+
+use crate::chance::Chance;
+use crate::fuzz::draft::Draft;
+use crate::scenario::{Latency, Link, Network, Servers, WayUp};
+
+/// What links are like, the worst of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quality {
+    /// Quick, and nothing is lost.
+    Quick,
+    /// Slower, and a little is lost.
+    Usual,
+    /// So slow that what was sent later comes earlier, lossy, doubling. Not so slow that answers come after
+    /// servers have given up.
+    Bad,
+}
+
+impl Quality {
+    pub(super) const fn draw(chance: &mut Chance) -> Self {
+        match chance.below(10) {
+            0..=2 => Self::Quick,
+            3..=6 => Self::Usual,
+            _ => Self::Bad,
+        }
+    }
+}
+
+const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
+    let quality = draft.quality;
+    let mut network = Network {
+        clients: link(quality, chance),
+        servers: link(quality, chance),
+        ..Network::default()
+    };
+    for node in 0..draft.nodes.len() {
+        if quality == Quality::Bad && chance.happens(0.2) {
+            network.at.insert(node, link(quality, chance));
+        }
+        if quality == Quality::Bad && node > 0 && chance.happens(0.2) {
+            network.above.insert(node, link(quality, chance));
+        }
+    }
+    draft.network = network;
+    let shortest = millis(chance.pick([500, 1_000, 2_000, 2_000, 5_000]));
+    draft.servers = Servers {
+        refresh_floor: chance.pick([Duration::ZERO, Duration::from_secs(1)]),
+        push_round: millis(50),
+        way_up: chance.pick([WayUp::Stream, WayUp::Stream, WayUp::Poll]),
+        election: (shortest, shortest * chance.pick([1, 1, 2, 3])),
+    };
+}
+
+fn link(quality: Quality, chance: &mut Chance) -> Link {
+    match quality {
+        Quality::Quick => Link {
+            latency: Latency::Constant(millis(chance.pick([0, 0, 1, 5, 20]))),
+            loss: 0.0,
+            duplication: chance.pick([0.0, 0.1]),
+        },
+        Quality::Usual => Link {
+            latency: match chance.below(3) {
+                0 => Latency::Constant(millis(20)),
+                1 => Latency::Uniform(Duration::ZERO, millis(chance.pick([1, 20, 200]))),
+                _ => Latency::Uniform(millis(1), millis(300)),
+            },
+            loss: chance.pick([0.0, 0.02, 0.05]),
+            duplication: chance.pick([0.0, 0.0, 0.1]),
+        },
+        Quality::Bad => Link {
+            latency: match chance.below(4) {
+                0 => Latency::Constant(millis(300)),
+                1 => Latency::Uniform(millis(1), millis(400)),
+                2 => Latency::Uniform(Duration::ZERO, millis(900)),
+                _ => Latency::Exponential {
+                    least: Duration::ZERO,
+                    mean: millis(chance.pick([100, 200])),
+                },
+            },
+            loss: chance.pick([0.0, 0.1, 0.2, 0.4]),
+            duplication: chance.pick([0.0, 0.2, 0.6]),
+        },
+    }
+}

@@ -1,0 +1,120 @@
+//! What there is to share: one resource, or several, by all algorithms.
+
+use std::time::Duration;
+
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+
+use crate::chance::Chance;
+use crate::fuzz::draft::Draft;
+use crate::fuzz::network::Quality;
+use crate::fuzz::part::{Part, Strength};
+
+/// One resource.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spec {
+    pub(super) resource: &'static str,
+    pub(super) kind: AlgorithmKind,
+    pub(super) capacity: f64,
+    pub(super) lease: Duration,
+    pub(super) refresh: Duration,
+    /// Absent: as long as leases last.
+    pub(super) learning: Option<Duration>,
+    /// What each client may use in safe mode. Absent: servers tell.
+    pub(super) safe: Option<f64>,
+    /// Grants that shrink count at once.
+    pub(super) is_immediate: bool,
+}
+
+impl Spec {
+    pub(super) fn has_bands(&self) -> bool {
+        self.kind == AlgorithmKind::PriorityBands
+    }
+}
+
+pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
+    let of_total = [
+        AlgorithmKind::FairShare,
+        AlgorithmKind::FairShare,
+        AlgorithmKind::ProportionalShare,
+        AlgorithmKind::PriorityBands,
+    ];
+    let kind = chance.pick(of_total);
+    let mut specs = vec![spec("shared", kind, draft.quality, chance)];
+    let many = match draft.strength(Part::Resources) {
+        Strength::None => 0,
+        Strength::Little => 1,
+        Strength::Much => 2,
+    };
+    for resource in ["other", "third"].iter().take(many) {
+        let any = [
+            AlgorithmKind::FairShare,
+            AlgorithmKind::ProportionalShare,
+            AlgorithmKind::PriorityBands,
+            AlgorithmKind::Static,
+            AlgorithmKind::NoAlgorithm,
+        ];
+        let kind = chance.pick(any);
+        let mut other = spec(resource, kind, draft.quality, chance);
+        other.is_immediate = chance.happens(0.3) && of_total.contains(&kind);
+        other.safe = chance
+            .happens(0.3)
+            .then(|| other.capacity * chance.pick([0.0, 0.01, 0.1]));
+        specs.push(other);
+    }
+    draft.specs = specs;
+}
+
+fn spec(
+    resource: &'static str,
+    kind: AlgorithmKind,
+    quality: Quality,
+    chance: &mut Chance,
+) -> Spec {
+    // With less, a lease may run out under way on slow links.
+    let lease = match quality {
+        Quality::Quick => chance.pick([10, 20, 60]),
+        Quality::Usual | Quality::Bad => chance.pick([20, 20, 30, 60]),
+    };
+    let lease = Duration::from_secs(lease);
+    let refresh = match quality {
+        Quality::Quick => lease / chance.pick([3, 4, 8]),
+        Quality::Usual | Quality::Bad => lease / chance.pick([4, 8, 20]),
+    };
+    Spec {
+        resource,
+        kind,
+        capacity: chance.pick([1.0, 77.7, 100.0, 100.0, 1e6]),
+        lease,
+        refresh: refresh.max(Duration::from_secs(1)),
+        learning: None,
+        safe: None,
+        is_immediate: false,
+    }
+}
+
+/// As templates.
+pub(super) fn written(specs: &[Spec]) -> Templates {
+    let spec = |spec: &Spec| {
+        let mut parameters = Vec::new();
+        if spec.has_bands() {
+            parameters.push(("min_share.0".to_owned(), Some("0.2".to_owned())));
+        }
+        if spec.is_immediate {
+            parameters.push(("shrink".to_owned(), Some("immediate".to_owned())));
+        }
+        TemplateSpec {
+            identifier_glob: Some(spec.resource.to_owned()),
+            capacity: Some(spec.capacity),
+            safe_capacity: spec.safe,
+            kind: Some(spec.kind),
+            lease_length: Some(spec.lease),
+            refresh_interval: Some(spec.refresh),
+            learning_mode_duration: spec.learning,
+            parameters,
+            ..TemplateSpec::default()
+        }
+    };
+    let specs: Vec<TemplateSpec> = specs.iter().map(spec).collect();
+    // All of it was written here; nothing is wrong with it.
+    Templates::parse(&specs).unwrap_or_default()
+}

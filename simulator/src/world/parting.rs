@@ -1,0 +1,317 @@
+//! Clients that give back what they have: of one resource, or of all, before they end.
+//!
+//! As the library's task does it: what was begun is finished first, a release is never beside a request, and
+//! goes to the server with which there is a connection, if there is one. Nobody tries again: what could not
+//! be released runs out.
+
+use doorward_engine::id::{Incarnation, ResourceId};
+use doorward_engine::request::ReleaseCapacity;
+use doorward_engine::time::Time;
+
+use crate::recording::MarkKind;
+use crate::scenario::fault::{ClientChoice, Span};
+use crate::world::World;
+use crate::world::clients::client_time;
+use crate::world::faults::Ending;
+use crate::world::message::{Answer, Message, ServerId};
+use crate::world::servers::CLIENT_TIMEOUT;
+
+/// What a client gives back.
+#[derive(Debug, Default)]
+pub(crate) struct Parting {
+    /// It ends when all is released, and does not start before then.
+    leaves_until: Option<Time>,
+    /// What it stops to use, by its place among those it uses.
+    closing: Vec<usize>,
+    /// What is to be released.
+    releases: Vec<usize>,
+    /// The release under way.
+    under_way: Option<u64>,
+}
+
+impl Parting {
+    /// Whether a release is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.under_way.is_some()
+    }
+
+    /// Whether that was the answer to the release under way, which is over then.
+    pub(crate) fn is_answered(&mut self, sequence: u64) -> bool {
+        self.under_way.take_if(|it| *it == sequence).is_some()
+    }
+
+    fn is_over(&self) -> bool {
+        self.leaves_until.is_none()
+            && self.closing.is_empty()
+            && self.releases.is_empty()
+            && self.under_way.is_none()
+    }
+}
+
+impl World<'_> {
+    /// Clients end, and give back what they have.
+    pub(super) fn clients_leave(&mut self, clients: &ClientChoice, length: Option<Span>) {
+        let now = self.now;
+        let chosen = self.choose_clients(clients);
+        let until = length.map(|(least, most)| now + self.mishaps.duration(least, most));
+        let text = format!("{} leaves", self.names_of(&chosen));
+        self.mark(until, MarkKind::Leave, text);
+        // For ever is longer than the simulation.
+        let down_until = until.unwrap_or(self.end + CLIENT_TIMEOUT);
+        for number in &chosen {
+            let Some(client) = self.clients.get_mut(*number as usize) else {
+                continue;
+            };
+            client.down_until = client.down_until.max(down_until);
+            if client.state.is_none() {
+                continue;
+            }
+            client.parting.get_or_insert_default().leaves_until = Some(down_until);
+            for it in client.uses.iter_mut() {
+                if let Some(work) = &mut it.work {
+                    work.close(now);
+                }
+            }
+            self.step_client(*number);
+        }
+        if until.is_some() {
+            self.end_with(down_until, Ending::Restart { clients: chosen });
+        }
+    }
+
+    /// Clients stop to use a resource, and give back what they have of it.
+    pub(super) fn clients_close(
+        &mut self,
+        clients: &ClientChoice,
+        resource: Option<&ResourceId>,
+        length: Option<Span>,
+    ) {
+        let now = self.now;
+        let chosen = self.choose_clients(clients);
+        let until = length.map(|(least, most)| now + self.mishaps.duration(least, most));
+        let what = resource.map_or("its resource", ResourceId::as_str);
+        let text = format!("{} does not use {what}", self.names_of(&chosen));
+        self.mark(until, MarkKind::Close, text);
+        let closed_until = until.unwrap_or(self.end + CLIENT_TIMEOUT);
+        let mut closed = Vec::new();
+        for number in chosen {
+            let Some(which) = self.which_of(number, resource) else {
+                continue;
+            };
+            let Some(client) = self.clients.get_mut(number as usize) else {
+                continue;
+            };
+            let Some(it) = client.uses.get_mut(which) else {
+                continue;
+            };
+            it.closed_until = it.closed_until.max(closed_until);
+            closed.push((number, which));
+            if client.state.is_none() {
+                continue;
+            }
+            if let Some(work) = &mut it.work {
+                work.close(now);
+            }
+            client.parting.get_or_insert_default().closing.push(which);
+            self.step_client(number);
+        }
+        if until.is_some() {
+            self.end_with(closed_until, Ending::Reopen { clients: closed });
+        }
+    }
+
+    /// A client may use a resource again.
+    pub(super) fn reopen(&mut self, number: u32, which: usize) {
+        let (now, scenario) = (self.now, self.scenario);
+        let Some(client) = self.clients.get_mut(number as usize) else {
+            return;
+        };
+        let group = scenario.clients.get(client.group as usize);
+        let usage = group.and_then(|group| group.usage(which));
+        let it = client
+            .uses
+            .get_mut(which)
+            .filter(|it| it.closed_until <= now);
+        let (Some(it), Some(usage), Some(state)) = (it, usage, &mut client.state) else {
+            return;
+        };
+        let is_leaving = |it: &Parting| it.leaves_until.is_some();
+        if client.parting.as_deref().is_some_and(is_leaving) {
+            return;
+        }
+        if let Some(parting) = &mut client.parting {
+            parting.closing.retain(|other| *other != which);
+            // What was not released yet is not to be.
+            parting.releases.retain(|other| *other != which);
+        }
+        if let Some(work) = &mut it.work {
+            work.is_closing = false;
+        }
+        let local = client_time(client.clock.shows(now));
+        let (priority, mode, wants) = (usage.priority, usage.mode, it.wants());
+        if state.open(usage.resource.as_str(), priority, mode, wants, local) {
+            self.tell_wants(number);
+        }
+        self.step_client(number);
+    }
+
+    /// A client does not leave any more, and uses all again.
+    pub(super) fn stay(&mut self, number: u32) {
+        let now = self.now;
+        let Some(client) = self.clients.get_mut(number as usize) else {
+            return;
+        };
+        let leaves = client
+            .parting
+            .as_mut()
+            .and_then(|it| it.leaves_until.take());
+        let mut closed = Vec::new();
+        for (which, it) in client.uses.iter_mut().enumerate() {
+            if leaves.is_some()
+                && let Some(work) = &mut it.work
+            {
+                work.is_closing = false;
+            }
+            if it.closed_until > now {
+                it.closed_until = now;
+                closed.push(which);
+            }
+        }
+        for which in closed {
+            self.reopen(number, which);
+        }
+    }
+
+    /// Goes on with what a client gives back.
+    pub(super) fn part(&mut self, number: u32) {
+        let (now, scenario) = (self.now, self.scenario);
+        let Some(client) = self.clients.get_mut(number as usize) else {
+            return;
+        };
+        let group = scenario.clients.get(client.group as usize);
+        let (Some(parting), Some(state), Some(group)) =
+            (&mut client.parting, &mut client.state, group)
+        else {
+            return;
+        };
+        let local = client_time(client.clock.shows(now));
+        let mut has_closed = false;
+        let (uses, releases) = (&client.uses, &mut parting.releases);
+        parting.closing.retain(|which| {
+            let (Some(it), Some(usage)) = (uses.get(*which), group.usage(*which)) else {
+                return false;
+            };
+            if it.in_flight() > 0.0 {
+                return true;
+            }
+            has_closed = true;
+            if state.close(usage.resource.as_str(), local) {
+                releases.push(*which);
+            }
+            false
+        });
+        let is_idle = !state.is_asking() && parting.under_way.is_none();
+        let until = parting.leaves_until.filter(|_| is_idle);
+        let until = until.filter(|_| uses.iter().all(|it| it.in_flight() <= 0.0));
+        if until.is_some() {
+            // Whoever has no lease has nothing to give back.
+            for (which, usage) in group.usages().enumerate() {
+                let resource = state.resource(usage.resource.as_str());
+                if resource.is_some_and(|it| it.lease(local).is_some()) {
+                    releases.push(which);
+                }
+            }
+        }
+        let resources = match is_idle {
+            true => std::mem::take(&mut parting.releases),
+            false => Vec::new(),
+        };
+        let resources = resources.iter().filter_map(|which| group.usage(*which));
+        let resources: Vec<ResourceId> = resources.map(|usage| usage.resource.clone()).collect();
+        if parting.is_over() && resources.is_empty() {
+            client.parting = None;
+        }
+        if has_closed {
+            self.tell_wants(number);
+        }
+        if !resources.is_empty() {
+            self.release(number, resources);
+        }
+        if let Some(until) = until {
+            self.crash_client(number, until);
+        }
+    }
+
+    /// A client gives back what it has of these, if it has a connection.
+    fn release(&mut self, number: u32, resources: Vec<ResourceId>) {
+        let now = self.now;
+        let Some(client) = self.clients.get_mut(number as usize) else {
+            return;
+        };
+        let (Some(state), Some(parting), Some(term)) =
+            (&mut client.state, &mut client.parting, client.connected)
+        else {
+            return;
+        };
+        let sequence = state.next_sequence();
+        parting.under_way = Some(sequence);
+        let request = ReleaseCapacity {
+            client: client.name.clone(),
+            incarnation: Incarnation::new(client.incarnation()),
+            caller: None,
+            sequence: Some(sequence),
+            resources,
+        };
+        let place = client.place;
+        let there = self.places.get(place as usize);
+        if there.is_none_or(|there| there.cut_below_until > now) {
+            return self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
+        }
+        let way = self.scenario.network.to_clients(place);
+        let message = Message::Release {
+            client: number,
+            server: ServerId { place, term },
+            request,
+        };
+        if !self.send(&way, message) {
+            self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
+        }
+    }
+
+    /// A release arrives at a server.
+    pub(super) fn serve_release(&mut self, client: u32, to: ServerId, request: ReleaseCapacity) {
+        let now = self.now;
+        let sequence = request.sequence.unwrap_or_default();
+        let Some(place) = self.place(to.place) else {
+            return;
+        };
+        if place.cut_below_until > now {
+            return self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
+        }
+        let local = place.clock.shows(now);
+        let message = |request| Message::Release {
+            client,
+            server: to,
+            request,
+        };
+        let Some(server) = place.server(to.term) else {
+            return self.bounce(message(request));
+        };
+        if server.is_frozen(now) {
+            server.inbox.push(message(request));
+            return self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
+        }
+        // Nobody goes to another server for it.
+        let _heard = server.node.handle_release_capacity(&request, local);
+        let way = self.scenario.network.to_clients(to.place);
+        let answer = Message::Answer {
+            client,
+            sequence,
+            answer: Answer::Released,
+        };
+        if !self.send(&way, answer) {
+            self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
+        }
+        self.after(to);
+    }
+}

@@ -1,0 +1,307 @@
+//! Work that comes to the limiters of a client: the very ones that ship, on the client's own clock.
+//!
+//! Pieces of work come by chance, as often as the load says. Each waits for the limiter in turn, as calls of
+//! the library do; whoever finds a long queue gives up. What was admitted once is done, whatever becomes of
+//! the lease: requests at once, other work for a time in which it holds its permits.
+//!
+//! **What is used by leases.** Permits that are out beyond the present lease were taken under a larger one.
+//! They count as used by it until that would have ended, for so long the server reserves what the client
+//! says it has; what is out after that, or was taken in safe mode, is used besides.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use doorward_client::capacity::Allowance;
+use doorward_client::limiter::concurrency::ConcurrencyLimiter;
+use doorward_client::limiter::demand::Demand;
+use doorward_client::limiter::rate::{Burst, NotNow, RateLimiter};
+use doorward_client::state::Lease;
+use doorward_client::time::Time as ClientTime;
+use doorward_engine::time::Time;
+
+use crate::chance::Chance;
+use crate::scenario::usage::{Limiter, Work};
+use crate::world::admission::Admission;
+use crate::world::clients::{client_time, engine_time};
+use crate::world::clock::LocalClock;
+
+/// Whoever finds so many who wait gives up.
+const QUEUE_MAX: u32 = 16;
+
+/// Work does not come more often, however large the load is.
+const ARRIVALS_EVERY_MIN: Duration = Duration::from_millis(20);
+
+/// One of the limiters.
+#[derive(Debug)]
+enum Gate {
+    Rate(RateLimiter),
+    Concurrency(ConcurrencyLimiter),
+}
+
+/// A limiter at work.
+#[derive(Debug)]
+pub(crate) struct Working {
+    limiter: Limiter,
+    gate: Gate,
+    demand: Option<Demand>,
+    /// What was measured when that was last worth asking for.
+    measured: f64,
+    measure_at: Time,
+    waiting: u32,
+    chance: Chance,
+    /// The load by which the next piece of work was drawn.
+    load: f64,
+    arrives_at: Option<Time>,
+    /// When the work ends that is being done.
+    ends: BinaryHeap<Reverse<Time>>,
+    /// When the first of those who wait tries again.
+    tries_at: Option<Time>,
+    allowance: Allowance,
+    /// The newest lease, and those before it that were larger and would not have ended yet.
+    newest: Option<Lease>,
+    former: Vec<Lease>,
+    /// What the limiter admits, against what it may.
+    pub(crate) admission: Admission,
+    /// When it is looked at next.
+    pub(crate) wake_at: Option<Time>,
+    /// Nothing new is begun any more.
+    pub(crate) is_closing: bool,
+}
+
+impl Working {
+    pub(crate) fn new(limiter: Limiter, chance: Chance, clock: &LocalClock, now: Time) -> Self {
+        let local = client_time(clock.shows(now));
+        let gate = match limiter.work {
+            // A usual request passes at once.
+            Work::Rate { cost } => Gate::Rate(RateLimiter::new(
+                Burst {
+                    least: cost,
+                    ..Burst::default()
+                },
+                local,
+            )),
+            Work::Concurrency { .. } => Gate::Concurrency(ConcurrencyLimiter::default()),
+        };
+        let adaptive = limiter.adaptive;
+        Self {
+            limiter,
+            gate,
+            demand: adaptive.map(|config| Demand::new(config, local)),
+            measured: adaptive.map_or(0.0, |config| config.least.min(config.most)),
+            measure_at: now,
+            waiting: 0,
+            chance,
+            load: 0.0,
+            arrives_at: None,
+            ends: BinaryHeap::new(),
+            tries_at: None,
+            allowance: Allowance::NONE,
+            newest: None,
+            former: Vec::new(),
+            admission: Admission::new(local),
+            wake_at: None,
+            is_closing: false,
+        }
+    }
+
+    /// What it asks for, if it measures that.
+    pub(crate) fn measured(&self) -> Option<f64> {
+        self.demand.as_ref().map(|_| self.measured)
+    }
+
+    /// It wants that much from now on, whatever it measures.
+    pub(crate) fn fix(&mut self, wants: f64) {
+        self.measured = wants;
+    }
+
+    pub(crate) fn in_flight(&self) -> f64 {
+        match &self.gate {
+            Gate::Rate(_) => 0.0,
+            Gate::Concurrency(limiter) => limiter.in_flight() as f64,
+        }
+    }
+
+    /// The load is so large from now on.
+    pub(crate) fn handle_load(&mut self, load: f64, now: Time) {
+        let load = if self.is_closing { 0.0 } else { load };
+        if load == self.load {
+            return;
+        }
+        self.load = load;
+        self.arrives_at = self.next_arrival(now);
+    }
+
+    /// Finishes what was begun, and begins nothing more.
+    pub(crate) fn close(&mut self, now: Time) {
+        self.is_closing = true;
+        self.waiting = 0;
+        self.tries_at = None;
+        self.handle_load(0.0, now);
+    }
+
+    fn next_arrival(&mut self, now: Time) -> Option<Time> {
+        let each = match self.limiter.work {
+            Work::Rate { cost } => cost,
+            Work::Concurrency { permits, takes } => {
+                let seconds = (takes.0 + takes.1).as_secs_f64() / 2.0;
+                f64::from(permits) * seconds
+            }
+        };
+        let every = Duration::try_from_secs_f64(each / self.load).ok()?;
+        // A load of next to nothing is none.
+        let is_some = every < Duration::from_secs(1_000_000);
+        let every = every.max(ARRIVALS_EVERY_MIN);
+        is_some.then(|| now + self.chance.exponential_duration(every))
+    }
+
+    /// Something else may be used from now on.
+    pub(crate) fn handle_allowance(
+        &mut self,
+        allowance: Allowance,
+        lease: Option<Lease>,
+        clock: &LocalClock,
+        now: Time,
+    ) {
+        let local = client_time(clock.shows(now));
+        self.note_lease(lease, local);
+        if allowance != self.allowance {
+            self.allowance = allowance;
+            match &mut self.gate {
+                Gate::Rate(limiter) => {
+                    limiter.handle_allowance(allowance, local);
+                    self.admission.handle_allowance(allowance, local);
+                }
+                Gate::Concurrency(limiter) => limiter.handle_allowance(allowance),
+            }
+        }
+        self.attempt(clock, now);
+    }
+
+    fn note_lease(&mut self, lease: Option<Lease>, local: ClientTime) {
+        if lease != self.newest {
+            let before = std::mem::replace(&mut self.newest, lease);
+            self.former.extend(before);
+        }
+        let has = lease.map_or(0.0, |lease| lease.capacity);
+        let counts = |it: &Lease| it.expires_at > local && it.capacity > has;
+        self.former.retain(counts);
+    }
+
+    /// What is used by leases: what the newest gives, and work beyond it that was taken under former ones.
+    /// And what is in use beyond that.
+    pub(crate) fn used(&self, lease: f64, local: ClientTime) -> (f64, f64) {
+        let in_flight = self.in_flight();
+        let former = self.former.iter().filter(|it| it.expires_at > local);
+        let covered = former.fold(lease, |most, it| most.max(it.capacity));
+        let by_leases = lease.max(in_flight.min(covered));
+        (by_leases, (in_flight - by_leases).max(0.0))
+    }
+
+    /// Does what is due.
+    pub(crate) fn pass(&mut self, clock: &LocalClock, now: Time) {
+        let local = client_time(clock.shows(now));
+        while self.ends.peek().is_some_and(|end| end.0 <= now) {
+            self.ends.pop();
+            if let (Gate::Concurrency(limiter), Work::Concurrency { permits, .. }) =
+                (&mut self.gate, self.limiter.work)
+            {
+                limiter.release(permits.into());
+            }
+        }
+        if self.arrives_at.is_some_and(|at| at <= now) {
+            self.arrive(local);
+            self.arrives_at = self.next_arrival(now);
+        }
+        self.attempt(clock, now);
+    }
+
+    /// A piece of work comes.
+    fn arrive(&mut self, local: ClientTime) {
+        let waits = self.waiting < QUEUE_MAX;
+        self.waiting += u32::from(waits);
+        let waiting = f64::from(self.waiting + u32::from(!waits));
+        let in_flight = self.in_flight();
+        let Some(demand) = &mut self.demand else {
+            return;
+        };
+        match self.limiter.work {
+            Work::Rate { cost } => demand.asked(cost, local),
+            Work::Concurrency { permits, .. } => {
+                demand.at_once(in_flight + waiting * f64::from(permits), local);
+            }
+        }
+    }
+
+    /// Those who wait try, in turn.
+    fn attempt(&mut self, clock: &LocalClock, now: Time) {
+        let local = client_time(clock.shows(now));
+        self.tries_at = None;
+        while self.waiting > 0 {
+            let again = match (&mut self.gate, self.limiter.work) {
+                (Gate::Rate(limiter), Work::Rate { cost }) => {
+                    match limiter.try_acquire(cost, local) {
+                        Ok(()) => {
+                            self.admission.note_admitted(cost, local);
+                            self.waiting -= 1;
+                            continue;
+                        }
+                        Err(NotNow::RetryAfter { retry_after }) => Some(local + retry_after),
+                        Err(NotNow::Blocked) => None,
+                    }
+                }
+                (Gate::Concurrency(limiter), Work::Concurrency { permits, takes }) => {
+                    if limiter.try_acquire(permits.into(), local) {
+                        self.waiting -= 1;
+                        let ends = now + self.chance.duration(takes.0, takes.1);
+                        self.ends.push(Reverse(ends));
+                        continue;
+                    }
+                    limiter.until().filter(|until| *until > local)
+                }
+                _ => None,
+            };
+            self.tries_at = again.map(|at| clock.when(engine_time(at)).max(now));
+            return;
+        }
+    }
+
+    /// What it asks for now, if it measures that and it is worth asking.
+    pub(crate) fn measure(&mut self, clock: &LocalClock, now: Time) -> Option<f64> {
+        let local = client_time(clock.shows(now));
+        let (in_flight, waiting) = (self.in_flight(), f64::from(self.waiting));
+        let demand = self.demand.as_mut()?;
+        if now < self.measure_at {
+            return None;
+        }
+        self.measure_at = now + demand.interval();
+        let wants = match self.limiter.work {
+            Work::Rate { .. } => demand.rate(local),
+            Work::Concurrency { permits, .. } => {
+                demand.at_once(in_flight + waiting * f64::from(permits), local);
+                demand.gauge(local)
+            }
+        };
+        if !Demand::is_worth_asking(wants, self.measured) {
+            return None;
+        }
+        self.measured = wants;
+        Some(wants)
+    }
+
+    /// When there is something to do. `measures`: it goes on to measure.
+    pub(crate) fn due(&self, clock: &LocalClock, measures: bool) -> Option<Time> {
+        let measure_at = (measures && self.demand.is_some()).then_some(self.measure_at);
+        let ends = self.former.iter().map(|it| it.expires_at).min();
+        [
+            self.arrives_at,
+            self.ends.peek().map(|end| end.0),
+            self.tries_at,
+            measure_at,
+            ends.map(|at| clock.when(engine_time(at))),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+}
