@@ -7,6 +7,7 @@
 //! up, streams that keep their order, elections.
 
 mod admission;
+mod beginning;
 pub(crate) mod candidates;
 mod child_streams;
 mod clients;
@@ -35,7 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_client::state::ClientState;
-use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::id::HolderName;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
@@ -44,20 +45,18 @@ use siphasher::sip::SipHasher13;
 
 use crate::chance::Chance;
 use crate::checker::{Watched, judge};
-use crate::recording::{Mark, MarkKind, NodeInfo, Recording, ResourceRecording, Work};
-use crate::scenario::demand::player::Player;
-use crate::scenario::{ClientGroup, Link as Way, Scenario};
+use crate::recording::{Mark, MarkKind, Recording, Work};
+use crate::scenario::{Link as Way, Scenario};
 use crate::trace::{Row, TraceFeed};
 use crate::world::clock::LocalClock;
-use crate::world::etcd::{Etcd, WayToEtcd};
+use crate::world::etcd::Etcd;
 use crate::world::event::{Events, What};
 use crate::world::faults::{Elections, Ending};
-use crate::world::load::Load;
 use crate::world::message::{Mail, Message};
 use crate::world::parting::Parting;
-use crate::world::place::{Place, Slot};
+use crate::world::place::Place;
 use crate::world::publish::Seen;
-use crate::world::uses::{Use, Uses, chance_of};
+use crate::world::uses::Uses;
 
 /// What clocks on walls show when a simulation begins, in microseconds since the Unix epoch:
 /// sequences start from it.
@@ -274,201 +273,6 @@ impl<'a> World<'a> {
             What::Look => self.look(),
             What::Nesting => self.look_at_nesting(),
         }
-    }
-
-    /// Sets up the tree.
-    fn plant(&mut self) {
-        for (number, node) in self.scenario.nodes.iter().enumerate() {
-            let parent = node.parent.and_then(|parent| u32::try_from(parent).ok());
-            let above = node.parent.and_then(|parent| self.places.get(parent));
-            let level = above.map_or(0, |above| above.level + 1);
-            // The scenario was checked: a name is a name.
-            let Ok(name) = HolderName::new(&node.name) else {
-                continue;
-            };
-            let addresses = addresses_of(number, node.candidates);
-            self.places.push(Place {
-                name,
-                parent,
-                children: Vec::new(),
-                level,
-                clients: 0,
-                servers: Vec::new(),
-                slots: vec![
-                    Slot {
-                        down_until: Time::ZERO,
-                        way: WayToEtcd::OPEN,
-                    };
-                    node.candidates.max(1) as usize
-                ],
-                starts: 0,
-                unable_until: Time::ZERO,
-                told: Arc::clone(&addresses),
-                addresses,
-                circles_until: Time::ZERO,
-                stale_until: Time::ZERO,
-                parents: above.map_or_else(Arc::default, |it| Arc::clone(&it.told)),
-                cut_above_until: Time::ZERO,
-                cut_below_until: Time::ZERO,
-                clock: LocalClock::TRUE,
-                wake_at: None,
-                up_since: Time::ZERO,
-                load: Load::default(),
-            });
-            if let (Some(parent), Ok(number)) = (parent, u32::try_from(number))
-                && let Some(parent) = self.places.get_mut(parent as usize)
-            {
-                parent.children.push(number);
-            }
-        }
-        // Elections are over when it begins, from the root down.
-        self.etcd.is_quick = true;
-        for place in 0..self.places.len() as u32 {
-            let slots = self.place(place).map_or(0, |place| place.slots.len());
-            for slot in 0..slots as u32 {
-                self.start_server(place, slot);
-            }
-            while let Some((_, what)) = self.events.next(Time::ZERO) {
-                self.play(what);
-            }
-        }
-        self.etcd.is_quick = false;
-    }
-
-    /// Sets up the clients.
-    fn invite(&mut self) {
-        let scenario = self.scenario;
-        let settled_after = Time::ZERO + scenario.settled_after;
-        for (number, group) in scenario.clients.iter().enumerate() {
-            let watch = |usage| self.watch(usage, settled_after);
-            let resources = group.usages().map(|it| &it.resource).map(watch);
-            let resources: Vec<usize> = resources.collect();
-            let first = self.clients.len();
-            for index in 0..group.count {
-                let Some(place) = group.nodes.get(index % group.nodes.len().max(1)) else {
-                    continue;
-                };
-                let Ok(name) = HolderName::new(&group.client_name(index)) else {
-                    continue;
-                };
-                let client = self.clients.len() as u32;
-                let Some(uses) = self.uses_of(group, &resources, *place, (client, index)) else {
-                    continue;
-                };
-                let Some(there) = self.places.get_mut(*place) else {
-                    continue;
-                };
-                there.clients += 1;
-                let known = Arc::clone(&there.told);
-                self.clients.push(Client {
-                    group: number as u32,
-                    place: *place as u32,
-                    uses,
-                    state: None,
-                    finder: MasterFinder::new(known),
-                    connected: None,
-                    name,
-                    clock: LocalClock::TRUE,
-                    is_due: false,
-                    is_twin: false,
-                    down_until: Time::ZERO,
-                    starts: 0,
-                    seen: Seen::default(),
-                    parting: None,
-                });
-                self.wakes.push(None);
-                let part = index as f64 / group.count.max(1) as f64;
-                let starts = Time::ZERO + group.start_within.mul_f64(part);
-                self.events.put(starts, What::Start(client));
-            }
-            self.open_trace(number, first);
-        }
-        self.choose_shown();
-    }
-
-    /// All that one client of a group uses, by its number among all and its place in its group.
-    fn uses_of(
-        &mut self,
-        group: &ClientGroup,
-        resources: &[usize],
-        place: usize,
-        (client, index): (u32, usize),
-    ) -> Option<Uses> {
-        let mut uses = Vec::new();
-        for (which, (usage, resource)) in group.usages().zip(resources).enumerate() {
-            let watched = self.watched.get_mut(*resource)?;
-            let account = watched.join(usage.priority, place as u32);
-            let chance = chance_of(&self.chance, client, which);
-            let player = Player::new(index, chance);
-            uses.push(Use::new(*resource as u32, account as u32, player));
-        }
-        let also = uses.split_off(1.min(uses.len()));
-        Some(Uses::new(uses.pop()?, also))
-    }
-
-    /// The number of a resource among those that are watched.
-    fn watch(&mut self, resource: &ResourceId, settled_after: Time) -> usize {
-        let known = self.watched.iter().position(|w| w.resource == *resource);
-        if let Some(known) = known {
-            return known;
-        }
-        // The scenario was checked: there is a template for every resource at the start.
-        if let Some(template) = self.templates.find(resource).map(Arc::clone) {
-            let mut watched = Watched::new(resource.clone(), &template, settled_after);
-            let levels = self.places.iter().map(|place| place.level + 1);
-            watched.note_levels(levels.max().unwrap_or(1) as u32);
-            self.watched.push(watched);
-        }
-        self.watched.len().saturating_sub(1)
-    }
-
-    /// Of each resource, clients that are shown: spread over all.
-    fn choose_shown(&mut self) {
-        for resource in 0..self.watched.len() {
-            let of = |(number, client): (usize, &Client)| {
-                client.uses.of(resource).map(|_| number as u32)
-            };
-            let all: Vec<u32> = self.clients.iter().enumerate().filter_map(of).collect();
-            let step = all.len().div_ceil(CLIENTS_SHOWN).max(1);
-            self.shown.push(all.into_iter().step_by(step).collect());
-        }
-    }
-
-    /// What a report begins with.
-    fn describe(&mut self) {
-        let scenario = self.scenario;
-        self.recording = Recording {
-            scenario: scenario.name.clone(),
-            description: scenario.description.clone(),
-            seed: scenario.seed,
-            duration_s: scenario.duration.as_secs_f64(),
-            sample_every_s: scenario.sample_every.as_secs_f64(),
-            settled_after_s: scenario.settled_after.as_secs_f64(),
-            nodes: self
-                .places
-                .iter()
-                .map(|place| NodeInfo {
-                    name: place.name.to_string(),
-                    parent: place.parent.map(|parent| parent as usize),
-                    level: place.level,
-                    clients: place.clients,
-                    ..NodeInfo::default()
-                })
-                .collect(),
-            clients: self.clients.len(),
-            resources: self
-                .watched
-                .iter()
-                .map(|watched| ResourceRecording {
-                    resource: watched.resource.to_string(),
-                    algorithm: watched.algorithm.kind.as_str().to_owned(),
-                    lease_length_s: Some(watched.algorithm.lease_length.as_secs_f64()),
-                    ..ResourceRecording::default()
-                })
-                .collect(),
-            ..Recording::default()
-        };
-        self.describe_shown();
     }
 
     fn mark(&mut self, until: Option<Time>, kind: MarkKind, text: String) {

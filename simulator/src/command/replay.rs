@@ -65,16 +65,8 @@ fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
     let learning = algorithm.map(|algorithm| algorithm.learning_mode_duration);
     let refresh = algorithm.map(|algorithm| algorithm.refresh_interval);
     let sample_every = Duration::from_secs((duration / SAMPLES).as_secs());
-    let name = flags.trace.file_stem().map(|stem| stem.to_string_lossy());
-    let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
-    let name: String = name
-        .unwrap_or_default()
-        .chars()
-        .map(plain)
-        .take(90)
-        .collect();
     Ok(Scenario {
-        name: format!("replay-{name}"),
+        name: name_of(flags),
         description: description(flags, &templates, nodes.len()),
         seed: flags.seed,
         duration,
@@ -114,6 +106,15 @@ fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
             ..Limits::default()
         },
     })
+}
+
+/// By the name of the trace, as far as it can be part of one.
+fn name_of(flags: &ReplayFlags) -> String {
+    let stem = flags.trace.file_stem().map(|stem| stem.to_string_lossy());
+    let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
+    let stem = stem.unwrap_or_default();
+    let name: String = stem.chars().map(plain).take(90).collect();
+    format!("replay-{name}")
 }
 
 /// The one template that is used, and what is asked for.

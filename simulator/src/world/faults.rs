@@ -170,64 +170,22 @@ impl World<'_> {
 
     fn happen(&mut self, event: &Event) {
         match event {
-            Event::Kill { node, length } => {
+            Event::Kill { node, .. }
+            | Event::Restart { node, .. }
+            | Event::Stop { node, .. }
+            | Event::Elect { node }
+            | Event::Depose { node }
+            | Event::Freeze { node, .. }
+            | Event::Isolate { node, .. }
+            | Event::EtcdLink { node, .. }
+            | Event::RedirectLoop { node, .. }
+            | Event::StaleAddresses { node, .. }
+            | Event::Partition { node, .. } => {
                 let place = self.choose(node);
-                self.kill(place, *length);
-            }
-            Event::Restart { node, length } => {
-                let place = self.choose(node);
-                self.restart(place, *length);
-            }
-            Event::Stop { node, length } => {
-                let place = self.choose(node);
-                self.stop(place, *length);
+                self.happen_at(place, event);
             }
             Event::Etcd { back, length } => self.lose_etcd(*back, *length),
             Event::Elections { take, length } => self.change_elections(*take, *length),
-            Event::Elect { node } => {
-                let place = self.choose(node);
-                let text = format!("{} holds an election", self.name_of(place));
-                self.mark(None, MarkKind::Elect, text);
-                self.hand_over(place);
-            }
-            Event::Depose { node } => {
-                let place = self.choose(node);
-                self.depose(place);
-            }
-            Event::Freeze { node, length } => {
-                let place = self.choose(node);
-                self.freeze(place, *length);
-            }
-            Event::Isolate {
-                node,
-                servers,
-                way,
-                length,
-            } => {
-                let place = self.choose(node);
-                self.isolate(place, *servers, *way, *length);
-            }
-            Event::EtcdLink {
-                node,
-                loss,
-                late,
-                length,
-            } => {
-                let place = self.choose(node);
-                self.disturb_etcd(place, *loss, *late, *length);
-            }
-            Event::RedirectLoop { node, length } => {
-                let place = self.choose(node);
-                self.send_in_circles(place, *length);
-            }
-            Event::StaleAddresses { node, length } => {
-                let place = self.choose(node);
-                self.tell_of_few(place, *length);
-            }
-            Event::Partition { node, from, length } => {
-                let place = self.choose(node);
-                self.partition(place, *from, *length);
-            }
             Event::Drift { clock, speed } => self.drift(clock, *speed),
             Event::Jump { clock, by } => self.jump(clock, *by),
             Event::Edit { templates } => self.edit(templates),
@@ -257,6 +215,55 @@ impl World<'_> {
                     it.fixed = Some(*wants)
                 });
             }
+        }
+    }
+
+    /// What happens to a node.
+    fn happen_at(&mut self, place: u32, event: &Event) {
+        match event {
+            Event::Kill { length, .. } => {
+                self.kill(place, *length);
+            }
+            Event::Restart { length, .. } => {
+                self.restart(place, *length);
+            }
+            Event::Stop { length, .. } => {
+                self.stop(place, *length);
+            }
+            Event::Elect { .. } => {
+                let text = format!("{} holds an election", self.name_of(place));
+                self.mark(None, MarkKind::Elect, text);
+                self.hand_over(place);
+            }
+            Event::Depose { .. } => {
+                self.depose(place);
+            }
+            Event::Freeze { length, .. } => {
+                self.freeze(place, *length);
+            }
+            Event::Isolate {
+                servers,
+                way,
+                length,
+                ..
+            } => {
+                self.isolate(place, *servers, *way, *length);
+            }
+            Event::EtcdLink {
+                loss, late, length, ..
+            } => {
+                self.disturb_etcd(place, *loss, *late, *length);
+            }
+            Event::RedirectLoop { length, .. } => {
+                self.send_in_circles(place, *length);
+            }
+            Event::StaleAddresses { length, .. } => {
+                self.tell_of_few(place, *length);
+            }
+            Event::Partition { from, length, .. } => {
+                self.partition(place, *from, *length);
+            }
+            _ => {}
         }
     }
 

@@ -27,8 +27,12 @@ mod admission_children;
 mod holder_bounds;
 #[path = "../lies.rs"]
 mod lies;
+#[path = "../safe_capacity.rs"]
+mod safe_capacity;
 #[path = "../stories.rs"]
 mod stories;
+#[path = "../told_demand.rs"]
+mod told_demand;
 #[path = "../vectors.rs"]
 mod vectors;
 
@@ -52,7 +56,10 @@ const FOUND: &[(Bug, &str)] = &[
     (Bug::ClockMarginForgotten, STORIES),
     (Bug::ClockToleranceForgotten, STORIES),
     (Bug::TermWithoutEnd, STORIES),
-    (Bug::VacantSinceForgotten, STORIES),
+    (
+        Bug::VacantSinceForgotten,
+        "lies::who_is_gone_is_not_counted_any_more",
+    ),
     (Bug::LongerLeasesForgotten, STORIES),
     (Bug::MastershipIdsRepeat, STORIES),
     (Bug::PrioritiesForgotten, "vectors::priority_bands"),
@@ -66,7 +73,7 @@ const FOUND: &[(Bug, &str)] = &[
         Bug::EqualShareOfOwn,
         "behaviours::the_equal_share_is_that_of_the_whole_tree",
     ),
-    (Bug::LeftIsRoundedUp, "vectors::fair_share"),
+    (Bug::LeftIsRoundedUp, "vectors::proportional_share"),
     (
         Bug::HolderBoundsForgotten,
         "holder_bounds::by_any_algorithm_nobody_has_more_than_one_client_can_have",
@@ -92,20 +99,11 @@ const FOUND: &[(Bug, &str)] = &[
     ),
     (
         Bug::LearningEndsTooSoon,
-        "longer_leases::a_root_learns_for_as_long_as_leases_lasted_before",
+        "behaviours::what_runs_down_is_not_made_longer_while_a_server_learns",
     ),
-    (
-        Bug::LearningLastsTooLong,
-        "longer_leases::a_root_learns_for_as_long_as_leases_lasted_before",
-    ),
-    (
-        Bug::LearnedForgotten,
-        "masterships::what_a_parent_grants_above_what_is_inherited_is_handed_out_in_learning_mode",
-    ),
-    (
-        Bug::LearnersAcknowledge,
-        "masterships::what_a_parent_grants_above_what_is_inherited_is_handed_out_in_learning_mode",
-    ),
+    (Bug::LearningLastsTooLong, STORIES),
+    (Bug::LearnedForgotten, STORIES),
+    (Bug::LearnersAcknowledge, STORIES),
     (Bug::WordsNotCounted, STORIES),
     (
         Bug::OthersForgotten,
@@ -116,27 +114,18 @@ const FOUND: &[(Bug, &str)] = &[
         Bug::RunsDownForgotten,
         "behaviours::what_runs_down_is_not_made_longer_while_a_server_learns",
     ),
-    (
-        Bug::LeaseOutlivesParents,
-        "clocks::no_lease_outlives_the_one_it_was_cut_from_whichever_clock_is_wrong",
-    ),
-    (
-        Bug::OutstandingForgotten,
-        "servers::what_a_child_says_is_out_is_not_told_on_when_it_is_over",
-    ),
+    (Bug::LeaseOutlivesParents, STORIES),
+    (Bug::OutstandingForgotten, STORIES),
     (
         Bug::OlderAnswerApplied,
         "behaviours::an_answer_to_an_older_request_does_not_count",
     ),
-    (
-        Bug::LeftoverKept,
-        "servers::what_nobody_holds_any_more_is_given_back_to_the_parent",
-    ),
+    (Bug::LeftoverKept, STORIES),
     (Bug::ReleaseOfAnybody, STORIES),
     (Bug::FloorForgotten, STORIES),
     (
         Bug::SafeNotDivided,
-        "servers::the_safe_capacity_counts_the_clients_of_the_whole_tree",
+        "safe_capacity::safe_capacities_add_up_once_everybody_has_refreshed_since_the_last_one_joined",
     ),
 ];
 

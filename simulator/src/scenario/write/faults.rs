@@ -85,24 +85,18 @@ impl Scenario {
 
     fn event(&self, event: &Event) -> Result<Yaml, CannotWrite> {
         let mut out = Yaml::map();
-        let lasts = |out: &mut Yaml, length: Option<Span>| {
-            if let Some(length) = length {
-                out.put("for", Yaml::span(length));
-            }
-        };
         match event {
-            Event::Kill { node, length } => {
-                out.put("kill", self.node(node));
-                lasts(&mut out, *length);
-            }
-            Event::Restart { node, length } => {
-                out.put("restart", self.node(node));
-                lasts(&mut out, Some(*length));
-            }
-            Event::Stop { node, length } => {
-                out.put("stop", self.node(node));
-                lasts(&mut out, Some(*length));
-            }
+            Event::Kill { .. }
+            | Event::Restart { .. }
+            | Event::Stop { .. }
+            | Event::Elect { .. }
+            | Event::Depose { .. }
+            | Event::Freeze { .. }
+            | Event::Isolate { .. }
+            | Event::EtcdLink { .. }
+            | Event::RedirectLoop { .. }
+            | Event::StaleAddresses { .. }
+            | Event::Partition { .. } => self.event_of_node(&mut out, event),
             Event::Etcd { back: None, length } => {
                 out.put("etcd", Yaml::plain("wiped"));
                 lasts(&mut out, *length);
@@ -115,23 +109,94 @@ impl Scenario {
                 out.put("back", Yaml::span(*back));
                 lasts(&mut out, *length);
             }
-            Event::Elect { node } => out.put("elect", self.node(node)),
-            Event::Depose { node } => out.put("depose", self.node(node)),
             Event::Elections { take, length } => {
                 out.put("elections", Yaml::span(*take));
                 lasts(&mut out, *length);
             }
-            Event::Freeze { node, length } => {
-                out.put("freeze", self.node(node));
+            Event::Drift { clock, speed } => {
+                out.put("drift", self.clock(clock)?);
+                out.put("speed", Yaml::plain(speed));
+            }
+            Event::Jump { clock, by } => {
+                out.put("jump", self.clock(clock)?);
+                out.put("by", Yaml::duration(*by));
+            }
+            Event::Edit { templates } => out.put("edit", templates::written(templates)),
+            Event::Twin { of, length } => {
+                out.put("twin", self.clock(of)?);
                 lasts(&mut out, Some(*length));
             }
-            Event::Isolate {
-                node,
-                servers,
-                way,
+            Event::Crash { .. }
+            | Event::Leave { .. }
+            | Event::Close { .. }
+            | Event::Surge { .. }
+            | Event::Demand { .. } => self.event_of_clients(&mut out, event)?,
+        }
+        Ok(out)
+    }
+
+    /// What clients do.
+    fn event_of_clients(&self, out: &mut Yaml, event: &Event) -> Result<(), CannotWrite> {
+        match event {
+            Event::Crash { clients, length } => {
+                out.put("crash", self.some_clients(clients)?);
+                lasts(out, *length);
+            }
+            Event::Leave { clients, length } => {
+                out.put("leave", self.some_clients(clients)?);
+                lasts(out, *length);
+            }
+            Event::Close {
+                clients,
+                resource,
                 length,
             } => {
-                out.put("isolate", self.node(node));
+                out.put("close", self.some_clients(clients)?);
+                of_resource(out, resource.as_ref());
+                lasts(out, *length);
+            }
+            Event::Surge {
+                clients,
+                by,
+                resource,
+            } => {
+                out.put("surge", self.some_clients(clients)?);
+                out.put("by", Yaml::plain(by));
+                of_resource(out, resource.as_ref());
+            }
+            Event::Demand {
+                clients,
+                wants,
+                resource,
+            } => {
+                out.put("demand", self.some_clients(clients)?);
+                out.put("wants", Yaml::plain(wants));
+                of_resource(out, resource.as_ref());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What happens to a node.
+    fn event_of_node(&self, out: &mut Yaml, event: &Event) {
+        let (name, node, length) = match event {
+            Event::Kill { node, length } => ("kill", node, *length),
+            Event::Restart { node, length } => ("restart", node, Some(*length)),
+            Event::Stop { node, length } => ("stop", node, Some(*length)),
+            Event::Elect { node } => ("elect", node, None),
+            Event::Depose { node } => ("depose", node, None),
+            Event::Freeze { node, length } => ("freeze", node, Some(*length)),
+            Event::Isolate { node, length, .. } => ("isolate", node, Some(*length)),
+            Event::EtcdLink { node, length, .. } => ("etcd_link", node, Some(*length)),
+            Event::RedirectLoop { node, length } => ("redirect_loop", node, Some(*length)),
+            Event::StaleAddresses { node, length } => ("stale_addresses", node, Some(*length)),
+            Event::Partition { node, length, .. } => ("partition", node, Some(*length)),
+            _ => return,
+        };
+        out.put(name, self.node(node));
+        match event {
+            Event::Isolate { servers, way, .. } => {
                 match servers {
                     Servers::Master => {}
                     Servers::Others => out.put("servers", Yaml::plain("others")),
@@ -143,86 +208,19 @@ impl Scenario {
                     ToEtcd::There => out.put("way", Yaml::plain("there")),
                     ToEtcd::Back => out.put("way", Yaml::plain("back")),
                 }
-                lasts(&mut out, Some(*length));
             }
-            Event::EtcdLink {
-                node,
-                loss,
-                late,
-                length,
-            } => {
-                out.put("etcd_link", self.node(node));
+            Event::EtcdLink { loss, late, .. } => {
                 out.put("loss", Yaml::plain(loss));
                 out.put("late", Yaml::span(*late));
-                lasts(&mut out, Some(*length));
             }
-            Event::RedirectLoop { node, length } => {
-                out.put("redirect_loop", self.node(node));
-                lasts(&mut out, Some(*length));
-            }
-            Event::StaleAddresses { node, length } => {
-                out.put("stale_addresses", self.node(node));
-                lasts(&mut out, Some(*length));
-            }
-            Event::Partition { node, from, length } => {
-                out.put("partition", self.node(node));
-                match from {
-                    Side::All => {}
-                    Side::Parent => out.put("side", Yaml::plain("parent")),
-                    Side::Below => out.put("side", Yaml::plain("below")),
-                }
-                lasts(&mut out, Some(*length));
-            }
-            Event::Drift { clock, speed } => {
-                out.put("drift", self.clock(clock)?);
-                out.put("speed", Yaml::plain(speed));
-            }
-            Event::Jump { clock, by } => {
-                out.put("jump", self.clock(clock)?);
-                out.put("by", Yaml::duration(*by));
-            }
-            Event::Edit { templates } => out.put("edit", templates::written(templates)),
-            Event::Crash { clients, length } => {
-                out.put("crash", self.some_clients(clients)?);
-                lasts(&mut out, *length);
-            }
-            Event::Leave { clients, length } => {
-                out.put("leave", self.some_clients(clients)?);
-                lasts(&mut out, *length);
-            }
-            Event::Close {
-                clients,
-                resource,
-                length,
-            } => {
-                out.put("close", self.some_clients(clients)?);
-                of_resource(&mut out, resource.as_ref());
-                lasts(&mut out, *length);
-            }
-            Event::Twin { of, length } => {
-                out.put("twin", self.clock(of)?);
-                lasts(&mut out, Some(*length));
-            }
-            Event::Surge {
-                clients,
-                by,
-                resource,
-            } => {
-                out.put("surge", self.some_clients(clients)?);
-                out.put("by", Yaml::plain(by));
-                of_resource(&mut out, resource.as_ref());
-            }
-            Event::Demand {
-                clients,
-                wants,
-                resource,
-            } => {
-                out.put("demand", self.some_clients(clients)?);
-                out.put("wants", Yaml::plain(wants));
-                of_resource(&mut out, resource.as_ref());
-            }
+            Event::Partition { from, .. } => match from {
+                Side::All => {}
+                Side::Parent => out.put("side", Yaml::plain("parent")),
+                Side::Below => out.put("side", Yaml::plain("below")),
+            },
+            _ => {}
         }
-        Ok(out)
+        lasts(out, length);
     }
 
     fn node(&self, choice: &NodeChoice) -> Yaml {
@@ -267,5 +265,12 @@ impl Scenario {
 fn of_resource(out: &mut Yaml, resource: Option<&ResourceId>) {
     if let Some(resource) = resource {
         out.put("resource", Yaml::text(resource.as_str()));
+    }
+}
+
+/// For how long, if it is not for good.
+fn lasts(out: &mut Yaml, length: Option<Span>) {
+    if let Some(length) = length {
+        out.put("for", Yaml::span(length));
     }
 }

@@ -78,20 +78,6 @@ impl Reader<'_> {
         let at = map.need(name, "what it happens to", &mut self.problems)?;
         match name {
             "kill" => self.kill(&at, map, around),
-            "restart" => {
-                let (node, length) = (self.node(&at, around), self.may_last(map));
-                Some(Event::Restart {
-                    node: node?,
-                    length: length?.unwrap_or(RESTARTS_WITHIN),
-                })
-            }
-            "stop" => {
-                let (node, length) = (self.node(&at, around), self.lasts(map));
-                Some(Event::Stop {
-                    node: node?,
-                    length: length?,
-                })
-            }
             "etcd" => self.etcd(&at, map),
             "elections" => {
                 let (take, length) = (at.span(&mut self.problems), self.may_last(map));
@@ -100,37 +86,8 @@ impl Reader<'_> {
                     length: length?,
                 })
             }
-            "elect" => {
-                let node = self.node(&at, around)?;
-                Some(Event::Elect { node })
-            }
-            "depose" => {
-                let node = self.elected(&at, around)?;
-                Some(Event::Depose { node })
-            }
-            "freeze" => {
-                let (node, length) = (self.node(&at, around), self.lasts(map));
-                Some(Event::Freeze {
-                    node: node?,
-                    length: length?,
-                })
-            }
             "isolate" => self.isolate(&at, map, around),
             "etcd_link" => self.etcd_link(&at, map, around),
-            "redirect_loop" => {
-                let (node, length) = (self.elected(&at, around), self.lasts(map));
-                Some(Event::RedirectLoop {
-                    node: node?,
-                    length: length?,
-                })
-            }
-            "stale_addresses" => {
-                let (node, length) = (self.elected(&at, around), self.lasts(map));
-                Some(Event::StaleAddresses {
-                    node: node?,
-                    length: length?,
-                })
-            }
             "partition" => self.partition(&at, map, around),
             "drift" => self.drift(&at, map, around),
             "jump" => self.jump(&at, map, around),
@@ -139,7 +96,65 @@ impl Reader<'_> {
                 Some(Event::Edit { templates })
             }
             "twin" => self.twin(&at, map, around),
+            "restart" | "stop" | "elect" | "depose" | "freeze" | "redirect_loop"
+            | "stale_addresses" => self.event_of_node(name, &at, map, around),
             _ => self.event_of_clients(name, &at, map, around),
+        }
+    }
+
+    /// What happens to a node, of these names, and needs no more words than for how long.
+    fn event_of_node(
+        &mut self,
+        name: &str,
+        at: &At<'_>,
+        map: &Map<'_>,
+        around: &Around<'_>,
+    ) -> Option<Event> {
+        match name {
+            "restart" => {
+                let (node, length) = (self.node(at, around), self.may_last(map));
+                Some(Event::Restart {
+                    node: node?,
+                    length: length?.unwrap_or(RESTARTS_WITHIN),
+                })
+            }
+            "stop" => {
+                let (node, length) = (self.node(at, around), self.lasts(map));
+                Some(Event::Stop {
+                    node: node?,
+                    length: length?,
+                })
+            }
+            "elect" => {
+                let node = self.node(at, around)?;
+                Some(Event::Elect { node })
+            }
+            "depose" => {
+                let node = self.elected(at, around)?;
+                Some(Event::Depose { node })
+            }
+            "freeze" => {
+                let (node, length) = (self.node(at, around), self.lasts(map));
+                Some(Event::Freeze {
+                    node: node?,
+                    length: length?,
+                })
+            }
+            "redirect_loop" => {
+                let (node, length) = (self.elected(at, around), self.lasts(map));
+                Some(Event::RedirectLoop {
+                    node: node?,
+                    length: length?,
+                })
+            }
+            "stale_addresses" => {
+                let (node, length) = (self.elected(at, around), self.lasts(map));
+                Some(Event::StaleAddresses {
+                    node: node?,
+                    length: length?,
+                })
+            }
+            _ => None,
         }
     }
 
