@@ -151,7 +151,11 @@ impl Leases {
                 expires_at: apart.lease.expires_at.min(time),
                 ..apart.lease
             };
-            Some(Apart { lease, ..apart })
+            Some(Apart {
+                lease,
+                ends: apart.ends.min(time),
+                ..apart
+            })
         });
     }
 

@@ -83,9 +83,9 @@ const TWINS: &[(&str, Expected)] = &[
     // Beside a second process of a client: nobody sees both. With a quarter of all seeds it fails.
     ("fuzz-61377.yaml", MayFail(&["overshoot", "nesting"])),
     ("twins-of-both-13.yaml", MayFail(&["overshoot", "nesting"])),
-    // A second process of a client that has work in flight, beyond a lease that shrank: when the first one is
-    // heard again, what it has is reserved until it is to be heard next, and no longer until its lease ends.
-    ("fuzz-550.yaml", MayFail(&["nesting"])),
+    // A second process of a client that has work in flight, beyond a lease that shrank: when the first one was
+    // heard again, what it had was reserved until it was to be heard next, and no longer until its lease ended.
+    ("fuzz-550.yaml", Holds),
     // A second process of a leaf beside masters that change, where clocks differ. Its cause is not known.
     ("fuzz-1438.yaml", MayFail(&["nesting"])),
     // The second process hands on what one of its clients gave back.

@@ -14,8 +14,10 @@ use crate::time::Time;
 pub(crate) struct Apart {
     /// Which.
     pub whose: Whose,
-    /// What.
+    /// What, for as long as it counts: it is to be heard again by then, if it lives.
     pub lease: Lease,
+    /// When what it has really ends: so long it counts if that process is heard again.
+    pub ends: Time,
 }
 
 /// Whose a lease is that is kept apart.
@@ -51,7 +53,8 @@ impl Leases {
         let is_forgotten = planted::is(Bug::FormerProcessForgotten);
         if !lease.capacity.is_zero() && lease.expires_at > now && !is_forgotten {
             let whose = Whose::One(process);
-            apart.push(Apart { whose, lease });
+            let ends = self.own_last_expiry();
+            apart.push(Apart { whose, lease, ends });
         }
         while apart.len() > APART_MAX {
             let first = apart.remove(0);
@@ -59,6 +62,7 @@ impl Leases {
                 let sum = first.lease.capacity.get() + second.lease.capacity.get();
                 second.lease.capacity = Amount::from_computed(sum * COVERS_BOTH);
                 second.lease.expires_at = second.lease.expires_at.max(first.lease.expires_at);
+                second.ends = second.ends.max(first.ends);
                 second.whose = Whose::Several;
             }
         }
@@ -70,14 +74,18 @@ impl Leases {
         self.older = Older::of(Vec::new(), apart);
     }
 
-    /// The holder is that process again, whose lease was kept apart. Returns its lease, if there is
-    /// any left.
+    /// The holder is that process again, whose lease was kept apart. Returns its lease up to its end, if
+    /// there is any left: nobody else was given any of it while it was kept apart.
     pub(crate) fn take_apart(&mut self, process: Option<Incarnation>) -> Option<Lease> {
         let whose = Whose::One(process);
         let apart = self.older.apart().iter();
         let found = apart.filter(|apart| apart.whose == whose);
         // It may have had the name several times. It works to one lease at a time.
-        let lease = found.map(|apart| apart.lease).reduce(|a, b| Lease {
+        let own = found.map(|apart| Lease {
+            expires_at: apart.ends,
+            ..apart.lease
+        });
+        let lease = own.reduce(|a, b| Lease {
             capacity: a.capacity.max(b.capacity),
             expires_at: a.expires_at.max(b.expires_at),
         })?;
@@ -126,5 +134,42 @@ impl Leases {
         let all = self.older.apart().iter().copied().filter_map(change);
         let apart = all.filter(|apart| !apart.lease.capacity.is_zero());
         self.older = Older::of(self.older.as_slice().to_vec(), apart.collect());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn lease(capacity: f64, ends: u64) -> Lease {
+        Lease {
+            capacity: Amount::new(capacity).unwrap(),
+            expires_at: at(ends),
+        }
+    }
+
+    #[test]
+    fn who_is_heard_again_has_its_lease_up_to_its_end_and_not_only_until_it_was_to_be_heard() {
+        let first = Incarnation::new(1);
+        let mut leases = Leases::new(lease(10.0, 60));
+        leases.set_apart(first, at(20), at(5));
+        assert_eq!(leases.last_expiry(), at(20), "until then it counts");
+        assert_eq!(leases.take_apart(first), Some(lease(10.0, 60)));
+        assert!(!leases.has_apart());
+    }
+
+    #[test]
+    fn what_everybody_has_ends_by_a_time_also_for_who_is_heard_again() {
+        let first = Incarnation::new(1);
+        let mut leases = Leases::new(lease(10.0, 60));
+        leases.set_apart(first, at(20), at(5));
+        leases.end_by(at(30));
+        assert_eq!(leases.take_apart(first), Some(lease(10.0, 30)));
     }
 }

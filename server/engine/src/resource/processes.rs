@@ -180,12 +180,14 @@ impl Resource {
                 return;
             };
             let fresh = leases.own().get() - had.own().get();
+            let ends = leases.last_expiry();
             let apart = Apart {
                 whose: Whose::One(later),
                 lease: Lease {
                     capacity: Amount::from_computed(fresh).max(outstanding),
-                    expires_at: leases.last_expiry(),
+                    expires_at: ends,
                 },
+                ends,
             };
             *leases = had;
             if !apart.lease.capacity.is_zero() {
