@@ -80,7 +80,6 @@ pub const FOUND: &[Planted] = &[
     of_session(session::Bug::RenewalFromAnswer, Some(Part::Resources), 0),
     of_session(session::Bug::EpochGoesBack, Some(Part::Limiters), 0),
     of_session(session::Bug::VacantTooEarly, Some(Part::Etcd), 0),
-    of_session(session::Bug::OlderLeasesForgotten, Some(Part::Etcd), 0),
     of_engine(engine::Bug::OlderLeaseForgotten),
     of_engine(engine::Bug::AcknowledgementForgotten),
     of_engine(engine::Bug::ExpiresTooEarly),

@@ -177,6 +177,7 @@ const LATE: &[(&str, Expected)] = &[("fuzz-21931.yaml", MayFail(&["rest"]))];
 
 /// Worlds in which planted bugs were found (`simulator/planted`): without them they hold.
 const PLANTED: &[(&str, Expected)] = &[
+    ("fuzz-20247.yaml", Holds),
     ("fuzz-30000.yaml", Holds),
     ("fuzz-50000.yaml", Holds),
     ("fuzz-50003.yaml", Holds),

@@ -32,7 +32,7 @@ fn at(recording: &Recording, resource: &str, client: &str, second: usize) -> Cli
     let resource = resources.find(|it| it.resource == resource).unwrap();
     let mut clients = resource.clients.iter();
     let series = clients.find(|it| it.client == client).unwrap();
-    series.samples[second]
+    *series.samples.get(second).unwrap()
 }
 
 #[test]

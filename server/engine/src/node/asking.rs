@@ -17,7 +17,7 @@ use crate::node::{Entry, Node};
 use crate::request::server::{GetServerCapacity, ServerAsk, ServerLease, Via};
 use crate::request::{Ask, GetCapacity, Lease, Refusal, RefusalReason};
 use crate::resource::Resource;
-use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
+use crate::resource::ask::{AnswerKind, HolderAsk};
 use crate::time::Time;
 
 /// What is answered to a request: leases, and what is refused.
@@ -80,7 +80,7 @@ impl Node {
         };
         let decide = |resource: &mut Resource, gate: &mut Gate<'_>| {
             let answer = resource.handle_ask(&holder_ask, gate, now)?;
-            Ok((answer, answer))
+            Ok((answer.kind, answer))
         };
         let id = &ask.resource;
         let answer = self.ask_resource(id, HolderKind::Client, request.caller, decide, now)?;
@@ -132,13 +132,13 @@ impl Node {
     }
 
     /// Somebody of that kind asks something of a resource, which is taken on if it is not there. `decide`
-    /// does so, and says what is told.
+    /// does so, and says how the answer came about, and what is told.
     fn ask_resource<T>(
         &mut self,
         id: &ResourceId,
         kind: HolderKind,
         caller: Option<Caller>,
-        decide: impl FnOnce(&mut Resource, &mut Gate<'_>) -> Result<(Answer, T), RefusalReason>,
+        decide: impl FnOnce(&mut Resource, &mut Gate<'_>) -> Result<(AnswerKind, T), RefusalReason>,
         now: Time,
     ) -> Result<T, RefusalReason> {
         if !self.resources.contains_key(id) {
@@ -162,13 +162,13 @@ impl Node {
         };
         let decided = decide(resource, &mut gate);
         self.settle(id);
-        let (answer, told) = decided?;
-        self.count(&answer);
+        let (kind, told) = decided?;
+        self.count(kind);
         Ok(told)
     }
 
-    fn count(&mut self, answer: &Answer) {
-        match answer.kind {
+    fn count(&mut self, kind: AnswerKind) {
+        match kind {
             AnswerKind::Decided => self.counters.decisions += 1,
             AnswerKind::TooEarly => self.counters.too_early += 1,
             AnswerKind::OutOfOrder => self.counters.out_of_order += 1,

@@ -21,7 +21,7 @@ use crate::time::Time;
 const SILENT_MIN: Duration = Duration::from_secs(5);
 
 impl Resource {
-    /// A request of a child server: what came of it, and everything that the child is told.
+    /// A request of a child server: how the answer came about, and everything that the child is told.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl Resource {
         ask: &HolderAsk<'_>,
         gate: &mut Gate<'_>,
         now: Time,
-    ) -> Result<(Answer, ServerLease), RefusalReason> {
+    ) -> Result<(AnswerKind, ServerLease), RefusalReason> {
         let name = &ask.holder.name;
         // Of a child that does not say by which mastership it speaks: before it is granted anything.
         let is_silent = ask.mastership().is_none();
@@ -41,7 +41,7 @@ impl Resource {
         let lease = self.server_lease(name, &answer, now, Some(inherited_for), now);
         // It was just found or put in.
         let lease = lease.ok_or(RefusalReason::NotReady)?;
-        Ok((answer, lease))
+        Ok((answer.kind, lease))
     }
 
     /// Decides anew for a child server with a stream that did not ask, by what it last asked. None:

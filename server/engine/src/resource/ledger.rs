@@ -187,16 +187,19 @@ impl Ledger {
 
     /// A decision reaches a holder that is there.
     pub(super) fn decide(&mut self, slot: Slot, decision: &Decision, shrink: Shrink) {
-        let Some(kind) = self.table.get(slot).map(|holding| holding.holder.kind) else {
+        let Some(holding) = self.table.get(slot) else {
             return;
         };
+        let (kind, waited) = (holding.holder.kind, holding.waits);
         self.table.change_leases(slot, |leases| {
             grant_by_kind(leases, kind, decision.lease);
             if shrink == Shrink::Immediate {
                 leases.forget_older();
             }
         });
-        self.table.change_waits(slot, decision.waits);
+        if decision.waits != waited {
+            self.table.change_waits(slot, decision.waits);
+        }
         self.table.note(slot, |holding| decision.write_to(holding));
     }
 
