@@ -142,8 +142,19 @@ impl Bug {
     ];
 
     /// Those that worlds by chance find (`simulator/planted`). All others a test of this crate finds
-    /// (`tests/planted`).
-    pub const BY_WORLDS: &[Self] = &[];
+    /// (`tests/planted`), and most of these, too.
+    pub const BY_WORLDS: &[Self] = &[
+        Self::OlderLeaseForgotten,
+        Self::AcknowledgementForgotten,
+        Self::ExpiresTooEarly,
+        Self::FormerProcessForgotten,
+        Self::VacantSinceForgotten,
+        Self::CurveTooCoarse,
+        Self::LearningEndsTooSoon,
+        Self::OthersForgotten,
+        Self::LeaseOutlivesParents,
+        Self::OutstandingForgotten,
+    ];
 }
 
 #[cfg(feature = "planted")]

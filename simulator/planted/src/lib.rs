@@ -80,6 +80,16 @@ pub const FOUND: &[Planted] = &[
     of_session(session::Bug::RenewalFromAnswer, Some(Part::Resources), 0),
     of_session(session::Bug::EpochGoesBack, Some(Part::Limiters), 0),
     of_session(session::Bug::VacantTooEarly, Some(Part::Etcd), 0),
+    of_engine(engine::Bug::OlderLeaseForgotten),
+    of_engine(engine::Bug::AcknowledgementForgotten),
+    of_engine(engine::Bug::ExpiresTooEarly),
+    of_engine(engine::Bug::FormerProcessForgotten),
+    of_engine(engine::Bug::VacantSinceForgotten),
+    of_engine(engine::Bug::CurveTooCoarse),
+    of_engine(engine::Bug::LearningEndsTooSoon),
+    of_engine(engine::Bug::OthersForgotten),
+    of_engine(engine::Bug::LeaseOutlivesParents),
+    of_engine(engine::Bug::OutstandingForgotten),
 ];
 
 const fn of_session(bug: session::Bug, focus: Option<Part>, from: u64) -> Planted {
@@ -87,6 +97,15 @@ const fn of_session(bug: session::Bug, focus: Option<Part>, from: u64) -> Plante
         bug: Bug::Session(bug),
         focus,
         from,
+    }
+}
+
+/// Worlds in which anything may be drawn find it soon.
+const fn of_engine(bug: engine::Bug) -> Planted {
+    Planted {
+        bug: Bug::Engine(bug),
+        focus: None,
+        from: 0,
     }
 }
 

@@ -146,7 +146,7 @@ fn passes(test: &str, bug: Option<Bug>) -> bool {
 }
 
 #[test]
-fn a_test_finds_every_planted_bug_that_worlds_by_chance_do_not() {
+fn a_test_finds_every_planted_bug_but_for_what_only_worlds_by_chance_do() {
     for (bug, test) in FOUND {
         assert!(!passes(test, Some(*bug)), "{test} does not see {bug:?}");
     }
@@ -156,6 +156,6 @@ fn a_test_finds_every_planted_bug_that_worlds_by_chance_do_not() {
     }
     for bug in Bug::ALL {
         let is_found = FOUND.iter().any(|(found, _)| *found == bug);
-        assert_ne!(is_found, Bug::BY_WORLDS.contains(&bug), "{bug:?}");
+        assert!(is_found || Bug::BY_WORLDS.contains(&bug), "{bug:?}");
     }
 }
