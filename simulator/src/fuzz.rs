@@ -31,7 +31,7 @@ mod twins;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::recording::Recording;
+use crate::recording::{Checker, Recording};
 use crate::scenario::Scenario;
 use crate::world::World;
 
@@ -75,15 +75,24 @@ pub enum Promise {
 }
 
 impl Promise {
-    /// All that checkers judge.
-    const JUDGED: [Self; 6] = [
-        Self::Overshoot,
-        Self::Nesting,
-        Self::Mastership,
-        Self::Rest,
-        Self::Utilisation,
-        Self::Fairness,
-    ];
+    /// That which a checker watches. None: worlds by chance are not judged by it.
+    const fn watched_by(checker: Checker) -> Option<Self> {
+        match checker {
+            Checker::Overshoot => Some(Self::Overshoot),
+            Checker::Nesting => Some(Self::Nesting),
+            Checker::Mastership => Some(Self::Mastership),
+            Checker::SettledFairness => Some(Self::Rest),
+            Checker::Utilisation => Some(Self::Utilisation),
+            Checker::Fairness => Some(Self::Fairness),
+            Checker::Convergence
+            | Checker::Starvation
+            | Checker::Oscillation
+            | Checker::Comeback
+            | Checker::NotBack
+            | Checker::SafeUse
+            | Checker::Requests => None,
+        }
+    }
 
     /// As verdicts name it.
     pub const fn as_str(self) -> &'static str {
@@ -124,10 +133,9 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<Failure>) {
             return (Recording::default(), Some(failure));
         }
     };
-    let broken = recording.verdicts.iter().find(|verdict| !verdict.holds);
-    let failure = broken.and_then(|verdict| {
-        let mut judged = Promise::JUDGED.into_iter();
-        let promise = judged.find(|promise| promise.as_str() == verdict.checker.as_str())?;
+    let mut broken = recording.verdicts.iter().filter(|it| it.is_broken());
+    let failure = broken.find_map(|verdict| {
+        let promise = Promise::watched_by(verdict.checker)?;
         let at = verdict
             .at_s
             .map_or(String::new(), |at| format!(", worst at {at:.3} s"));
@@ -144,4 +152,93 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<Failure>) {
         })
     });
     (recording, failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fmt::Debug;
+
+    use doorward_engine::template::Shrink;
+
+    use super::*;
+    use crate::scenario::ClientGroup;
+    use crate::scenario::fault::Event;
+
+    /// Which of an enum it is.
+    fn kind(of: &impl Debug) -> String {
+        let text = format!("{of:?}");
+        let end = text.find(|c: char| !c.is_alphanumeric());
+        text.get(..end.unwrap_or(text.len()))
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    #[test]
+    fn all_that_can_happen_is_drawn_somewhere() {
+        let (mut events, mut demands, mut works) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut algorithms, mut modes) = (BTreeSet::new(), BTreeSet::new());
+        let (mut immediate, mut safe, mut adaptive) = (0, 0, 0);
+        for seed in 0..400 {
+            let scenario = scenario(seed, None);
+            for (_, event) in scenario.faults.iter().flat_map(|fault| &fault.choices) {
+                events.insert(kind(event));
+            }
+            for usage in scenario.clients.iter().flat_map(ClientGroup::usages) {
+                demands.insert(kind(&usage.demand));
+                modes.insert(kind(&usage.mode));
+                works.extend(usage.limiter.map(|limiter| kind(&limiter.work)));
+                adaptive += usize::from(usage.limiter.is_some_and(|it| it.adaptive.is_some()));
+            }
+            for template in scenario.templates.iter() {
+                algorithms.insert(kind(&template.algorithm.kind));
+                immediate += usize::from(template.algorithm.shrink == Shrink::Immediate);
+                safe += usize::from(template.safe_capacity.is_some());
+            }
+        }
+        let names = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            names(&events),
+            "Close Crash Demand Depose Drift Edit Elect Elections Etcd EtcdLink Freeze Isolate Jump Kill Leave \
+             Partition RedirectLoop Restart StaleAddresses Stop Surge Twin"
+        );
+        assert_eq!(
+            names(&demands),
+            "Constant Diurnal FlashCrowd OnOff Ramp Sine Spike Step Walk"
+        );
+        assert_eq!(names(&works), "Concurrency Rate");
+        assert_eq!(
+            names(&algorithms),
+            "FairShare NoAlgorithm PriorityBands ProportionalShare Static"
+        );
+        assert_eq!(names(&modes), "Optimistic Pessimistic Safe");
+        assert!(immediate > 0 && safe > 0 && adaptive > 0);
+    }
+
+    /// What is wrong with templates is told to nobody here: there would be none.
+    #[test]
+    fn all_that_is_used_has_a_template_and_is_judged() {
+        for seed in 0..400 {
+            let scenario = scenario(seed, None);
+            assert!(!scenario.clients.is_empty(), "seed {seed}");
+            for usage in scenario.clients.iter().flat_map(ClientGroup::usages) {
+                let found = scenario.templates.find(&usage.resource);
+                assert!(found.is_some(), "{} of seed {seed}", usage.resource);
+            }
+            let events = scenario.faults.iter().flat_map(|fault| &fault.choices);
+            for (_, event) in events {
+                if let Event::Edit { templates } = event {
+                    let (before, after) = (scenario.templates.iter(), templates.iter());
+                    assert_eq!(before.count(), after.count(), "seed {seed}");
+                }
+            }
+            let judged = Checker::ALL.into_iter();
+            let judged = judged.filter(|it| scenario.limits.of(*it).is_some());
+            let watched = Checker::ALL.into_iter();
+            let watched = watched.filter(|it| Promise::watched_by(*it).is_some());
+            assert_eq!(judged.collect::<Vec<_>>(), watched.collect::<Vec<_>>());
+            assert_eq!(scenario.right_at.len(), 2, "seed {seed}");
+        }
+    }
 }

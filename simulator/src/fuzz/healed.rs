@@ -1,7 +1,7 @@
 //! What comes when nothing goes wrong any more: after a while everybody must have what is right. Then
 //! some want something else, and soon after that everybody must have what is right again.
 //!
-//! It is drawn from a stream of its own, so that what seeds draw besides stays as it is.
+//! It is drawn from a stream of its own, like each part.
 
 use std::time::Duration;
 

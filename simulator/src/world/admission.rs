@@ -1,8 +1,9 @@
-//! What a rate limiter admits, against what it may: in any span of time what the rates in force gave in it, and
-//! one burst, or one request if that is larger.
+//! What a limiter admits, against what it may. Of a rate limiter that is in any span of time what the rates in
+//! force gave in it, and one burst, or one request if that is larger; of a concurrency limiter, with whatever it
+//! admits, no more in flight than there may be at that moment.
 //!
-//! Computed from the allowances alone: what came in and what was admitted since each moment are at most a burst
-//! apart, so the largest difference over all spans is that of a running maximum.
+//! Of rates it is computed from the allowances alone: what came in and what was admitted since each moment are at
+//! most a burst apart, so the largest difference over all spans is that of a running maximum.
 
 use doorward_client::capacity::Allowance;
 use doorward_client::limiter::rate::Burst;
@@ -20,7 +21,7 @@ pub(crate) struct Admission {
     balance: f64,
     /// The largest burst of the rates in force since all that had come in was last used up.
     burst: f64,
-    /// The most that was admitted beyond a burst, as a part of that.
+    /// The most that was admitted beyond a burst, or beyond what may be in flight, as a part of that.
     pub(crate) worst: f64,
 }
 
@@ -57,6 +58,19 @@ impl Admission {
         let over = self.balance / self.burst - 1.0;
         // At a rate of 0 nothing may be admitted at all.
         let over = if rate > 0.0 || cost == 0.0 { over } else { 1.0 };
+        if over > ROUNDING {
+            self.worst = self.worst.max(over);
+        }
+    }
+
+    /// Permits were taken: with them, so much is in flight.
+    pub(crate) fn note_taken(&mut self, in_flight: f64, now: Time) {
+        let most = self.allowance.at(now).get();
+        let over = if most > 0.0 {
+            in_flight / most - 1.0
+        } else {
+            1.0
+        };
         if over > ROUNDING {
             self.worst = self.worst.max(over);
         }
@@ -110,6 +124,19 @@ mod tests {
         // One too many, at once.
         admission.note_admitted(1.0, at(4.6));
         assert!(admission.worst > 0.5, "{}", admission.worst);
+    }
+
+    #[test]
+    fn permits_beyond_what_may_be_in_flight_are_found() {
+        let mut admission = Admission::new(at(0.0));
+        admission.handle_allowance(rate(4.0), at(0.0));
+        admission.note_taken(4.0, at(1.0));
+        assert_eq!(admission.worst, 0.0);
+        admission.note_taken(5.0, at(1.0));
+        assert_eq!(admission.worst, 0.25);
+        // The lease is over.
+        admission.note_taken(1.0, at(10.0));
+        assert_eq!(admission.worst, 1.0);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Clients that give back what they have: of one resource, or of all, before they end.
 //!
-//! As the library's task does it: what was begun is finished first, a release is never beside a request, and
-//! goes to the server with which there is a connection, if there is one. Nobody tries again: what could not
-//! be released runs out.
+//! As the library does it when the last handle is dropped: what was begun is finished first, a release is never
+//! beside a request, and goes to the server with which there is a connection, if there is one. Nobody tries
+//! again: what could not be released runs out. (`Client::close` waits for no work: it does not release what
+//! permits are out of. That is not played.)
 
 use doorward_engine::id::{Incarnation, ResourceId};
 use doorward_engine::request::ReleaseCapacity;

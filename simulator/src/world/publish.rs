@@ -82,7 +82,7 @@ impl World<'_> {
                 (lease, fallback) = (by_leases, fallback.max(besides));
                 assert!(
                     !self.asserts || work.admission.worst <= 0.0,
-                    "a limiter admits more than its rates gave and a burst: {:?}",
+                    "a limiter admits more than it may: {:?}",
                     work.admission
                 );
                 let due = work.due(&client.clock, !self.is_healed);

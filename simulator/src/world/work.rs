@@ -167,11 +167,9 @@ impl Working {
         self.note_lease(lease, local);
         if allowance != self.allowance {
             self.allowance = allowance;
+            self.admission.handle_allowance(allowance, local);
             match &mut self.gate {
-                Gate::Rate(limiter) => {
-                    limiter.handle_allowance(allowance, local);
-                    self.admission.handle_allowance(allowance, local);
-                }
+                Gate::Rate(limiter) => limiter.handle_allowance(allowance, local),
                 Gate::Concurrency(limiter) => limiter.handle_allowance(allowance),
             }
         }
@@ -252,6 +250,8 @@ impl Working {
                 }
                 (Gate::Concurrency(limiter), Work::Concurrency { permits, takes }) => {
                     if limiter.try_acquire(permits.into(), local) {
+                        let in_flight = limiter.in_flight() as f64;
+                        self.admission.note_taken(in_flight, local);
                         self.waiting -= 1;
                         let ends = now + self.chance.duration(takes.0, takes.1);
                         self.ends.push(Reverse(ends));

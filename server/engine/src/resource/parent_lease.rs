@@ -2,12 +2,14 @@
 //! what the parent said last. From that follows when to ask again.
 //!
 //! ```text
-//!            ask              hold, refuse, be_not_ready, be_behind,
-//!  Fresh ──────────▶ Asked    note_nonsense, note_lost
-//!                    ▲   │ ──────────────────────────────────────────▶ Heard
-//!                    └───┼─────────────────────────────────────────────┘ ask
-//!                        └─▶ GivenBack                       give_back
+//!         ask           an answer, or its loss           give_back
+//!  Fresh ─────▶ Asked ─────────────────────────▶ Heard ───────────▶ GivenBack
+//!                 ▲                                │
+//!                 └────────────────────────────────┘
+//!                                ask
 //! ```
+//!
+//! What comes in answer: `hold`, `refuse`, `be_not_ready`, `be_behind`, `note_nonsense`; `note_lost` if nothing does.
 //!
 //! What the parent said last is kept while the next request is on its way: if that is lost, it counts
 //! still. A parent that was once not ready is asked often until it grants a lease, whatever it says in

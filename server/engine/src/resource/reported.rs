@@ -213,6 +213,9 @@ impl Reported {
     pub(crate) fn assert_consistent(&self, is_holder: impl Fn(u64) -> bool) {
         let counted = self.words.values().filter(|word| word.counts.is_some());
         assert_eq!(counted.count(), self.index.len(), "words that count");
+        let mut said = ExactSum::ZERO;
+        self.words.values().for_each(|word| said.add(word.said));
+        assert_eq!(said, self.said, "what holders say now");
         let waiting = self.words.values().filter_map(|word| word.unanswered);
         assert_eq!(waiting.count(), self.unanswered.len(), "unanswered words");
         for holder in self.words.keys() {
