@@ -1,0 +1,200 @@
+//! Holders are found under their names and by nothing else, sums and expiries follow them, and what they
+//! take is known.
+
+use super::*;
+use crate::algorithm::{Bound, Reason, Why};
+use crate::amount::Amount;
+use crate::claim::Claim;
+use crate::id::HolderName;
+use crate::lease::Lease;
+
+fn at(seconds: u64) -> Time {
+    Time::from_secs(seconds)
+}
+
+fn lease(capacity: f64, until: u64) -> Lease {
+    Lease {
+        capacity: Amount::new(capacity).unwrap(),
+        expires_at: at(until),
+    }
+}
+
+fn holding(name: &str, capacity: f64, until: u64) -> Holding {
+    let demand = Demand::Client {
+        priority: 0,
+        claim: Claim::of_client(Amount::new(capacity).unwrap()),
+    };
+    let why = Why {
+        reason: Reason::EnoughForAll,
+        bound: Bound::Share,
+    };
+    let holder = HolderId::client(HolderName::new(name).unwrap());
+    let leases = Leases::new(lease(capacity, until));
+    Holding::new(holder, demand, leases, why, Time::ZERO)
+}
+
+fn name(table: &LeaseTable, slot: Option<Slot>) -> Option<&str> {
+    Some(table.get(slot?)?.holder.name.as_str())
+}
+
+#[test]
+fn each_of_many_holders_is_found_under_its_name_until_it_is_taken_out() {
+    let mut table = LeaseTable::new(7);
+    let names: Vec<_> = (0..2 * CHUNK + 10).map(|n| format!("holder {n}")).collect();
+    for it in &names {
+        table.insert(holding(it, 1.0, 60));
+    }
+    for (number, it) in names.iter().enumerate() {
+        let found = table.find(HolderKind::Client, it);
+        assert_eq!(name(&table, found), Some(it.as_str()));
+        assert_eq!(table.find(HolderKind::Server, it), None);
+        if number % 2 == 0 {
+            table.remove(found.unwrap()).unwrap();
+        }
+    }
+    for (number, it) in names.iter().enumerate() {
+        let found = table.find(HolderKind::Client, it);
+        let expected = (number % 2 == 1).then_some(it.as_str());
+        assert_eq!(name(&table, found), expected);
+    }
+    table.assert_consistent();
+}
+
+#[test]
+fn two_names_of_one_hash_are_two_holders() {
+    let (one, other) = ("holder 11362", "holder 278953");
+    let mut table = LeaseTable::new(0);
+    let hash = |name| table.hash(HolderKind::Client, name);
+    assert_eq!(hash(one), hash(other), "the pair was looked for");
+    table.insert(holding(one, 1.0, 60));
+    assert_eq!(table.find(HolderKind::Client, other), None);
+    table.insert(holding(other, 1.0, 60));
+    for it in [one, other] {
+        let found = table.find(HolderKind::Client, it);
+        assert_eq!(name(&table, found), Some(it));
+    }
+    let found = table.find(HolderKind::Client, one).unwrap();
+    table.remove(found).unwrap();
+    assert_eq!(table.find(HolderKind::Client, one), None);
+    let found = table.find(HolderKind::Client, other);
+    assert_eq!(name(&table, found), Some(other));
+}
+
+#[test]
+fn names_are_spread_and_those_of_clients_and_servers_told_apart() {
+    let table = LeaseTable::new(7);
+    let names: Vec<_> = (0..1_000).map(|n| format!("holder {n}")).collect();
+    let hash = |name: &String| spread(table.hash(HolderKind::Client, name));
+    let hashes: std::collections::BTreeSet<_> = names.iter().map(hash).collect();
+    assert_eq!(hashes.len(), names.len());
+    let id = HolderName::new("a").unwrap();
+    let (client, server) = (HolderId::client(id.clone()), HolderId::server(id));
+    assert_ne!(table.name_hash(&client), table.name_hash(&server));
+}
+
+#[test]
+fn what_takes_memory_is_counted() {
+    let mut table = LeaseTable::new(7);
+    assert_eq!(table.memory_bytes(), 0);
+    table.insert(holding("a", 1.0, 60));
+    let place = size_of::<Option<Holding>>();
+    assert!(
+        table.memory_bytes() < 2 * place,
+        "one holder takes one place"
+    );
+    let long = "n".repeat(100);
+    for n in 1..2 * CHUNK {
+        table.insert(holding(&format!("{long}{n:04}"), 1.0, 60));
+    }
+    let count = 2 * CHUNK;
+    let (heap, names) = (size_of::<(Time, Slot)>(), 16 + 104);
+    // The first chunk grew by doubling, which ends with it.
+    let least = count * (place + heap + size_of::<(Slot, u32)>());
+    let figure = table.memory_bytes();
+    assert!(figure > least + (count - 1) * names, "{figure}");
+    assert!(figure < 2 * least + count * names, "{figure}");
+    assert_eq!(
+        table.name_bytes(),
+        (count - 1) * weight::name_bytes(&format!("{long}0001"))
+    );
+    for place in 0..count as u32 {
+        table.remove(Slot(place)).unwrap();
+    }
+    assert_eq!(table.name_bytes(), 0);
+    // The places are kept for those who come, and which are free is known.
+    let table_of_names = table.by_name.allocation_size();
+    let figure = table.memory_bytes();
+    let least = count * (place + heap + size_of::<Slot>()) + table_of_names;
+    assert!(figure >= least, "{figure}, not {least}");
+}
+
+#[test]
+fn entries_of_those_who_are_gone_do_not_pile_up() {
+    let mut table = LeaseTable::new(7);
+    table.insert(holding("stays", 1.0, 60));
+    for round in 0..20_000_u64 {
+        // The same place again and again, with lengths of its lease that come again.
+        let slot = table.insert(holding("comes and goes", 1.0, 50 + round % 3));
+        assert!(table.expiries.len() <= 4 * table.len() + 1024);
+        table.remove(slot).unwrap();
+    }
+    table.insert(holding("is the last", 1.0, 70));
+    let mut gone = Vec::new();
+    for second in [59, 60, 69, 70] {
+        loop {
+            match table.expire_one(at(second)) {
+                Expired::NothingDue => break,
+                Expired::Holder(it) => gone.push((second, it.holder.name.to_string())),
+                Expired::Nobody | Expired::Part => {}
+            }
+        }
+    }
+    let expected = [(60, "stays".to_owned()), (70, "is the last".to_owned())];
+    assert_eq!(gone, expected);
+}
+
+#[test]
+fn a_lease_that_is_renewed_is_no_news_and_one_that_shrank_is() {
+    let mut table = LeaseTable::new(7);
+    let slot = table.insert(holding("a", 100.0, 20));
+    for until in [20, 20, 20, 30, 60] {
+        table.change_leases(slot, |leases| leases.grant(lease(100.0, until)));
+        assert_eq!(table.expiries.len(), 1, "one entry is enough");
+    }
+    assert!(matches!(table.expire_one(at(20)), Expired::Nobody));
+    assert!(matches!(table.expire_one(at(20)), Expired::NothingDue));
+    table.change_leases(slot, |leases| leases.grant(lease(40.0, 70)));
+    assert!(matches!(table.expire_one(at(60)), Expired::Part));
+    assert!(matches!(table.expire_one(at(70)), Expired::Holder(_)));
+    table.assert_consistent();
+}
+
+#[test]
+fn something_is_in_use_until_the_longest_lease_of_those_that_hold_anything() {
+    let mut table = LeaseTable::new(7);
+    assert_eq!(table.in_use_until(at(0)), None);
+    let slot = table.insert(holding("a", 100.0, 60));
+    assert_eq!(table.in_use_until(at(59)), Some(at(60)));
+    assert_eq!(table.in_use_until(at(60)), None);
+    table.change_leases(slot, |leases| leases.acknowledge(Amount::ZERO));
+    assert_eq!(table.in_use_until(at(10)), None, "it has nothing");
+    table.remove(slot).unwrap();
+    table.insert(holding("b", 100.0, 30));
+    assert_eq!(table.in_use_until(at(10)), Some(at(30)));
+}
+
+#[test]
+fn who_is_invited_may_come_a_little_early_and_nobody_else() {
+    for (invited, now, expected) in [
+        (true, 114, false),
+        (true, 115, true),
+        (true, 116, true),
+        (true, 130, true),
+        (false, 115, false),
+        (false, 130, false),
+    ] {
+        let mut it = holding("a", 1.0, 60);
+        (it.decided_at, it.refresh_at, it.invited) = (at(100), at(116), invited);
+        assert_eq!(it.is_invited(at(now)), expected, "{invited} at {now} s");
+    }
+}
