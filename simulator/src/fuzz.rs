@@ -72,6 +72,8 @@ pub enum Promise {
     Utilisation,
     /// At rest everybody has what is right.
     Fairness,
+    /// Nobody asks without end, whatever goes wrong.
+    Requests,
 }
 
 impl Promise {
@@ -84,13 +86,13 @@ impl Promise {
             Checker::SettledFairness => Some(Self::Rest),
             Checker::Utilisation => Some(Self::Utilisation),
             Checker::Fairness => Some(Self::Fairness),
+            Checker::Requests => Some(Self::Requests),
             Checker::Convergence
             | Checker::Starvation
             | Checker::Oscillation
             | Checker::Comeback
             | Checker::NotBack
-            | Checker::SafeUse
-            | Checker::Requests => None,
+            | Checker::SafeUse => None,
         }
     }
 
@@ -104,6 +106,7 @@ impl Promise {
             Self::Rest => "rest",
             Self::Utilisation => "utilisation",
             Self::Fairness => "fairness",
+            Self::Requests => "requests",
         }
     }
 }

@@ -14,6 +14,10 @@ use crate::scenario::{ClientGroup, Scenario};
 /// What may be missing then, as a part of what could be had.
 const RIGHT: f64 = 0.01;
 
+/// Requests of a client within a second, at most. In some hundred worlds the most were 12; who follows redirects
+/// without end sends hundreds.
+const REQUESTS_MAX: f64 = 60.0;
+
 /// How much longer everything may take by the slowest clocks there are.
 const SLOW: f64 = 1.12;
 
@@ -75,4 +79,5 @@ pub(super) fn demand_what_is_right(scenario: &mut Scenario) {
     let end = scenario.settled_after + refresh * 2;
     scenario.duration = scenario.duration.max(end);
     scenario.limits.rest_max = Some(RIGHT);
+    scenario.limits.requests_max = Some(REQUESTS_MAX);
 }

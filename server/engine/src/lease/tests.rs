@@ -189,6 +189,7 @@ fn what_a_process_has_besides_is_known_once_and_that_of_others_stays() {
         leases.add_apart(Apart {
             whose: Whose::One(Incarnation::new(number)),
             lease: lease(capacity, 60),
+            ends: Time::from_secs(60),
         });
     }
     assert!(leases.has_apart());
