@@ -78,7 +78,7 @@ pub const FOUND: &[Planted] = &[
     of_session(session::Bug::LeaseGoneUnnoticed, None, 0),
     of_session(session::Bug::MarginLeftOut, None, 0),
     of_session(session::Bug::RenewalFromAnswer, Some(Part::Resources), 0),
-    of_session(session::Bug::EpochGoesBack, Some(Part::Limiters), 0),
+    of_session(session::Bug::EpochGoesBack, Some(Part::Clocks), 26),
     of_session(session::Bug::VacantTooEarly, Some(Part::Etcd), 0),
     of_engine(engine::Bug::OlderLeaseForgotten),
     of_engine(engine::Bug::AcknowledgementForgotten),
