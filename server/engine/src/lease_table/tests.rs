@@ -132,11 +132,13 @@ fn what_takes_memory_is_counted() {
 fn entries_of_those_who_are_gone_do_not_pile_up() {
     let mut table = LeaseTable::new(7);
     table.insert(holding("stays", 1.0, 60));
-    for round in 0..20_000_u64 {
-        // The same place again and again, with lengths of its lease that come again.
-        let slot = table.insert(holding("comes and goes", 1.0, 50 + round % 3));
-        assert!(table.expiries.len() <= 4 * table.len() + 1024);
-        table.remove(slot).unwrap();
+    // The same place again and again: with leases that end together, or each at another time.
+    for lengths in [1, 3, 4_000] {
+        for round in 0..4_000_u64 {
+            let slot = table.insert(holding("comes and goes", 1.0, 70 + round % lengths));
+            assert!(table.expiries.len() <= 4 * table.len() + 1024);
+            table.remove(slot).unwrap();
+        }
     }
     table.insert(holding("is the last", 1.0, 70));
     let mut gone = Vec::new();

@@ -341,6 +341,57 @@ mod tests {
     }
 
     #[test]
+    fn a_lease_that_was_made_longer_lasts_on_and_none_becomes_shorter_by_a_word() {
+        let soon = Time::from_secs(105);
+        for untils in [[soon, LATER], [LATER, soon]] {
+            let mut learned = Learned::default();
+            assert!(learned.is_empty());
+            for until in untils {
+                learned.note(1, id(5), amount(20.0), until);
+            }
+            assert!(!learned.is_empty());
+            assert_eq!(learned.until(1), Some(LATER));
+            learned.note_told(&told(60.0, &[]), id(1), Time::from_secs(106));
+            check(&learned, 40.0);
+        }
+        // It ends just when the parent says what lasts on.
+        let mut learned = Learned::default();
+        learned.note(1, id(5), amount(20.0), NOW);
+        learned.note_told(&told(60.0, &[]), id(1), NOW);
+        check(&learned, 60.0);
+        learned.note(2, id(5), amount(20.0), NOW);
+        check(&learned, 60.0);
+    }
+
+    #[test]
+    fn what_is_not_believed_of_a_word_is_unheard_again() {
+        let there = |learned: &Learned| learned.told_of()[0].capacity.get();
+        let mut learned = Learned::default();
+        learned.note_told(&told(60.0, &[]), id(1), NOW);
+        learned.note(1, id(5), amount(20.0), LATER);
+        for (most, left) in [(50.0, 40.0), (5.0, 55.0), (6.0, 55.0)] {
+            learned.lower(1, amount(most));
+            check(&learned, left);
+            assert_eq!(there(&learned), 60.0 - left);
+        }
+        learned.note_gone(1);
+        learned.lower(1, amount(2.0));
+        assert_eq!(there(&learned), 0.0);
+        learned.lower(7, amount(2.0));
+    }
+
+    #[test]
+    fn the_least_counts_from_when_it_was_said_first() {
+        let mut learned = Learned::default();
+        learned.note_told(&told(60.0, &[]), id(1), NOW);
+        learned.note(1, id(5), amount(30.0), Time::from_secs(110));
+        learned.note_told(&told(40.0, &[]), id(1), Time::from_secs(106));
+        check(&learned, 10.0);
+        learned.note_told(&told(40.0, &[]), id(1), Time::from_secs(111));
+        check(&learned, 10.0);
+    }
+
+    #[test]
     fn what_was_known_of_predecessors_stays_known_when_the_parent_begins_anew() {
         let silent = Told::default();
         for (what, first, second, expected) in [
@@ -361,6 +412,29 @@ mod tests {
             assert!(learned.has_books());
             let left = learned.unheard().rounded_down();
             assert_eq!(left, expected, "{what}");
+        }
+        // The same mastership of the parent.
+        for (what, first, second, expected) in [
+            (
+                "it says more",
+                told(30.0, &[5, 9]),
+                told(40.0, &[5, 9]),
+                30.0,
+            ),
+            (
+                "it has heard of more",
+                told(30.0, &[5]),
+                told(40.0, &[5, 9]),
+                40.0,
+            ),
+            ("it knew all", told(60.0, &[]), told(70.0, &[9]), 60.0),
+        ] {
+            let mut learned = Learned::default();
+            learned.note_told(&first, id(1), NOW);
+            learned.note_told(&second, id(1), NOW);
+            check(&learned, expected);
+            learned.forget();
+            assert!(!learned.has_books(), "{what}");
         }
         let mut learned = Learned::default();
         learned.note_told(&silent, None, NOW);
