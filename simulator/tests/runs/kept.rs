@@ -88,6 +88,9 @@ const TWINS: &[(&str, Expected)] = &[
     ("fuzz-550.yaml", Holds),
     // A second process of a leaf beside masters that change, where clocks differ. Its cause is not known.
     ("fuzz-1438.yaml", MayFail(&["nesting"])),
+    // Second processes of a region and of a leaf beside masters that change: up to 1 % beyond. Its cause is
+    // not known.
+    ("fuzz-2000109.yaml", MayFail(&["nesting"])),
     // The second process hands on what one of its clients gave back.
     ("fuzz-63381.yaml", Holds),
     ("fuzz-63781.yaml", Holds),
