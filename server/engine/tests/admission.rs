@@ -434,6 +434,31 @@ fn one_caller_does_not_use_up_the_priorities_and_those_of_the_template_are_alway
 }
 
 #[test]
+fn whose_priority_changes_brings_the_new_one_and_what_nobody_has_any_more_is_free() {
+    let mut world = World::new(Limits::default());
+    let mut ask = |client: &str, priority: i64| world.ask_for(1, client, "prio", 1.0, priority);
+    ask("changes", 0).unwrap();
+    ask("c0", 0).unwrap();
+    for priority in 1..15 {
+        ask(&format!("c{priority}"), priority).unwrap();
+    }
+    ask("changes", 50).unwrap();
+    assert!(ask("one-more", 51).is_err(), "those are sixteen");
+    assert_eq!(world.node.load().leases_per_resource, 16);
+    for client in 0..15 {
+        world.release(1, &format!("c{client}"), "prio");
+    }
+    for priority in 100..115 {
+        let client = format!("later-{priority}");
+        world.ask_for(1, &client, "prio", 1.0, priority).unwrap();
+    }
+    world.node.assert_consistent();
+    // Those, and the one that changed.
+    world.advance(60);
+    assert_eq!(world.node.snapshot(world.now).counters.expired, 16);
+}
+
+#[test]
 fn too_many_requests_of_a_template_put_refreshes_off_only_as_long_as_their_leases_last() {
     let limits = Limits {
         requests_per_template: rate(1, 5),

@@ -23,7 +23,7 @@ use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
 };
-use doorward_engine::request::{Has, RefusalReason};
+use doorward_engine::request::{Ask, GetCapacity, Has, RefusalReason};
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
@@ -272,4 +272,46 @@ fn children_of_one_address_do_not_use_up_the_priorities() {
     // Of another resource they are there.
     one(&mut root, 5, "f", "s", &demand(1, 4_000..5_000), NOW).unwrap();
     root.assert_consistent();
+}
+
+#[test]
+fn priorities_of_children_are_none_of_those_that_clients_bring() {
+    let mut root = root(Limits::default());
+    one(&mut root, 1, "a", "r", &demand(1, 0..1_000), NOW).unwrap();
+    for priority in 2_000..2_010 {
+        client(&mut root, &format!("c{priority}"), 1.0, priority).unwrap();
+    }
+    assert_eq!(root.load().leases, 11);
+    root.assert_consistent();
+}
+
+#[test]
+fn what_a_child_is_told_of_its_priorities_adds_up_to_what_it_has() {
+    let mut root = root(Limits::default());
+    client(&mut root, "x", 1e9 - 40.0, 0).unwrap();
+    // Its share is more, but others hold it.
+    let lease = one(&mut root, 1, "a", "r", &demand(10, 0..2), NOW).unwrap();
+    assert!(lease.capacity.get() < lease.told.share.get());
+    let sum: f64 = lease.told.bands.iter().map(|(_, it)| it.get()).sum();
+    assert!((sum - lease.capacity.get()).abs() < 1e-6, "{sum}");
+}
+
+fn client(node: &mut Node, name: &str, wants: f64, priority: i64) -> Result<(), RefusalReason> {
+    let request = GetCapacity {
+        client: HolderName::new(name).unwrap(),
+        incarnation: None,
+        caller: Some(Caller::new(9)),
+        sequence: None,
+        asks: vec![Ask {
+            resource: ResourceId::new("r").unwrap(),
+            priority,
+            wants: Amount::new(wants).unwrap(),
+            has: None,
+        }],
+    };
+    match node.handle_get_capacity(&request, NOW) {
+        Outcome::Served(reply) if reply.refused.is_empty() => Ok(()),
+        Outcome::Served(reply) => Err(reply.refused[0].reason),
+        Outcome::NotMaster(_) => panic!("it is the master"),
+    }
 }

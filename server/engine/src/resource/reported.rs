@@ -223,3 +223,110 @@ impl Reported {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::{Bound, Reason, Why};
+    use crate::demand::Demand;
+    use crate::id::{HolderId, HolderName};
+    use crate::lease::{Lease, Leases};
+    use crate::lease_table::{Holding, LeaseTable};
+    use crate::time::Time;
+
+    fn amount(amount: f64) -> Amount {
+        Amount::new(amount).unwrap()
+    }
+
+    fn claim(wants: f64) -> Claim {
+        claim_of(amount(wants), 1.0)
+    }
+
+    fn slot() -> Slot {
+        let lease = Lease {
+            capacity: Amount::ZERO,
+            expires_at: Time::from_secs(60),
+        };
+        let demand = Demand::Client {
+            priority: 0,
+            claim: claim(1.0),
+        };
+        let why = Why {
+            reason: Reason::Learning,
+            bound: Bound::Share,
+        };
+        let id = HolderId::client(HolderName::new("a").unwrap());
+        let holding = Holding::new(id, demand, Leases::new(lease), why, Time::ZERO);
+        LeaseTable::new(0).insert(holding)
+    }
+
+    fn unanswered(number: u64, held: f64) -> Unanswered {
+        Unanswered {
+            number,
+            slot: slot(),
+            claim: claim(50.0),
+            said: amount(50.0),
+            held: amount(held),
+        }
+    }
+
+    #[test]
+    fn what_all_say_is_known_until_they_say_nothing_or_are_gone() {
+        let mut reported = Reported::default();
+        reported.count(1, claim(60.0), amount(60.0));
+        reported.count(2, claim(60.0), amount(60.0));
+        assert_eq!(reported.level_for(amount(100.0)), Some(50.0));
+        assert!(!reported.said_fits(amount(119.0)) && reported.said_fits(amount(120.0)));
+        assert_eq!(reported.left_beside_others(2, amount(100.0)), amount(40.0));
+        assert_eq!(reported.left_beside_others(3, amount(130.0)), amount(10.0));
+        reported.forget(1);
+        assert!(reported.said_fits(amount(60.0)));
+        assert_eq!(reported.left_beside_others(2, amount(100.0)), amount(100.0));
+        reported.count(2, claim(0.0), Amount::ZERO);
+        assert!(reported.is_empty() && reported.said_fits(Amount::ZERO));
+        assert_eq!(claim_of(amount(5.0), 0.1).subclients, Subclients::ONE);
+        assert_eq!(claim_of(amount(5.0), 7.0).subclients.get(), 7.0);
+    }
+
+    #[test]
+    fn of_a_word_that_waits_what_was_granted_before_counts_and_no_word_before() {
+        let held = |reported: &mut Reported, until| {
+            let answered = reported.answered(until);
+            assert_eq!(answered.len(), 1);
+            answered[0].1.held.get()
+        };
+        let mut reported = Reported::default();
+        // Two words, one after the other: what the first one reserved was granted by nobody.
+        reported.wait_for_answer(1, unanswered(1, 0.0));
+        reported.wait_for_answer(1, unanswered(2, 30.0));
+        assert_eq!(held(&mut reported, 2), 0.0);
+        // What was reserved before the first of them was granted.
+        reported.wait_for_answer(2, unanswered(3, 10.0));
+        reported.wait_for_answer(2, unanswered(4, 30.0));
+        assert_eq!(held(&mut reported, 4), 10.0);
+        // Its word counted already, and it was granted something since.
+        reported.count(3, claim(5.0), amount(5.0));
+        reported.note_granted(3, None);
+        reported.wait_for_answer(3, unanswered(5, 7.0));
+        assert_eq!(held(&mut reported, 5), 7.0);
+    }
+
+    #[test]
+    fn the_memory_behind_words_is_counted() {
+        let mut reported = Reported::default();
+        assert_eq!(reported.memory_bytes(), reported.index.memory_bytes());
+        for holder in 0..100 {
+            reported.count(holder, claim(5.0), amount(5.0));
+        }
+        let counted = reported.memory_bytes();
+        let word = size_of::<Word>() + 2 * size_of::<u64>();
+        assert_eq!(counted, 100 * word + reported.index.memory_bytes());
+        for holder in 0..100 {
+            reported.wait_for_answer(holder, unanswered(holder, 0.0));
+        }
+        assert_eq!(
+            reported.memory_bytes(),
+            counted + 100 * 2 * size_of::<u64>()
+        );
+    }
+}
