@@ -7,7 +7,8 @@
 //!
 //! A child server inherits what its node has, and hands out nothing of it while it learns. So nothing
 //! is kept apart when it is started again, but only what a process may have handed out that came
-//! later than one that lives.
+//! later than one that lives. One that has learned already inherits nothing: it was heard by a predecessor of
+//! ours, which refused it perhaps, and its word says nothing of what the process has that we heard first.
 
 use crate::amount::Amount;
 use crate::id::{HolderKind, Incarnation};
@@ -96,6 +97,7 @@ impl Resource {
         let mut heard_by = holding.overdue_at();
         let past = holding.past.as_ref();
         let was_refused = past.is_some_and(|past| past.was_refused(ask.incarnation));
+        let knows_all = ask.acknowledges() && self.policy.algorithm().learns();
         let still_waits = past.and_then(|past| past.heard_by(now));
         let mut had = None;
         match ask.holder.kind {
@@ -104,8 +106,9 @@ impl Resource {
                     leases.set_apart(before, heard_by, now);
                 });
             }
-            // It has learned long ago, and does not ask what the other one has handed out meanwhile.
-            HolderKind::Server if was_refused => {
+            // It has learned long ago, and does not ask what the other one has handed out meanwhile: we refused
+            // it before, or a predecessor of ours did.
+            HolderKind::Server if was_refused || knows_all => {
                 self.ledger.change_leases(slot, |leases| {
                     leases.set_apart(before, Time::MAX, now);
                 });
@@ -176,7 +179,11 @@ impl Resource {
         let outstanding = report.and_then(|it| it.outstanding).unwrap_or(Amount::ZERO);
         self.ledger.change_leases(slot, |leases| {
             let Some(had) = had else {
+                let own = leases.take_apart(first);
                 leases.set_apart(later, Time::MAX, now);
+                if let Some(own) = own {
+                    leases.grant_to_server(own);
+                }
                 return;
             };
             let fresh = leases.own().get() - had.own().get();
