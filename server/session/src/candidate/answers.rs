@@ -136,9 +136,7 @@ impl Candidate {
             return Some(Stage::Confirm);
         }
         let view = self.view.as_deref();
-        if let Some((term, seen)) = claim::term_found(answer, view, self.config.ttl) {
-            self.past.note_term(&term, seen);
-        }
+        self.note_term(claim::term_found(answer, view, self.config.ttl), now);
         let created = Created {
             revision: answer.revision,
             epoch_offset,

@@ -56,7 +56,8 @@ impl Past {
             let goes_on = last.epoch <= term.epoch;
             let is_over = term::is_over(last, *last_seen);
             if !goes_on {
-                self.not_before = self.not_before.max(Some(is_over));
+                let unseen = unseen_is_over(last, seen);
+                self.not_before = self.not_before.max(Some(is_over.max(unseen)));
             }
             if let Some(leases) = &last.leases
                 && !(goes_on && term.leases.is_some())
@@ -67,6 +68,21 @@ impl Past {
         }
         self.note_epoch(term.epoch);
         self.last = Some((term.clone(), seen));
+    }
+
+    /// There is no term now. If one was seen before, etcd was wiped, or restored to before that. Then nothing is
+    /// known of who was the master last.
+    pub fn note_no_term(&mut self, now: Time) {
+        let Some((last, seen)) = self.last.take() else {
+            return;
+        };
+        let is_over = term::is_over(&last, seen);
+        let unseen = unseen_is_over(&last, now);
+        self.not_before = self.not_before.max(Some(is_over.max(unseen)));
+        if let Some(leases) = &last.leases {
+            let until = is_over + leases.longest.max(leases.older);
+            self.lost_until = self.lost_until.max(Some(until));
+        }
     }
 
     /// When a candidate that has just won may begin, and since when the node is vacant then. Who wins later
@@ -97,6 +113,12 @@ impl Past {
         self.lost_until
             .map_or(Duration::ZERO, |until| until.since(vacant_since))
     }
+}
+
+/// When a master is over, at the latest, that was elected after that one and of which nothing was seen before etcd
+/// had gone back, which it has by now: whoever was frozen or cut off meanwhile does not know of it.
+fn unseen_is_over(last: &Term, now: Time) -> Time {
+    now + last.length
 }
 
 #[cfg(test)]
@@ -140,7 +162,7 @@ mod tests {
     #[test]
     fn a_master_whose_term_is_gone_is_given_time_all_the_same() {
         for (what, restored, won, begins, vacant) in [
-            ("it resigned in the backup", Some((18, true)), 3, 10, 10),
+            ("it resigned in the backup", Some((18, true)), 3, 12, 12),
             (
                 "it was confirmed in the backup",
                 Some((18, false)),
@@ -149,7 +171,7 @@ mod tests {
                 12,
             ),
             ("it cannot be read", Some((0, false)), 3, 12, 12),
-            ("its time is over", Some((18, true)), 20, 20, 10),
+            ("its time is over", Some((18, true)), 20, 20, 12),
             ("it is as it was", None, 3, 10, 10),
         ] {
             let mut past = Past::default();
@@ -161,6 +183,22 @@ mod tests {
             assert_eq!(found, (at(begins), at(vacant)), "{what}");
             assert_eq!(past.highest_epoch(), 46, "{what}");
         }
+    }
+
+    #[test]
+    fn when_the_last_term_is_gone_nobody_knows_who_was_the_master_since() {
+        let mut past = Past::default();
+        past.note_no_term(at(1));
+        assert_eq!(past.begin("ours", at(1)), (at(1), at(1)), "there was none");
+        let mut past = Past::default();
+        past.note_term(&term(46, false, Some(40)), at(0));
+        // It was frozen, etcd was wiped, and it sees that now. Again it says nothing new.
+        past.note_no_term(at(30));
+        past.note_no_term(at(50));
+        assert_eq!(past.said(), Said::NoTerm);
+        assert_eq!(past.highest_epoch(), 46);
+        assert_eq!(past.lost_after(at(0)), secs(50));
+        assert_eq!(past.begin("ours", at(31)), (at(40), at(40)));
     }
 
     #[test]
