@@ -1,5 +1,6 @@
 //! What one client uses: a resource, or several.
 
+use doorward_engine::amount::Amount;
 use doorward_engine::time::Time;
 
 use crate::chance::Chance;
@@ -47,9 +48,10 @@ impl Use {
         }
     }
 
-    /// The load that comes to it.
+    /// The load that comes to it: no more than can be asked for.
     pub(crate) fn load(&self) -> f64 {
-        (self.fixed.unwrap_or(self.curve) + self.extra).max(0.0)
+        let load = self.fixed.unwrap_or(self.curve) + self.extra;
+        load.clamp(0.0, Amount::MAX.get())
     }
 
     /// What it asks for: its load, or what it measured of that.
@@ -131,4 +133,18 @@ impl Uses {
 /// Chance for what a client wants of one of the resources that it uses.
 pub(crate) fn chance_of(chance: &Chance, client: u32, which: usize) -> Chance {
     chance.fork(u64::from(client) | (which as u64) << 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_wants_more_than_can_be_asked_for() {
+        let mut it = Use::new(0, 0, Player::new(0, Chance::new(1)));
+        (it.curve, it.extra) = (Amount::MAX.get(), 5.0);
+        assert_eq!(it.wants(), Amount::MAX.get());
+        (it.curve, it.extra) = (3.0, -5.0);
+        assert_eq!(it.wants(), 0.0);
+    }
 }
