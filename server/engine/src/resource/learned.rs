@@ -308,7 +308,11 @@ impl Telling {
             None if self.is_first => (word.amount, word.until),
             None => (Amount::ZERO, word.until),
         };
-        if until > self.at { amount } else { Amount::ZERO }
+        if until > self.at {
+            amount
+        } else {
+            Amount::ZERO
+        }
     }
 
     fn unheard(&self) -> ExactSum {

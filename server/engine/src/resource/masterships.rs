@@ -125,7 +125,10 @@ impl Resource {
             true => Amount::ZERO,
             false => ask.word(),
         };
-        let has = ask.has.map(|has| (has.capacity.min(part), now + lasts_of(has)));
+        // What a child server has out is a sum, of which only the last part ends when it says.
+        let has = ask
+            .has
+            .map(|has| (has.capacity.min(part), now + lasts_of(has)));
         let word = Word {
             origin,
             amount: part,
