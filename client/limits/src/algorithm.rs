@@ -24,6 +24,9 @@ pub trait Algorithm {
     /// What is remembered of one key.
     type State: Clone + Debug + PartialEq;
 
+    /// The most that can ever be available at once; [`Units::MAX`] where any cost is.
+    fn limit(&self) -> Units;
+
     /// A state with all available.
     fn fresh(&self) -> Self::State;
 
@@ -34,6 +37,9 @@ pub trait Algorithm {
     fn peek(&self, state: &Self::State, cost: Units, now: Moment) -> Decision {
         self.take(&mut state.clone(), cost, now)
     }
+
+    /// Somebody wanted to take so much, and another limit refused. Only what counts attempts takes note.
+    fn attempt(&self, _state: &mut Self::State, _cost: Units, _now: Moment) {}
 
     /// How the limit stands, also when it refuses.
     fn standing(&self, state: &Self::State, now: Moment) -> Standing;

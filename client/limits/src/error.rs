@@ -28,4 +28,12 @@ pub enum SettingsError {
         /// The rate.
         rate: Rate,
     },
+    /// A cold start that is faster than a warm one.
+    #[error(
+        "a cold factor of {cold_factor}: give 1 or more, as in 3 for a start at a third of the rate"
+    )]
+    ColdFactor {
+        /// What was given.
+        cold_factor: Units,
+    },
 }

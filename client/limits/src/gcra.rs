@@ -46,11 +46,6 @@ impl Gcra {
         Ok(Self { flow })
     }
 
-    /// What fits.
-    pub const fn burst(&self) -> Units {
-        self.flow.size()
-    }
-
     /// Now, in drops.
     #[inline]
     fn drops_at(&self, now: Moment) -> i128 {
@@ -75,6 +70,10 @@ impl Gcra {
 
 impl Algorithm for Gcra {
     type State = GcraState;
+
+    fn limit(&self) -> Units {
+        self.flow.size()
+    }
 
     fn fresh(&self) -> GcraState {
         GcraState {

@@ -31,6 +31,11 @@ impl<A: Algorithm> Limiter<A> {
         self.algorithm.peek(&self.state, cost.into(), now)
     }
 
+    /// Somebody wanted so much, and another limit refused: a ban takes note.
+    pub fn attempt(&mut self, cost: impl Into<Units>, now: Moment) {
+        self.algorithm.attempt(&mut self.state, cost.into(), now);
+    }
+
     /// How the limit stands, also when it refuses.
     pub fn standing(&self, now: Moment) -> Standing {
         self.algorithm.standing(&self.state, now)

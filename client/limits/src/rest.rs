@@ -4,6 +4,8 @@
 //! answer; the next change of limit counts it, so that going there and back again restores. If the fraction no
 //! longer fits 128 bits, it is given up: less than a drop is lost, and never is anything gained.
 
+use std::cmp::Ordering;
+
 use crate::flow::gcd;
 
 /// A part of a drop that is there though it counts as missing. Mostly there is none.
@@ -85,8 +87,19 @@ impl Rest {
     }
 }
 
+/// `a`·`b`/`c`, rounded up; the largest number if it does not fit. `c` is not 0.
+pub(crate) fn scaled_up(a: u128, b: u128, c: u128) -> u128 {
+    let (whole, left) = times_over(a, b, c);
+    whole.saturating_add(u128::from(left > 0))
+}
+
+/// Whether `a`·`b` is below, equal to or above `c`·`d`.
+pub(crate) fn compare_products(a: u128, b: u128, c: u128, d: u128) -> Ordering {
+    wide_product(a, b).cmp(&wide_product(c, d))
+}
+
 /// `a`·`b`/`c` and what the division leaves; the largest number if it does not fit. `c` is not 0.
-fn times_over(a: u128, b: u128, c: u128) -> (u128, u128) {
+pub(crate) fn times_over(a: u128, b: u128, c: u128) -> (u128, u128) {
     if let Some(product) = a.checked_mul(b) {
         return (product / c, product % c);
     }
