@@ -33,6 +33,8 @@ pub struct Keyed<A: Algorithm> {
     /// What keys share that found no room.
     overflow: Mutex<(A, A::State)>,
     keys_max: usize,
+    /// Where to begin to look for room.
+    next_shard: AtomicUsize,
     keys: AtomicUsize,
     overflowed: AtomicU64,
     forgotten: AtomicU64,
@@ -99,6 +101,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
             overflow: Mutex::new((algorithm.clone(), algorithm.fresh())),
             // Places are numbered by 32 bits.
             keys_max: keys_max.min(u32::MAX as usize),
+            next_shard: AtomicUsize::new(0),
             keys: AtomicUsize::new(0),
             overflowed: AtomicU64::new(0),
             forgotten: AtomicU64::new(0),
@@ -198,7 +201,33 @@ impl<A: Algorithm + Clone> Keyed<A> {
             let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
             self.keys.fetch_update(set, fetch, one_more).is_ok()
         };
-        count_one() || (self.note(shard.look(LOOKS_FOR_ROOM, now)) > 0 && count_one())
+        count_one() || (self.look_for_room(shard, now) && count_one())
+    }
+
+    /// Forgets a key that is fresh, in this shard or in another one that nobody is using; not if there are many to look
+    /// at before it is found.
+    #[cold]
+    fn look_for_room(&self, shard: &mut Shard<A>, now: Moment) -> bool {
+        if self.note(shard.look(LOOKS_FOR_ROOM, now)) > 0 {
+            return true;
+        }
+        let mut looks = LOOKS_FOR_ROOM;
+        let begin = self.next_shard.fetch_add(1, Ordering::Relaxed);
+        for other in self.shards.iter().cycle().skip(begin % SHARDS).take(SHARDS) {
+            // Who waited for a second lock could wait for ever.
+            let Ok(mut other) = other.try_lock() else {
+                continue;
+            };
+            let places = looks.min(other.slab.places());
+            if self.note(other.look(places, now)) > 0 {
+                return true;
+            }
+            looks -= places;
+            if looks == 0 {
+                break;
+            }
+        }
+        false
     }
 
     /// So many keys have been forgotten.
