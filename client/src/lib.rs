@@ -65,7 +65,6 @@ pub mod capacity;
 pub mod limiter;
 pub mod state;
 pub mod time;
-pub mod visible;
 
 #[cfg(feature = "transport")]
 mod client;

@@ -148,6 +148,7 @@ fn the_map_names_every_file_of_the_engine_and_the_shells() {
         "server/src",
         "server/etcd/src",
         "client/src",
+        "client/cli/src",
         "simulator/src",
     ] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
@@ -168,7 +169,12 @@ fn only_timeouts_and_backoffs_go_by_the_clock_that_may_be_steered() {
     let root = root();
     for file in files(".rs") {
         let name = file.strip_prefix(&root).unwrap().to_str().unwrap();
-        let folders = ["server/src", "server/etcd/src", "client/src"];
+        let folders = [
+            "server/src",
+            "server/etcd/src",
+            "client/src",
+            "client/cli/src",
+        ];
         if !folders.iter().any(|folder| name.starts_with(folder)) {
             continue;
         }
