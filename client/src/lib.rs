@@ -77,6 +77,8 @@ mod error;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 #[cfg(feature = "transport")]
+pub mod fake;
+#[cfg(feature = "transport")]
 mod holding;
 #[cfg(feature = "transport")]
 mod hooks;

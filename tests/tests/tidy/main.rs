@@ -23,9 +23,13 @@ const ENGINE_DEPENDENCIES: [&str; 4] = ["hashbrown", "siphasher", "smol_str", "t
 const SESSION_DEPENDENCIES: [&str; 2] = ["smol_str", "thiserror"];
 
 /// Who may look at the clock of tokio's timers, whose speed programs that set the time may change: for
-/// timeouts of calls and backoffs. What decides about leases and masterships goes by
-/// `doorward_clock::Instant`.
-const STEERED_CLOCK: [&str; 2] = ["server/etcd/src/follow.rs", "server/etcd/src/templates.rs"];
+/// timeouts of calls and backoffs; and fake clients, whose time tests stop. What decides about leases and
+/// masterships goes by `doorward_clock::Instant`.
+const STEERED_CLOCK: [&str; 3] = [
+    "client/src/clock.rs",
+    "server/etcd/src/follow.rs",
+    "server/etcd/src/templates.rs",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
