@@ -105,7 +105,7 @@ fn answer(
     };
     let heeded = mastership
         .epoch
-        .map(|epoch| epochs.heed(epoch, leases_last));
+        .map(|epoch| epochs.accept(epoch, leases_last));
     match heeded {
         Some(Err(_)) => state.handle_masterless(sequence, 0.9, now),
         _ if mastership.master_address.is_none() => state.handle_masterless(sequence, 0.9, now),
