@@ -1,4 +1,4 @@
-//! What a candidate finds in etcd, where anybody may have written: who is the master, terms,
+//! What a candidate finds in etcd, where anybody may have written: the master, terms,
 //! registrations, lease lengths, versions of templates; and what it makes of them.
 
 use std::time::Duration;
@@ -119,7 +119,7 @@ fn look(view: &Seen, past: &mut TermHistory, lengths: &mut OlderLeases, now: Tim
     assert!(term::epoch_offset(past.highest_epoch(), 1) < u64::MAX);
 }
 
-/// The same as a version of templates: it is told of, whatever it says.
+/// The same as a version of templates: it is listed, whatever its value is.
 fn version(write: &Write) {
     let keys = TemplateKeys::new("/doorward/templates");
     let number = keys.number(format!("{}{}", keys.history(), write.key).as_bytes());
