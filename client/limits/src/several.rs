@@ -10,6 +10,7 @@
 //! A ban takes note of attempts, also of those that another limit refuses.
 
 use std::cmp::Ordering;
+use std::time::Duration;
 
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
@@ -86,103 +87,112 @@ pub struct Verdict<'a> {
     pub refused_by: Vec<usize>,
 }
 
-/// Takes from all of them, or from none. None at all allow nothing to be told: the answer is none.
+/// What one of several limits answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// What it says.
+    pub decision: Decision,
+    /// How it stands now.
+    pub standing: Standing,
+    /// What this costs it.
+    pub cost: Units,
+}
+
+/// Takes from all of them, or from none. If there are none, nothing limits it, and there is nothing to tell.
 pub fn take<'a>(parts: &mut [Part<'a>], now: Moment) -> Option<Verdict<'a>> {
-    let refusal = refused(parts, now);
-    if refusal.is_some() {
-        for part in parts {
-            part.limit.attempt(part.cost, now);
-        }
-        return refusal;
+    let answers = asked(parts, now);
+    if answers.iter().all(|it| it.decision.is_allowed()) {
+        let answers = parts.iter_mut().map(|part| {
+            let decision = part.limit.take(part.cost, now);
+            answer(part, decision, now)
+        });
+        let answers: Vec<Answer> = answers.collect();
+        return verdict(parts, &answers);
     }
-    let decisions = parts.iter_mut().map(|part| part.limit.take(part.cost, now));
-    let decisions: Vec<Decision> = decisions.collect();
-    allowed(parts, decisions)
+    let answers = parts.iter_mut().zip(answers).map(|(part, answer)| {
+        part.limit.attempt(part.cost, now);
+        // A ban that begins now stands otherwise.
+        let standing = part.limit.standing(now);
+        Answer { standing, ..answer }
+    });
+    let answers: Vec<Answer> = answers.collect();
+    verdict(parts, &answers)
 }
 
 /// What a take would answer, without taking.
 pub fn peek<'a>(parts: &[Part<'a>], now: Moment) -> Option<Verdict<'a>> {
-    refused(parts, now).or_else(|| {
-        let decisions = parts.iter().map(|part| part.limit.peek(part.cost, now));
-        allowed(parts, decisions.collect())
+    verdict(parts, &asked(parts, now))
+}
+
+fn asked(parts: &[Part<'_>], now: Moment) -> Vec<Answer> {
+    let ask = |part: &Part<'_>| answer(part, part.limit.peek(part.cost, now), now);
+    parts.iter().map(ask).collect()
+}
+
+fn answer(part: &Part<'_>, decision: Decision, now: Moment) -> Answer {
+    let standing = match decision {
+        Decision::Allowed(allowed) => Standing {
+            remaining: allowed.remaining,
+            reset: allowed.reset,
+        },
+        _ => part.limit.standing(now),
+    };
+    Answer {
+        decision,
+        standing,
+        cost: part.cost,
+    }
+}
+
+fn verdict<'a>(parts: &[Part<'a>], answers: &[Answer]) -> Option<Verdict<'a>> {
+    let told = told(answers)?;
+    let refusals = answers.iter().enumerate();
+    let refusals = refusals.filter(|(_, it)| !it.decision.is_allowed());
+    Some(Verdict {
+        decision: answers.get(told)?.decision,
+        told,
+        name: parts.get(told)?.name,
+        standing: answers.get(told)?.standing,
+        refused_by: refusals.map(|(index, _)| index).collect(),
     })
 }
 
-/// If any refuses: the one that is told.
-fn refused<'a>(parts: &[Part<'a>], now: Moment) -> Option<Verdict<'a>> {
-    let mut verdict: Option<Verdict<'a>> = None;
-    for (index, part) in parts.iter().enumerate() {
-        let decision = part.limit.peek(part.cost, now);
-        if decision.is_allowed() {
-            continue;
+/// Which of several answers is told, by its place; none if there are none.
+pub fn told(answers: &[Answer]) -> Option<usize> {
+    // The first of those that are equally restrictive.
+    let places = answers.iter().enumerate();
+    let most = places.reduce(|most, it| {
+        if restriction(it.1, most.1) == Ordering::Greater {
+            it
+        } else {
+            most
         }
-        let refusal = || Verdict {
-            decision,
-            told: index,
-            name: part.name,
-            standing: part.limit.standing(now),
-            refused_by: Vec::new(),
-        };
-        let verdict = verdict.get_or_insert_with(refusal);
-        if is_longer(&decision, &verdict.decision) {
-            let refused_by = std::mem::take(&mut verdict.refused_by);
-            *verdict = refusal();
-            verdict.refused_by = refused_by;
-        }
-        verdict.refused_by.push(index);
-    }
-    verdict
+    });
+    most.map(|(place, _)| place)
 }
 
-/// Whether a refusal makes wait for longer than another one.
-fn is_longer(one: &Decision, other: &Decision) -> bool {
-    match (one, other) {
-        (Decision::After(one), Decision::After(other)) => one > other,
-        (Decision::Never(_), Decision::After(_)) => true,
-        _ => false,
+/// Whether one answer is more restrictive than another one.
+fn restriction(one: &Answer, other: &Answer) -> Ordering {
+    match (one.decision, other.decision) {
+        (Decision::Allowed(_), Decision::Allowed(_)) => {
+            let cost = |it: &Answer| match it.cost {
+                Units::ZERO => Units::ONE.parts(),
+                cost => cost.parts(),
+            };
+            let (left, others) = (one.standing.remaining, other.standing.remaining);
+            compare_products(left.parts(), cost(other), others.parts(), cost(one))
+                .reverse()
+                .then(one.standing.reset.cmp(&other.standing.reset))
+        }
+        (one, other) => waits(one).cmp(&waits(other)),
     }
 }
 
-/// All have allowed it: the one that is told.
-fn allowed<'a>(parts: &[Part<'a>], decisions: Vec<Decision>) -> Option<Verdict<'a>> {
-    let mut verdict: Option<Verdict<'a>> = None;
-    for (index, (part, decision)) in parts.iter().zip(decisions).enumerate() {
-        let Decision::Allowed(allowed) = decision else {
-            continue;
-        };
-        let standing = Standing {
-            remaining: allowed.remaining,
-            reset: allowed.reset,
-        };
-        let is_tighter = verdict.as_ref().is_none_or(|told| {
-            let told_cost = parts.get(told.told).map_or(Units::ONE, |part| part.cost);
-            let of_it = (&standing, part.cost);
-            more_like_this(of_it, (&told.standing, told_cost)) == Ordering::Less
-        });
-        if is_tighter {
-            verdict = Some(Verdict {
-                decision,
-                told: index,
-                name: part.name,
-                standing,
-                refused_by: Vec::new(),
-            });
-        }
+/// How long a refusal makes wait: never is longest.
+fn waits(decision: Decision) -> (u8, Duration) {
+    match decision {
+        Decision::Allowed(_) => (0, Duration::ZERO),
+        Decision::After(span) => (1, span),
+        Decision::Never(_) => (2, Duration::ZERO),
     }
-    verdict
-}
-
-/// By how many more like this pass, fewest first, then by the reset, longest first.
-pub(crate) fn more_like_this(one: (&Standing, Units), other: (&Standing, Units)) -> Ordering {
-    let cost = |cost: Units| match cost {
-        Units::ZERO => Units::ONE.parts(),
-        cost => cost.parts(),
-    };
-    compare_products(
-        one.0.remaining.parts(),
-        cost(other.1),
-        other.0.remaining.parts(),
-        cost(one.1),
-    )
-    .then_with(|| other.0.reset.cmp(&one.0.reset))
 }
