@@ -7,6 +7,7 @@ pub mod error;
 mod fixed_window;
 mod flow;
 mod gcra;
+mod grains;
 pub mod headers;
 mod leaky_meter;
 mod leaky_queue;
