@@ -62,6 +62,17 @@ impl Scaling {
         }
     }
 
+    /// Counts become whole parts, rounded up, if a limit of so many parts does not fit in such fine grains.
+    pub(crate) fn to_parts(grains: Grains, limit: u128) -> Option<Self> {
+        let fits = u128::from(grains.get()) <= (LIMIT_MAX / limit.max(1)).max(1);
+        (!fits).then_some(Self {
+            by: 1,
+            of: u128::from(grains.get()),
+            finer: 0,
+            grains: Grains::MIN,
+        })
+    }
+
     /// A count after the change, rounded up.
     pub(crate) fn of(&self, count: u128) -> u128 {
         scaled_up(count << self.finer, self.by, self.of).min(COUNT_MAX)

@@ -185,11 +185,7 @@ impl SlidingCounter {
         Decision::Allowed(self.stands(reading).allowed())
     }
 
-    /// Both counts times `by`/`of`.
-    fn scale(&self, next: &Self, state: &mut SlidingCounterState, by: u128, of: u128) {
-        let largest = state.current.max(state.previous);
-        let limit = self.limit.max(next.limit).parts();
-        let scaling = Scaling::new(state.grains, by, of, largest, limit);
+    fn apply(state: &mut SlidingCounterState, scaling: Scaling) {
         let (current, previous) = (scaling.of(state.current), scaling.of(state.previous));
         let (common, grains) = coarser(scaling.grains, [current, previous]);
         state.current = current / common;
@@ -243,7 +239,7 @@ impl Algorithm for SlidingCounter {
             let mut reading = self.read(state, now);
             reading.current = reading
                 .current
-                .saturating_add(cost.parts() * reading.grains);
+                .saturating_add(cost.parts().saturating_mul(reading.grains));
             Self::set(state, &reading, now);
         }
     }
@@ -262,18 +258,25 @@ impl Algorithm for SlidingCounter {
     fn change(&self, next: &Self, state: &mut SlidingCounterState, now: Moment) {
         let reading = self.read(state, now);
         Self::set(state, &reading, now);
+        let most = self.limit.max(next.limit).parts();
+        if let Some(scaling) = Scaling::to_parts(state.grains, most) {
+            Self::apply(state, scaling);
+        }
+        let reading = self.read(state, now);
         let (limit, to) = (self.limit.parts(), next.limit.parts());
-        let grains = u128::from(state.grains.get());
-        let (limit, to) = (limit * grains, to * grains);
+        let largest = state.current.max(state.previous);
+        let scaling = |by, of| Scaling::new(state.grains, by, of, largest, most);
         if limit == to {
             // Nothing changes.
-        } else if let Some((by, of)) = self.indebted(&reading, limit, to) {
-            self.scale(next, state, by, of);
+        } else if let Some((by, of)) =
+            self.indebted(&reading, limit * reading.grains, to * reading.grains)
+        {
+            Self::apply(state, scaling(by, of));
         } else if limit == 0 {
             // Nothing was available, and nothing is.
             state.current = to;
         } else {
-            self.scale(next, state, to, limit);
+            Self::apply(state, scaling(to, limit));
         }
         if next.window != self.window {
             // What counted counts as if it had just come, so that nothing bursts.

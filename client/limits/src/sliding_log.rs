@@ -215,10 +215,9 @@ impl Entries {
         }
     }
 
-    /// All times `by`/`of`, by limits of so many parts, at most. What is left of them as the oldest go is rounded up,
-    /// whenever that is, if it cannot be exact.
-    fn scale(&mut self, by: u128, of: u128, limit: u128) {
-        let scaling = Scaling::new(self.grains, by, of, self.sum, limit);
+    /// All as the scaling says. What is left of them as the oldest go is rounded up, whenever that is, if it cannot be
+    /// exact.
+    fn apply(&mut self, scaling: Scaling) {
         let (mut sum, mut scaled_sum) = (0_u128, 0);
         let mut costs = VecDeque::with_capacity(self.times.len());
         for index in (0..self.times.len()).rev() {
@@ -291,21 +290,24 @@ impl Algorithm for SlidingLog {
         let over = self.over(state, now);
         state.entries.forget(over);
         state.at = state.at.max(now);
-        let grains = state.entries.grains_of_part();
-        let (limit, to, used) = (self.limit.parts(), next.limit.parts(), state.entries.sum);
-        let most = limit.max(to);
+        let (limit, to) = (self.limit.parts(), next.limit.parts());
+        let (most, entries) = (limit.max(to), &mut state.entries);
+        if let Some(scaling) = Scaling::to_parts(entries.grains, most) {
+            entries.apply(scaling);
+        }
+        let (grains, used) = (entries.grains_of_part(), entries.sum);
+        let scaling = |by, of| Scaling::new(entries.grains, by, of, used, most);
         if limit == to {
             // Nothing changes.
         } else if used > limit * grains {
             // A debt, of an amount that stays.
             let owed = used - limit * grains;
-            let by = (to * grains).saturating_add(owed);
-            state.entries.scale(by, used, most);
+            entries.apply(scaling((to * grains).saturating_add(owed), used));
         } else if limit == 0 {
             // Nothing was available, and nothing is.
-            state.entries.add(state.at, to, 0);
+            entries.add(state.at, to, 0);
         } else {
-            state.entries.scale(to, limit, most);
+            entries.apply(scaling(to, limit));
         }
     }
 
