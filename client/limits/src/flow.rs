@@ -80,12 +80,6 @@ impl Flow {
         self.drops
     }
 
-    /// Drops a part of a unit.
-    #[inline]
-    pub(crate) const fn part(&self) -> u64 {
-        self.part
-    }
-
     /// So much in drops; what is far beyond any debt is cut.
     #[inline]
     pub(crate) fn in_drops(&self, cost: Units) -> i128 {

@@ -9,6 +9,7 @@ pub mod error;
 mod fixed_window;
 mod flow;
 mod gcra;
+mod grains;
 pub mod headers;
 pub mod key;
 pub mod keyed;

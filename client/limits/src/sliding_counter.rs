@@ -10,7 +10,7 @@ use std::num::NonZeroU64;
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Reason, Standing};
 use crate::error::SettingsError;
-use crate::flow::gcd;
+use crate::grains::{COUNT_MAX, Grains, Scaling, coarser};
 use crate::moment::{Moment, span};
 use crate::rate::Rate;
 use crate::rest::{scaled_up, times_over};
@@ -34,7 +34,7 @@ pub struct SlidingCounterState {
     /// The latest change.
     at: Moment,
     /// Grains that are one part of a unit: more than 1 if a change of limit led to fractions.
-    grains: NonZeroU64,
+    grains: Grains,
 }
 
 /// Counts at a moment.
@@ -48,12 +48,6 @@ struct Reading {
     /// How far the clock is behind the latest change.
     behind: u64,
 }
-
-/// Grains of a part at most, so that counts with them fit.
-const GRAINS_MAX: u128 = 1 << 30;
-
-/// What is counted at most, in grains: a debt that no window can hold.
-const COUNT_MAX: u128 = 1 << 126;
 
 impl SlidingCounter {
     /// The rate's amount in about any of its periods.
@@ -107,11 +101,29 @@ impl SlidingCounter {
             .saturating_add(times_over(reading.previous, left, u128::from(window)).0)
     }
 
+    /// If the estimate is above the limit: what it is to become, and what it is, so that the debt stays.
+    fn indebted(&self, reading: &Reading, limit: u128, to: u128) -> Option<(u128, u128)> {
+        let window = u128::from(self.window.get());
+        let left = window - u128::from(reading.position);
+        // In parts of a grain of which a window's nanoseconds are one; in grains if those do not fit.
+        let exact = || {
+            let fades = reading.previous.checked_mul(left)?;
+            let estimate = reading.current.checked_mul(window)?.checked_add(fades)?;
+            Some((
+                estimate,
+                limit.checked_mul(window)?,
+                to.checked_mul(window)?,
+            ))
+        };
+        let (estimate, limit, to) = exact().unwrap_or((self.estimate(reading), limit, to));
+        (estimate > limit).then(|| ((estimate - limit).saturating_add(to), estimate))
+    }
+
     /// The estimate in whole units, rounded down, as parts.
     #[inline]
     fn used(&self, reading: &Reading) -> u128 {
         let unit = Units::ONE.parts();
-        self.estimate(reading) / (unit * reading.grains) * unit
+        self.estimate(reading) / reading.grains / unit * unit
     }
 
     fn stands(&self, reading: &Reading) -> Standing {
@@ -141,7 +153,7 @@ impl SlidingCounter {
         let unit = Units::ONE.parts();
         // The estimate must be below this, in grains.
         let room = self.limit.saturating_sub(cost).parts() / unit + 1;
-        let room = room.saturating_mul(unit * reading.grains);
+        let room = room.saturating_mul(unit).saturating_mul(reading.grains);
         // From which position on, if so much counts for ever and so much fades.
         let position = |stays: u128, fades: u128| {
             let left = room.checked_sub(stays).filter(|left| *left > 0)?;
@@ -173,41 +185,23 @@ impl SlidingCounter {
         Decision::Allowed(self.stands(reading).allowed())
     }
 
+    fn apply(state: &mut SlidingCounterState, scaling: Scaling) {
+        let (current, previous) = (scaling.of(state.current), scaling.of(state.previous));
+        let (common, grains) = coarser(scaling.grains, [current, previous]);
+        state.current = current / common;
+        state.previous = previous / common;
+        state.grains = grains;
+    }
+
     /// So much is counted from now on.
     fn set(state: &mut SlidingCounterState, reading: &Reading, now: Moment) {
         state.current = reading.current.min(COUNT_MAX);
         state.previous = reading.previous;
         state.at = state.at.max(now);
         if (reading.current, reading.previous) == (0, 0) {
-            state.grains = NonZeroU64::MIN;
+            state.grains = Grains::MIN;
         }
     }
-}
-
-/// Both counts times `by`/`of`, in grains that are fine enough; rounded up if there is no such grain.
-fn scale(state: &mut SlidingCounterState, by: u128, of: u128) {
-    let common = gcd(by, of).max(1);
-    let (by, of) = (by / common, of / common);
-    let grains = u128::from(state.grains.get());
-    let finer = (
-        grains * of.min(GRAINS_MAX + 1),
-        state.current.checked_mul(by),
-        state.previous.checked_mul(by),
-    );
-    if let (grains @ 1.., Some(current), Some(previous)) = finer {
-        let common = gcd(gcd(current, previous), grains).max(1);
-        let (current, previous, grains) = (current / common, previous / common, grains / common);
-        if of <= GRAINS_MAX && grains <= GRAINS_MAX && current.max(previous) <= COUNT_MAX {
-            (state.current, state.previous) = (current, previous);
-            state.grains = u64::try_from(grains)
-                .ok()
-                .and_then(NonZeroU64::new)
-                .unwrap_or(NonZeroU64::MIN);
-            return;
-        }
-    }
-    state.current = scaled_up(state.current, by, of).min(COUNT_MAX);
-    state.previous = scaled_up(state.previous, by, of).min(COUNT_MAX);
 }
 
 impl Algorithm for SlidingCounter {
@@ -222,7 +216,7 @@ impl Algorithm for SlidingCounter {
             current: 0,
             previous: 0,
             at: Moment::FIRST,
-            grains: NonZeroU64::MIN,
+            grains: Grains::MIN,
         }
     }
 
@@ -245,7 +239,7 @@ impl Algorithm for SlidingCounter {
             let mut reading = self.read(state, now);
             reading.current = reading
                 .current
-                .saturating_add(cost.parts() * reading.grains);
+                .saturating_add(cost.parts().saturating_mul(reading.grains));
             Self::set(state, &reading, now);
         }
     }
@@ -253,7 +247,7 @@ impl Algorithm for SlidingCounter {
     fn refund(&self, state: &mut SlidingCounterState, cost: Units, now: Moment) {
         if cost > Units::ZERO {
             let mut reading = self.read(state, now);
-            let back = cost.parts() * reading.grains;
+            let back = cost.parts().saturating_mul(reading.grains);
             let more = back.saturating_sub(reading.current);
             reading.current = reading.current.saturating_sub(back);
             reading.previous = reading.previous.saturating_sub(more);
@@ -264,16 +258,25 @@ impl Algorithm for SlidingCounter {
     fn change(&self, next: &Self, state: &mut SlidingCounterState, now: Moment) {
         let reading = self.read(state, now);
         Self::set(state, &reading, now);
+        let most = self.limit.max(next.limit).parts();
+        if let Some(scaling) = Scaling::to_parts(state.grains, most) {
+            Self::apply(state, scaling);
+        }
+        let reading = self.read(state, now);
         let (limit, to) = (self.limit.parts(), next.limit.parts());
-        let estimate = self.estimate(&reading);
-        let grains = u128::from(state.grains.get());
-        match (limit * grains, to * grains) {
-            (limit, to) if limit == to => {}
-            // A debt, of an amount that stays.
-            (limit, to) if estimate > limit => scale(state, to + (estimate - limit), estimate),
+        let largest = state.current.max(state.previous);
+        let scaling = |by, of| Scaling::new(state.grains, by, of, largest, most);
+        if limit == to {
+            // Nothing changes.
+        } else if let Some((by, of)) =
+            self.indebted(&reading, limit * reading.grains, to * reading.grains)
+        {
+            Self::apply(state, scaling(by, of));
+        } else if limit == 0 {
             // Nothing was available, and nothing is.
-            (0, to) => state.current = to,
-            (limit, to) => scale(state, to, limit),
+            state.current = to;
+        } else {
+            Self::apply(state, scaling(to, limit));
         }
         if next.window != self.window {
             // What counted counts as if it had just come, so that nothing bursts.

@@ -10,9 +10,9 @@ use std::num::NonZeroU64;
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Reason, Standing};
 use crate::error::SettingsError;
+use crate::grains::{COUNT_MAX, Grains, Scaling, coarser};
 use crate::moment::{Moment, span};
 use crate::rate::Rate;
-use crate::rest::scaled_up;
 use crate::units::Units;
 use crate::window::{length, nanos_until};
 
@@ -29,17 +29,19 @@ pub struct SlidingLogState {
     entries: Entries,
     /// The latest change.
     at: Moment,
-    /// What the entries were before the limit changed, and by which limit, until something else happens.
-    before: Option<Box<(Units, Entries)>>,
 }
 
+/// A request of cost 1.
+const ONE: u128 = Units::ONE.parts();
+
 /// Requests, oldest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Entries {
     times: VecDeque<Moment>,
-    /// As long as the times, or empty if every cost is 1.
+    /// In grains, as many as there are times; or none if every cost is 1 and a grain is a part.
     costs: VecDeque<u128>,
     sum: u128,
+    grains: Grains,
 }
 
 impl SlidingLog {
@@ -56,6 +58,12 @@ impl SlidingLog {
             }),
             Err(error) => Err(error),
         }
+    }
+
+    /// The limit in grains: there are never so many that it does not fit.
+    #[inline]
+    const fn limit_in(&self, grains: u128) -> u128 {
+        self.limit.parts() * grains
     }
 
     /// When a request of that time no longer counts.
@@ -77,7 +85,7 @@ impl SlidingLog {
         }
     }
 
-    /// What counts, once so many of the oldest entries do not.
+    /// What counts, in grains, once so many of the oldest entries do not.
     fn used(state: &SlidingLogState, over: usize) -> u128 {
         if over == state.entries.times.len() {
             return 0;
@@ -86,9 +94,9 @@ impl SlidingLog {
         state.entries.sum.saturating_sub(gone)
     }
 
-    fn stands(&self, used: u128, last: Option<Moment>, now: Moment) -> Standing {
+    fn stands(&self, used: u128, grains: u128, last: Option<Moment>, now: Moment) -> Standing {
         Standing {
-            remaining: Units::from_parts(self.limit.parts().saturating_sub(used)),
+            remaining: Units::from_parts(self.limit_in(grains).saturating_sub(used) / grains),
             reset: last.map_or_else(Default::default, |time| {
                 span(nanos_until(self.end_of(time), now))
             }),
@@ -114,9 +122,10 @@ impl SlidingLog {
         if cost > self.limit {
             return (Decision::Never(Reason::CostAboveLimit), over);
         }
-        let used = Self::used(state, over).saturating_add(cost.parts());
-        if used > self.limit.parts() {
-            let excess = used - self.limit.parts();
+        let grains = state.entries.grains_of_part();
+        let used = Self::used(state, over).saturating_add(cost.parts() * grains);
+        if used > self.limit_in(grains) {
+            let excess = used - self.limit_in(grains);
             return (self.wait(state, over, excess, now), over);
         }
         let last = if cost > Units::ZERO {
@@ -126,7 +135,7 @@ impl SlidingLog {
         };
         let last = last.filter(|_| used > 0);
         (
-            Decision::Allowed(self.stands(used, last, now).allowed()),
+            Decision::Allowed(self.stands(used, grains, last, now).allowed()),
             over,
         )
     }
@@ -135,24 +144,31 @@ impl SlidingLog {
     fn prune(state: &mut SlidingLogState, over: usize, now: Moment) {
         state.entries.forget(over);
         state.at = state.at.max(now);
-        state.before = None;
     }
 
     fn log(&self, state: &mut SlidingLogState, cost: Units) {
         let most = usize::try_from(self.limit.floor()).unwrap_or(usize::MAX);
-        state.entries.add(state.at, cost.parts(), most);
+        let cost = cost.parts().saturating_mul(state.entries.grains_of_part());
+        state.entries.add(state.at, cost.min(COUNT_MAX), most);
     }
 }
 
 impl Entries {
+    const NONE: Self = Self {
+        times: VecDeque::new(),
+        costs: VecDeque::new(),
+        sum: 0,
+        grains: Grains::MIN,
+    };
+
     fn cost(&self, index: usize) -> u128 {
-        self.costs.get(index).copied().unwrap_or(Units::ONE.parts())
+        self.costs.get(index).copied().unwrap_or(ONE)
     }
 
     fn add(&mut self, time: Moment, cost: u128, most: usize) {
-        let costs_differ = cost != Units::ONE.parts();
+        let costs_differ = cost != ONE || self.grains > Grains::MIN;
         if costs_differ && self.costs.is_empty() {
-            let ones = self.times.iter().map(|_| Units::ONE.parts());
+            let ones = self.times.iter().map(|_| ONE);
             self.costs = ones.collect();
         }
         if costs_differ || !self.costs.is_empty() {
@@ -178,7 +194,7 @@ impl Entries {
         self.times.drain(..count.min(self.times.len()));
         self.costs.drain(..count.min(self.costs.len()));
         if self.times.is_empty() {
-            *self = Self::default();
+            *self = Self::NONE;
         } else if self.times.len() < self.times.capacity() / 4 {
             self.times.shrink_to(self.times.len() * 2);
             self.costs.shrink_to(self.costs.len() * 2);
@@ -190,7 +206,7 @@ impl Entries {
         while parts > 0
             && let Some(time) = self.times.pop_back()
         {
-            let cost = self.costs.pop_back().unwrap_or(Units::ONE.parts());
+            let cost = self.costs.pop_back().unwrap_or(ONE);
             self.sum = self.sum.saturating_sub(cost);
             if cost > parts {
                 self.add(time, cost - parts, 0);
@@ -199,19 +215,26 @@ impl Entries {
         }
     }
 
-    /// All times `by`/`of`. What is left of them as the oldest go is rounded up, whenever that is.
-    fn scaled(mut self, by: u128, of: u128) -> Self {
+    /// All as the scaling says. What is left of them as the oldest go is rounded up, whenever that is, if it cannot be
+    /// exact.
+    fn apply(&mut self, scaling: Scaling) {
         let (mut sum, mut scaled_sum) = (0_u128, 0);
         let mut costs = VecDeque::with_capacity(self.times.len());
         for index in (0..self.times.len()).rev() {
             sum = sum.saturating_add(self.cost(index));
-            let scaled = scaled_up(sum, by, of);
+            let scaled = scaling.of(sum);
             costs.push_front(scaled - scaled_sum);
             scaled_sum = scaled;
         }
-        self.costs = costs;
-        self.sum = scaled_sum;
-        self
+        let (common, grains) = coarser(scaling.grains, costs.iter().copied());
+        for cost in &mut costs {
+            *cost /= common;
+        }
+        (self.costs, self.sum, self.grains) = (costs, scaled_sum / common, grains);
+    }
+
+    fn grains_of_part(&self) -> u128 {
+        u128::from(self.grains.get())
     }
 }
 
@@ -224,9 +247,8 @@ impl Algorithm for SlidingLog {
 
     fn fresh(&self) -> SlidingLogState {
         SlidingLogState {
-            entries: Entries::default(),
+            entries: Entries::NONE,
             at: Moment::FIRST,
-            before: None,
         }
     }
 
@@ -246,7 +268,7 @@ impl Algorithm for SlidingLog {
     fn standing(&self, state: &SlidingLogState, now: Moment) -> Standing {
         let used = Self::used(state, self.over(state, now));
         let last = state.entries.times.back().filter(|_| used > 0);
-        self.stands(used, last.copied(), now)
+        self.stands(used, state.entries.grains_of_part(), last.copied(), now)
     }
 
     fn charge(&self, state: &mut SlidingLogState, cost: Units, now: Moment) {
@@ -259,7 +281,8 @@ impl Algorithm for SlidingLog {
     fn refund(&self, state: &mut SlidingLogState, cost: Units, now: Moment) {
         if cost > Units::ZERO {
             Self::prune(state, self.over(state, now), now);
-            state.entries.refund(cost.parts());
+            let grains = state.entries.grains_of_part();
+            state.entries.refund(cost.parts().saturating_mul(grains));
         }
     }
 
@@ -267,29 +290,24 @@ impl Algorithm for SlidingLog {
         let over = self.over(state, now);
         state.entries.forget(over);
         state.at = state.at.max(now);
-        let entries = std::mem::take(&mut state.entries);
-        let before = match state.before.take() {
-            Some(mut before) => {
-                before.1.forget(over);
-                before
-            }
-            None => Box::new((self.limit, entries)),
-        };
-        let (limit, of) = (before.0.parts(), before.1.sum);
-        let to = next.limit.parts();
-        if to == limit {
-            state.entries = before.1;
-        } else if of > limit {
+        let (limit, to) = (self.limit.parts(), next.limit.parts());
+        let (most, entries) = (limit.max(to), &mut state.entries);
+        if let Some(scaling) = Scaling::to_parts(entries.grains, most) {
+            entries.apply(scaling);
+        }
+        let (grains, used) = (entries.grains_of_part(), entries.sum);
+        let scaling = |by, of| Scaling::new(entries.grains, by, of, used, most);
+        if limit == to {
+            // Nothing changes.
+        } else if used > limit * grains {
             // A debt, of an amount that stays.
-            let by = to.saturating_add(of - limit);
-            state.entries = before.1.clone().scaled(by, of);
-            state.before = Some(before);
+            let owed = used - limit * grains;
+            entries.apply(scaling((to * grains).saturating_add(owed), used));
         } else if limit == 0 {
             // Nothing was available, and nothing is.
-            state.entries.add(state.at, to, 0);
-        } else if to > 0 {
-            state.entries = before.1.clone().scaled(to, limit);
-            state.before = Some(before);
+            entries.add(state.at, to, 0);
+        } else {
+            entries.apply(scaling(to, limit));
         }
     }
 
