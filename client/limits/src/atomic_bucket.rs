@@ -224,12 +224,9 @@ impl AtomicBucket {
             };
             let payload = now_drops.wrapping_add(missing) & PARKED;
             let next = (word & !PARKED) | payload;
-            let replaced = self.word.compare_exchange_weak(
-                word,
-                next,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            );
+            let replaced =
+                self.word
+                    .compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire);
             match replaced {
                 Ok(_) => return Some(answer),
                 Err(seen) => word = seen,

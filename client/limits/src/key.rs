@@ -168,7 +168,10 @@ mod tests {
                 assert_ne!(one, other);
             }
         }
-        assert_eq!(keys().key().text("a").finish(), keys().key().text("a").finish());
+        assert_eq!(
+            keys().key().text("a").finish(),
+            keys().key().text("a").finish()
+        );
     }
 
     #[test]
@@ -188,6 +191,9 @@ mod tests {
         check(64, "192.0.2.1", "::ffff:192.0.2.1", true);
         check(0, "192.0.2.1", "2001:db8::1", false);
         let refused = keys().with_ipv6_prefix(129).unwrap_err();
-        assert_eq!(refused.to_string(), "an IPv6 prefix of 129 bits; give 0 to 128, mostly 64");
+        assert_eq!(
+            refused.to_string(),
+            "an IPv6 prefix of 129 bits; give 0 to 128, mostly 64"
+        );
     }
 }

@@ -234,7 +234,8 @@ impl<A: Algorithm + Clone> Keyed<A> {
     fn note(&self, forgotten: usize) -> usize {
         if forgotten > 0 {
             self.keys.fetch_sub(forgotten, Ordering::Relaxed);
-            self.forgotten.fetch_add(forgotten as u64, Ordering::Relaxed);
+            self.forgotten
+                .fetch_add(forgotten as u64, Ordering::Relaxed);
         }
         forgotten
     }
@@ -378,7 +379,10 @@ impl<A: Algorithm> Limits<A> {
 
     #[cold]
     fn carry(&self, entry: &mut Entry<A::State>, behind: usize) {
-        debug_assert!(behind <= self.former.len(), "a limit is forgotten too early");
+        debug_assert!(
+            behind <= self.former.len(),
+            "a limit is forgotten too early"
+        );
         let since = self.former.len().saturating_sub(behind);
         let mut steps = self.former.iter().skip(since).peekable();
         while let Some((limit, until)) = steps.next() {

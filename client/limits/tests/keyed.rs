@@ -192,7 +192,9 @@ fn threads_together_take_what_each_key_has() {
             threads.spawn(|| {
                 let takes = (0..4_000).map(|it| names[it % 40]);
                 let now = Moment::from_nanos(7);
-                takes.filter(|key| map.take(*key, Units::ONE, now).is_allowed()).count()
+                takes
+                    .filter(|key| map.take(*key, Units::ONE, now).is_allowed())
+                    .count()
             })
         });
         let each: Vec<_> = each.collect();
