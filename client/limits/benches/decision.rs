@@ -80,7 +80,10 @@ fn race(title: &str, rounds: usize, takes: u32, contenders: &mut [Contender<'_>]
     }
     println!("\n{title}");
     for (index, contender) in contenders.iter().enumerate() {
-        let ratios = nanos[index].iter().zip(&nanos[0]).map(|(it, first)| it / first);
+        let ratios = nanos[index]
+            .iter()
+            .zip(&nanos[0])
+            .map(|(it, first)| it / first);
         let ratio = median(ratios.collect());
         let each = median(nanos[index].clone());
         println!("  {:<44} {each:>8.1} ns  {ratio:>5.2}", contender.name);
@@ -255,7 +258,11 @@ fn keyed(rounds: usize, count: usize) {
     let now = || doorward_limits::Clock::now(&clock);
     for name in &names {
         // Both are to remember every key while this runs.
-        map.charge(keys.key().text(name).finish(), Units::whole(u64::from(RATE) * 600), now());
+        map.charge(
+            keys.key().text(name).finish(),
+            Units::whole(u64::from(RATE) * 600),
+            now(),
+        );
         let _ = governor.check_key(name);
     }
     let (mut one, mut other) = (0, 0);
@@ -308,8 +315,8 @@ fn four_threads(rounds: usize) {
     let bucket = TokenBucket::new(4_000_000, fast).unwrap();
     let clock = StdClock::new();
     let governor = RateLimiter::direct(quota);
-    let word = Clocked::new(AtomicBucket::new(bucket), clock);
-    let shared = Clocked::new(Shared::new(bucket), clock);
+    let word = Clocked::new(AtomicBucket::new(bucket), clock.clone());
+    let shared = Clocked::new(Shared::new(bucket), clock.clone());
     let leaky = leaky_bucket::RateLimiter::builder()
         .max(1_000_000_000)
         .initial(1_000_000_000)
@@ -345,8 +352,10 @@ fn four_threads(rounds: usize) {
     );
     let names: Vec<String> = (0..MANY).map(|it| format!("client-{it:08}")).collect();
     let governor: DefaultKeyedRateLimiter<String> = RateLimiter::keyed(quota);
+    // So slow that no key is full again while this runs.
+    let slow = TokenBucket::new(u64::from(u32::MAX), "1/s".parse().unwrap()).unwrap();
     let keys = Keys::new([11, 13]);
-    let map = Clocked::new(Keyed::new(bucket, MANY * 2), clock);
+    let map = Clocked::new(Keyed::new(slow, MANY * 2), clock);
     race(
         "four threads, own clock: 10000 keys by name (time of all, a take)",
         rounds,

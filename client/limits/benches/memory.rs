@@ -47,11 +47,21 @@ fn main() {
     let rate: Rate = "1000/h".parse().unwrap();
     println!("{keys} keys in use");
     println!("{:<28} {:>8}  {:>12}", "algorithm", "takes", "bytes a key");
-    measure("TokenBucket", TokenBucket::new(1_000, rate).unwrap(), keys, 1);
+    measure(
+        "TokenBucket",
+        TokenBucket::new(1_000, rate).unwrap(),
+        keys,
+        1,
+    );
     measure("Gcra", Gcra::new(1_000, rate).unwrap(), keys, 1);
     measure("LeakyMeter", LeakyMeter::new(1_000, rate).unwrap(), keys, 1);
     measure("FixedWindow", FixedWindow::new(rate), keys, 1);
-    measure("SlidingCounter", SlidingCounter::new(rate).unwrap(), keys, 1);
+    measure(
+        "SlidingCounter",
+        SlidingCounter::new(rate).unwrap(),
+        keys,
+        1,
+    );
     measure("SlidingLog", SlidingLog::new(rate).unwrap(), keys, 1);
     measure("SlidingLog", SlidingLog::new(rate).unwrap(), keys / 10, 100);
 }

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::decision::{Allowed, Decision, Reason, Standing};
+use crate::decision::{Decision, Reason, Standing};
 use crate::flow::Flow;
 use crate::gcra::Gcra;
 use crate::level::Level;
@@ -86,9 +86,21 @@ const FULL_MAX: u64 = 1 << 53;
 /// [`PARKED`].
 const MISSING_MAX: u64 = 1 << 54;
 
-/// What an operation does to a bucket of which so much is missing: what is missing then, if that changes, and what to
-/// answer. None if the word cannot say it.
+/// What an operation does to a bucket of which so much is missing: what is missing then, if that changes, and what
+/// comes of it. None if the word cannot say it.
 type Step<R> = Option<(Option<u64>, R)>;
+
+/// What comes of a take, by settings that belong together. What to answer is reckoned when that is certain: it costs
+/// two divisions, and who only asks whether it is allowed pays for none.
+#[derive(Clone, Copy)]
+enum Outcome {
+    /// So many drops are missing after it.
+    Taken(u64),
+    /// So many drops are short of it.
+    Short(u64),
+    /// It never fits.
+    AboveLimit,
+}
 
 impl AtomicBucket {
     /// A full bucket.
@@ -117,7 +129,7 @@ impl AtomicBucket {
     #[inline]
     pub fn take(&self, cost: Units, now: Moment) -> Decision {
         match self.step(now, |view, missing| view.take(missing, cost)) {
-            Some(decision) => decision,
+            Some((view, outcome)) => view.decision(outcome),
             None => self.parked(|parked| parked.level.take(parked.bucket.flow(), cost, now)),
         }
     }
@@ -126,19 +138,19 @@ impl AtomicBucket {
     #[inline]
     pub fn peek(&self, cost: Units, now: Moment) -> Decision {
         let look = self.step(now, |view, missing| {
-            let (_, decision) = view.take(missing, cost)?;
-            Some((None, decision))
+            let (_, outcome) = view.take(missing, cost)?;
+            Some((None, outcome))
         });
         match look {
-            Some(decision) => decision,
+            Some((view, outcome)) => view.decision(outcome),
             None => self.parked(|parked| parked.level.peek(parked.bucket.flow(), cost, now)),
         }
     }
 
     /// How the bucket stands, also when it refuses.
     pub fn standing(&self, now: Moment) -> Standing {
-        match self.step(now, |view, missing| Some((None, view.standing(missing)))) {
-            Some(standing) => standing,
+        match self.step(now, |_, missing| Some((None, missing))) {
+            Some((view, missing)) => view.standing(missing),
             None => self.parked(|parked| parked.level.standing(parked.bucket.flow(), now)),
         }
     }
@@ -184,7 +196,7 @@ impl AtomicBucket {
     /// Whether all is available.
     pub fn is_fresh(&self, now: Moment) -> bool {
         match self.step(now, |_, missing| Some((None, missing == 0))) {
-            Some(fresh) => fresh,
+            Some((_, fresh)) => fresh,
             None => self.parked(|parked| parked.level.is_full(parked.bucket.flow(), now)),
         }
     }
@@ -196,7 +208,11 @@ impl AtomicBucket {
 
     /// Does one operation on the word. None if the word is parked, or cannot say what comes of it.
     #[inline]
-    fn step<R>(&self, now: Moment, mut step: impl FnMut(View, u64) -> Step<R>) -> Option<R> {
+    fn step<R>(
+        &self,
+        now: Moment,
+        mut step: impl FnMut(View, u64) -> Step<R>,
+    ) -> Option<(View, R)> {
         let mut word = self.word.load(Ordering::Acquire);
         loop {
             if word & PARKED == PARKED {
@@ -217,7 +233,7 @@ impl AtomicBucket {
             let Some(missing) = next else {
                 let seen = self.word.load(Ordering::Acquire);
                 if seen >> PAYLOAD_BITS == word >> PAYLOAD_BITS {
-                    return Some(answer);
+                    return Some((view, answer));
                 }
                 word = seen;
                 continue;
@@ -228,7 +244,7 @@ impl AtomicBucket {
                 self.word
                     .compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire);
             match replaced {
-                Ok(_) => return Some(answer),
+                Ok(_) => return Some((view, answer)),
                 Err(seen) => word = seen,
             }
         }
@@ -329,26 +345,29 @@ impl View {
     }
 
     #[inline]
-    fn take(self, missing: u64, cost: Units) -> Step<Decision> {
+    fn take(self, missing: u64, cost: Units) -> Step<Outcome> {
         let parts = match u64::try_from(cost.parts()) {
             Ok(parts) if parts <= self.size => parts,
-            _ => return Some((None, Decision::Never(Reason::CostAboveLimit))),
+            _ => return Some((None, Outcome::AboveLimit)),
         };
         // A cost that fits is at most FULL_MAX drops.
         let missing = missing.wrapping_add(parts.wrapping_mul(self.part));
         if missing > self.full {
-            let short = missing - self.full;
-            return Some((None, Decision::After(self.span_of(short))));
+            return Some((None, Outcome::Short(missing - self.full)));
         }
-        let allowed = Allowed {
-            remaining: self.remaining(missing),
-            reset: self.span_of(missing),
-            delay: Duration::ZERO,
-            warn: false,
-        };
-        Some(((parts > 0).then_some(missing), Decision::Allowed(allowed)))
+        Some(((parts > 0).then_some(missing), Outcome::Taken(missing)))
     }
 
+    #[inline]
+    fn decision(self, outcome: Outcome) -> Decision {
+        match outcome {
+            Outcome::Taken(missing) => Decision::Allowed(self.standing(missing).allowed()),
+            Outcome::Short(drops) => Decision::After(self.span_of(drops)),
+            Outcome::AboveLimit => Decision::Never(Reason::CostAboveLimit),
+        }
+    }
+
+    #[inline]
     fn standing(self, missing: u64) -> Standing {
         Standing {
             remaining: self.remaining(missing),
