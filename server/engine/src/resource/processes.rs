@@ -37,7 +37,11 @@ impl Resource {
         now: Time,
     ) -> Result<(), RefusalReason> {
         match precedence {
-            Precedence::Next | Precedence::OutOfOrder => Ok(()),
+            Precedence::Next => {
+                self.part_from_former(slot, ask, now);
+                Ok(())
+            }
+            Precedence::OutOfOrder => Ok(()),
             Precedence::Started => {
                 self.hand_name_on(slot, ask, now);
                 Ok(())
@@ -130,6 +134,37 @@ impl Resource {
         });
     }
 
+    /// A process of a child server that came later learns no more, though what the one before had is not over: it
+    /// had begun to learn long before we heard of it, and what it says is out is not all. What the other one had counts
+    /// besides. Where nobody learns, it does so until the other one would have been heard.
+    fn part_from_former(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
+        if ask.holder.kind != HolderKind::Server || !ask.acknowledges() {
+            return;
+        }
+        let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
+        let learns = self.policy.algorithm().learns();
+        let heard_by = || past.and_then(|past| past.heard_by(now));
+        let Some(until) = learns.then_some(Time::MAX).or_else(heard_by) else {
+            return;
+        };
+        let Some((former, had)) = past.and_then(|past| past.last_had(now)) else {
+            return;
+        };
+        let ends = had.last_expiry();
+        let apart = Apart {
+            whose: Whose::One(former),
+            lease: Lease {
+                capacity: had.own(),
+                expires_at: ends.min(until),
+            },
+            ends,
+        };
+        if !apart.lease.capacity.is_zero() {
+            self.ledger
+                .change_leases(slot, |leases| leases.add_apart(apart));
+        }
+    }
+
     /// A process that was replaced has the name again: it was there first, and lives.
     fn give_name_back(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
         let Some(holding) = self.ledger.get(slot) else {
@@ -182,7 +217,7 @@ impl Resource {
                 own.into_iter().for_each(|own| leases.grant(own));
                 return;
             };
-            let fresh = leases.own().get() - had.own().get();
+            let fresh = leases.reserved().get() - had.reserved().get();
             let ends = leases.last_expiry();
             let apart = Apart {
                 whose: Whose::One(later),
