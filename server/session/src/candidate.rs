@@ -43,7 +43,7 @@ use report::{Loss, Report};
 use standing::Standing;
 use state::State;
 use step::{Awaited, Stage, Step, Templates};
-use store::{Asking, Key, OpAnswer, OpId, View};
+use store::{Asking, Key, OpAnswer, OpId, Term, View};
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,16 +134,12 @@ impl Candidate {
     pub fn handle_view(&mut self, view: Arc<View>, now: Time) {
         self.pass_time(now);
         // Who was master, and when that was heard of, stays true whatever becomes of the keys.
-        let ttl = self.config.ttl;
-        match claim::term_in_view(&view, ttl) {
-            Some((term, seen)) => self.past.note_term(&term, ttl, seen),
-            None => self.past.note_no_term(ttl, now),
-        }
+        self.note_term(claim::term_in_view(&view, self.config.ttl), now);
         if let Some(epoch) = self.claim.epoch_of_another(&view) {
             self.past.note_epoch(epoch);
         }
         for epoch in self.claim.told_epochs(&view) {
-            self.past.note_told_epoch(epoch, ttl, now);
+            self.past.note_told_epoch(epoch, self.config.ttl, now);
         }
         let is_news = self
             .view
@@ -266,6 +262,16 @@ impl Candidate {
         self.pass_time(now);
         if self.phase.takes_part() {
             self.begin_to_resign(now);
+        }
+    }
+
+    /// The last term stands in etcd, and was seen then; or there is none. As long as our own mastership is
+    /// confirmed, nobody else was the master since.
+    fn note_term(&mut self, found: Option<(Term, Time)>, now: Time) {
+        match found {
+            Some((term, seen)) => self.past.note_term(&term, seen),
+            None if self.decides_until.is_some_and(|until| now < until) => {}
+            None => self.past.note_no_term(now),
         }
     }
 

@@ -7,8 +7,8 @@
 //!
 //! A child server inherits what its node has, and hands out nothing of it while it learns. So nothing
 //! is kept apart when it is started again, but only what a process may have handed out that came
-//! later than one that lives; and what another one has, if one asks that was not heard of before and
-//! does not learn. Who is started again does, so that one is none: it was there before us.
+//! later than one that lives. One that has learned already inherits nothing: it was heard by a predecessor of
+//! ours, which refused it perhaps, and its word says nothing of what the process has that we heard first.
 
 use crate::amount::Amount;
 use crate::id::{HolderKind, Incarnation};
@@ -109,7 +109,8 @@ impl Resource {
                     leases.set_apart(before, heard_by, now);
                 });
             }
-            // It has learned long ago, and does not ask what the other one has handed out meanwhile.
+            // It has learned long ago, and does not ask what the other one has handed out meanwhile: we refused
+            // it before, or a predecessor of ours did.
             HolderKind::Server if was_refused || ask.acknowledges() => {
                 self.ledger.change_leases(slot, |leases| {
                     leases.set_apart(before, Time::MAX, now);
@@ -214,7 +215,9 @@ impl Resource {
             let Some(had) = had else {
                 let own = leases.take_apart(first);
                 leases.set_apart(later, Time::MAX, now);
-                own.into_iter().for_each(|own| leases.grant(own));
+                if let Some(own) = own {
+                    leases.grant_to_server(own);
+                }
                 return;
             };
             let fresh = leases.reserved().get() - had.reserved().get();

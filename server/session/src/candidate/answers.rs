@@ -136,11 +136,7 @@ impl Candidate {
             return Some(Stage::Confirm);
         }
         let view = self.view.as_deref();
-        let ttl = self.config.ttl;
-        match claim::term_found(answer, view, ttl) {
-            Some((term, seen)) => self.past.note_term(&term, ttl, seen),
-            None => self.past.note_no_term(ttl, now),
-        }
+        self.note_term(claim::term_found(answer, view, self.config.ttl), now);
         let created = Created {
             revision: answer.revision,
             epoch_offset,
