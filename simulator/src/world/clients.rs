@@ -198,7 +198,11 @@ impl World<'_> {
                         used.map_or(0.0, |(it, _)| it.in_flight())
                     };
                     let request = state.request(in_flight, local);
-                    self.publish(number);
+                    // Limiters go on before the request is sent. Nothing else comes of it that is not
+                    // told below, at the same moment.
+                    if uses.iter().any(|it| it.work.is_some()) {
+                        self.publish(number);
+                    }
                     self.ask(number, request);
                 }
                 Step::Wait(until) => {
