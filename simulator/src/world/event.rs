@@ -172,8 +172,9 @@ impl Events {
             // There is a list that is not empty, so this ends within the span.
             if let Some(list) = self.soon.get_mut(place_in_span(self.tick)) {
                 self.soon_count -= list.len();
-                // The lists change places, and keep their memory.
-                std::mem::swap(list, &mut self.now);
+                // The list as it is. That of the tick before is freed: what comes next is put where
+                // that was, which the processor still has at hand.
+                self.now = std::mem::take(list);
                 self.now.sort_unstable_by(|a, b| b.cmp(a));
             }
             return Some(());
