@@ -23,7 +23,6 @@ use thiserror::Error;
 pub use crate::flags::logs::LogFlags;
 pub use crate::flags::parent::{ParentError, ParentServers, parent_source};
 
-use crate::demo::DemoFlags;
 use crate::flags::clock::ClockFlags;
 use crate::flags::door::DoorFlags;
 use crate::flags::limits::LimitFlags;
@@ -31,9 +30,6 @@ use crate::flags::parent::parent_servers;
 
 const EXAMPLES: &str = "\
 Examples:
-  doorward-server demo
-      A tree of seven servers and ten clients in one process, sharing a capacity live on your
-      terminal.
   doorward-server
       A root on loopback with built-in example templates. Its status page is at
       http://127.0.0.1:6971/.
@@ -83,11 +79,13 @@ pub struct Flags {
 /// What to do instead of serving.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Shows a tree of servers and self-throttling clients at work, on real demand.
-    ///
-    /// One root, two regions and four leaves, all on loopback and in this process, share one
-    /// capacity; the clients of the trace are spread over the leaves.
-    Demo(DemoFlags),
+    /// Names the command that has taken the demonstration's place.
+    #[command(hide = true)]
+    Demo {
+        /// What the demonstration took: ignored.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Prints a completion script for a shell.
     Completions {
         /// For which shell.
@@ -213,7 +211,7 @@ pub struct ServeFlags {
         value_name = "DURATION",
         env = "DOORWARD_REFRESH_FLOOR", hide_env_values = true,
         default_value = "1s",
-        value_parser = humantime::parse_duration
+        value_parser = doorward_documents::parse_duration
     )]
     pub refresh_floor: Duration,
 
@@ -235,7 +233,7 @@ pub struct ServeFlags {
         value_name = "DURATION",
         env = "DOORWARD_SHUTDOWN_GRACE", hide_env_values = true,
         default_value = "10s",
-        value_parser = humantime::parse_duration
+        value_parser = doorward_documents::parse_duration
     )]
     pub shutdown_grace: Duration,
 
@@ -270,7 +268,7 @@ impl FromStr for HttpListen {
 }
 
 fn push_round(text: &str) -> Result<Duration, String> {
-    let round = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let round = doorward_documents::parse_duration(text).map_err(|error| error.to_string())?;
     let range = Duration::from_millis(1)..=Duration::from_secs(10);
     if range.contains(&round) {
         Ok(round)
@@ -280,7 +278,7 @@ fn push_round(text: &str) -> Result<Duration, String> {
 }
 
 fn election_ttl(text: &str) -> Result<Duration, String> {
-    let ttl = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let ttl = doorward_documents::parse_duration(text).map_err(|error| error.to_string())?;
     let is_whole = ttl.subsec_nanos() == 0;
     let range = Duration::from_secs(2)..=Duration::from_secs(600);
     if is_whole && range.contains(&ttl) {

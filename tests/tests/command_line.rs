@@ -75,7 +75,7 @@ fn a_kept_lease_is_there_for_others_to_see_until_it_is_released() {
     check_exit(&released, 0);
     let unless = &json(&released)["unless_heard"][0];
     assert_eq!(unless["resource"], "example/fair");
-    // A client that may live has until it was to be heard again: others hold something meanwhile.
+    // A client that may live has until its next refresh: others hold something meanwhile.
     let wait = unless["free_in_ms"].as_u64().unwrap();
     let hold = format!("{wait}ms");
     check_exit(
@@ -98,8 +98,8 @@ fn scripts_can_tell_no_from_nobody_there() {
     );
     let watched = doorward(&["--server", &server.address, "watch", "no/such", "1"]);
     check_exit(&watched, 1);
-    let nobody = doorward(&["--server", &server.address, "status", "example/fair"]);
-    check_exit(&nobody, 1);
+    let without_server = doorward(&["--server", &server.address, "status", "example/fair"]);
+    check_exit(&without_server, 1);
     let address = server.address.clone();
     server.kill();
     let gone = doorward(&["--server", &address, "--timeout", "2s", "status"]);
@@ -206,4 +206,37 @@ fn completions_are_printed_for_every_shell() {
         check_exit(&output, 0);
         assert!(stdout(&output).contains("templates"), "{shell}");
     }
+}
+
+#[test]
+fn an_http_port_given_by_mistake_is_said_to_be_that() {
+    let mut server = Server::start(&["--http-listen", "127.0.0.1:0"]);
+    let pages = server.pages();
+    for command in [
+        &["status"][..],
+        &["get", "example/fair", "1"],
+        &["watch", "example/fair", "1"],
+    ] {
+        let asked = [&["--server", &pages, "--timeout", "2"], command].concat();
+        let output = doorward(&asked);
+        check_exit(&output, 3);
+        let expected =
+            format!("{pages} is an HTTP port, as that of a status page: give the gRPC port");
+        assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_plain_number_is_a_duration_in_seconds() {
+    let server = Server::start(&["--refresh-floor", "0.5", "--shutdown-grace", "2"]);
+    let get = ["get", "example/fair", "1", "--hold", "0.1", "-o", "json"];
+    let output = doorward(&[&["--server", &server.address, "--timeout", "30"][..], &get].concat());
+    check_exit(&output, 0);
+    let wrong = doorward(&["--timeout", "soon", "status"]);
+    check_exit(&wrong, 2);
+    assert!(
+        stderr(&wrong).contains("give seconds"),
+        "{}",
+        stderr(&wrong)
+    );
 }

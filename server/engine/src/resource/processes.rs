@@ -37,7 +37,11 @@ impl Resource {
         now: Time,
     ) -> Result<(), RefusalReason> {
         match precedence {
-            Precedence::Next | Precedence::OutOfOrder => Ok(()),
+            Precedence::Next => {
+                self.part_from_former(slot, ask, now);
+                Ok(())
+            }
+            Precedence::OutOfOrder => Ok(()),
             Precedence::Started => {
                 self.hand_name_on(slot, ask, now);
                 Ok(())
@@ -97,7 +101,6 @@ impl Resource {
         let mut heard_by = holding.overdue_at();
         let past = holding.past.as_ref();
         let was_refused = past.is_some_and(|past| past.was_refused(ask.incarnation));
-        let knows_all = ask.acknowledges() && self.policy.algorithm().learns();
         let still_waits = past.and_then(|past| past.heard_by(now));
         let mut had = None;
         match ask.holder.kind {
@@ -108,7 +111,7 @@ impl Resource {
             }
             // It has learned long ago, and does not ask what the other one has handed out meanwhile: we refused
             // it before, or a predecessor of ours did.
-            HolderKind::Server if was_refused || knows_all => {
+            HolderKind::Server if was_refused || ask.acknowledges() => {
                 self.ledger.change_leases(slot, |leases| {
                     leases.set_apart(before, Time::MAX, now);
                 });
@@ -130,6 +133,37 @@ impl Resource {
                 past.note_started(heard_by);
             }
         });
+    }
+
+    /// A process of a child server that came later learns no more, though what the one before had is not over: it
+    /// had begun to learn long before we heard of it, and what it says is out is not all. What the other one had counts
+    /// besides. Where nobody learns, it does so until the other one would have been heard.
+    fn part_from_former(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
+        if ask.holder.kind != HolderKind::Server || !ask.acknowledges() {
+            return;
+        }
+        let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
+        let learns = self.policy.algorithm().learns();
+        let heard_by = || past.and_then(|past| past.heard_by(now));
+        let Some(until) = learns.then_some(Time::MAX).or_else(heard_by) else {
+            return;
+        };
+        let Some((former, had)) = past.and_then(|past| past.last_had(now)) else {
+            return;
+        };
+        let ends = had.last_expiry();
+        let apart = Apart {
+            whose: Whose::One(former),
+            lease: Lease {
+                capacity: had.own(),
+                expires_at: ends.min(until),
+            },
+            ends,
+        };
+        if !apart.lease.capacity.is_zero() {
+            self.ledger
+                .change_leases(slot, |leases| leases.add_apart(apart));
+        }
     }
 
     /// A process that was replaced has the name again: it was there first, and lives.
@@ -186,7 +220,7 @@ impl Resource {
                 }
                 return;
             };
-            let fresh = leases.own().get() - had.own().get();
+            let fresh = leases.reserved().get() - had.reserved().get();
             let ends = leases.last_expiry();
             let apart = Apart {
                 whose: Whose::One(later),

@@ -1,0 +1,159 @@
+//! What needs no server: help, completions, template files.
+
+use std::fs;
+
+use crate::{check_exit, doorward, json, stderr, stdout};
+
+const GOOD: &str = "resources: [{identifier_glob: 'db/*', capacity: 5, algorithm: {kind: FAIR_SHARE, \
+                    lease_length: 60, refresh_interval: 5}}]";
+
+#[test]
+fn the_help_names_every_command_and_exit_code_and_options_every_variable() {
+    #[track_caller]
+    fn check(argument: &str, texts: &[&str]) {
+        let output = doorward().arg(argument).output().unwrap();
+        check_exit(&output, 0);
+        let help = stdout(&output);
+        for text in texts {
+            assert!(help.contains(text), "{text} not in {help}");
+        }
+    }
+    let commands_and_codes = [
+        "get",
+        "watch",
+        "release",
+        "status",
+        "shell",
+        "templates",
+        "completions",
+        "demo",
+        "Examples:",
+        "Exit codes: 0 done; 1 the answer is no",
+        "2 wrong usage; 3 no server",
+        "doorward options",
+    ];
+    check("--help", &commands_and_codes);
+    let variables = [
+        "DOORWARD_SERVER",
+        "DOORWARD_OUTPUT",
+        "DOORWARD_TIMEOUT",
+        "DOORWARD_ETCD_ENDPOINTS",
+        "NO_COLOR",
+    ];
+    check("options", &variables);
+}
+
+#[test]
+fn every_shell_can_complete() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = doorward().args(["completions", shell]).output().unwrap();
+        check_exit(&output, 0);
+        assert!(stdout(&output).contains("templates"), "{shell}");
+    }
+}
+
+#[test]
+fn a_file_in_order_is_listed() {
+    let output = doorward()
+        .args(["templates", "check", "-"])
+        .write_stdin(GOOD)
+        .output()
+        .unwrap();
+    check_exit(&output, 0);
+    assert_eq!(
+        stdout(&output),
+        "standard input: 1 template in order\n\
+         glob  algorithm   capacity     safe  lease  refresh  learning\n\
+         db/*  FAIR_SHARE         5  dynamic     1m       5s        1m\n"
+    );
+    let output = doorward()
+        .args(["templates", "check", "-", "--output", "json"])
+        .write_stdin(GOOD)
+        .output()
+        .unwrap();
+    let expected = serde_json::json!({"file": "standard input", "templates": [{
+        "identifier_glob": "db/*", "capacity": 5.0, "safe_capacity": null, "wants_max": null,
+        "subclients_max": null, "description": "",
+        "kind": "FAIR_SHARE", "lease_length_s": 60.0, "refresh_interval_s": 5.0,
+        "learning_mode_duration_s": 60.0,
+    }], "warnings": []});
+    assert_eq!(json(&output), expected);
+}
+
+#[test]
+fn every_file_is_checked_and_every_problem_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let good = write("good.yaml", GOOD);
+    let bad = GOOD
+        .replace("5,", "-5,")
+        .replace("FAIR_SHARE", "FARE_SHARE");
+    let bad = write("bad.yaml", &bad);
+    let missing = folder.path().join("missing.yaml");
+    let missing = missing.to_str().unwrap();
+    let check = |files: &[&str]| {
+        let mut command = doorward();
+        command.args(["templates", "check"]).args(files);
+        command.output().unwrap()
+    };
+
+    let output = check(&[missing, &bad, &good]);
+    check_exit(&output, 1);
+    assert!(stdout(&output).contains("good.yaml: 1 template in order"));
+    let said = stderr(&output);
+    assert!(said.contains("missing.yaml: cannot be read"), "{said}");
+    assert!(said.contains("capacity: is -5"), "{said}");
+    assert!(said.contains("did you mean FAIR_SHARE?"), "{said}");
+    assert!(
+        said.ends_with("doorward: a file is not in order\n"),
+        "{said}"
+    );
+
+    check_exit(&check(&[missing]), 2);
+    check_exit(&check(&[&good]), 0);
+    let nothing = doorward().args(["templates", "check"]).output().unwrap();
+    check_exit(&nothing, 2);
+}
+
+/// After a restart, a server without an election cannot know how long leases were.
+#[test]
+fn who_makes_leases_shorter_in_a_file_is_warned() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, new] = ["templates.yaml", "new.yaml"].map(|name| folder.path().join(name));
+    let shorter = GOOD.replace("lease_length: 60", "lease_length: 10");
+    let careful = shorter.replace("refresh", "learning_mode_duration: 60, refresh");
+    let (file, path) = (file.to_str().unwrap(), new.to_str().unwrap());
+    let run = |arguments: &[&str]| {
+        let mut command = doorward();
+        command.args(["templates", "--at", file]);
+        command.args(["--server", &crate::nowhere()]);
+        command.args(arguments).output().unwrap()
+    };
+    let warning = "warning: template 1 (\"db/*\"): algorithm.lease_length: leases become shorter";
+    let advice = "set learning_mode_duration: 1m until";
+    for (document, warns) in [(GOOD, false), (&careful, false), (&shorter, true)] {
+        fs::write(file, GOOD).unwrap();
+        fs::write(path, document).unwrap();
+        let checked = stderr(&run(&["check", path]));
+        let compared = stdout(&run(&["diff", path]));
+        let told = run(&["diff", path, "--output", "json"]);
+        let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+        assert_eq!(told["warning"].is_string(), warns, "{told}");
+        let applied = stdout(&run(&["apply", path, "--yes"]));
+        for said in [checked, compared, applied] {
+            assert_eq!(said.contains(warning), warns, "{document}: {said}");
+            assert_eq!(said.contains(advice), warns, "{document}: {said}");
+        }
+    }
+    // Edited by hand, with a history of what was there before.
+    fs::write(file, GOOD).unwrap();
+    fs::write(path, GOOD.replace("capacity: 5", "capacity: 6")).unwrap();
+    check_exit(&run(&["apply", path, "--yes"]), 0);
+    assert!(!stderr(&run(&["check"])).contains(warning));
+    fs::write(file, &shorter).unwrap();
+    assert!(stderr(&run(&["check"])).contains(warning));
+}
