@@ -260,7 +260,7 @@ fn a_root_may_know_nothing_only_while_it_learns() {
 fn what_a_root_that_learns_has_cut_in_its_books_is_no_violation_until_it_has_come_down() {
     let lowered = Some(template(FairShare, 50.0));
     for (what, learns_at, lowered_at, looked_at, holds) in [
-        ("it learned long before", 0.0, 200.0, 210.0, false),
+        ("it learned long before", 0.0_f64, 200.0, 210.0, false),
         ("it learns when that is lowered", 190.0, 200.0, 210.0, true),
         ("it learns soon after", 205.0, 200.0, 210.0, true),
         ("that has come down", 205.0, 200.0, 266.0, false),

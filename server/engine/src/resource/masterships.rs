@@ -125,6 +125,7 @@ impl Resource {
             true => Amount::ZERO,
             false => ask.word(),
         };
+        // What a child server has out is a sum, of which only the last part ends when it says.
         let has = ask
             .has
             .map(|has| (has.capacity.min(part), now + lasts_of(has)));
