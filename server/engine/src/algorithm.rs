@@ -178,7 +178,7 @@ impl Rule {
     }
 
     /// What a child server needs to know of it besides its own part: see
-    /// [`crate::supply::Told::per_client`].
+    /// [`crate::supply::ParentTerms::per_client`].
     pub(crate) fn per_client(&self) -> Option<Amount> {
         match self {
             Self::PerClient(capacity) => Some(Amount::from_computed(*capacity)),

@@ -14,7 +14,7 @@
 //! Curves add up by adding up their pieces: each corner is one claim (see
 //! [`DemandCurve::claims`]) in the parent's index, whose own curve is then the sum of all.
 
-mod bounded;
+mod capped;
 
 use std::collections::BinaryHeap;
 

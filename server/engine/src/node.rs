@@ -35,7 +35,7 @@ use crate::id::{HolderId, Incarnation, MastershipId, ResourceId};
 use crate::node::children::Children;
 use crate::node::conflicts::Conflicts;
 use crate::node::entry::Entry;
-use crate::node::event::Event;
+use crate::node::event::NodeEvent;
 use crate::node::mastership::{Mastership, Outcome};
 use crate::node::upstream::NodeUpstream;
 use crate::request::{GetCapacity, GetCapacityReply, ReleaseCapacity, Released};
@@ -96,7 +96,7 @@ pub struct Node {
     timeouts: BTreeSet<(Time, TimeoutReason, ResourceId)>,
     upstream: NodeUpstream,
     children: Children,
-    events: VecDeque<Event>,
+    events: VecDeque<NodeEvent>,
     counters: Counters,
 }
 
@@ -171,11 +171,11 @@ impl Node {
             resource.handle_template(template, self.longer_leases, now);
             let over = resource.overcommitted();
             if had_source && !resource.has_source() {
-                self.tell(Event::TemplateGone {
+                self.push_event(NodeEvent::TemplateGone {
                     resource: id.clone(),
                 });
             } else if let Some((capacity, reserved)) = over {
-                self.tell(Event::CapacityBelowReserved {
+                self.push_event(NodeEvent::CapacityBelowReserved {
                     resource: id.clone(),
                     capacity,
                     reserved,
@@ -258,7 +258,7 @@ impl Node {
             let steps = steps_left.min(64);
             steps_left -= steps;
             if resource.handle_timeout(steps, now) {
-                self.tell(Event::LearningEnded {
+                self.push_event(NodeEvent::LearningEnded {
                     resource: id.clone(),
                 });
             }
@@ -283,7 +283,7 @@ impl Node {
     }
 
     /// What happened since the last call, oldest first.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<NodeEvent> {
         self.events.pop_front()
     }
 
@@ -362,7 +362,7 @@ impl Node {
         );
     }
 
-    fn tell(&mut self, event: Event) {
+    fn push_event(&mut self, event: NodeEvent) {
         if self.events.len() == EVENTS_MAX {
             self.events.pop_front();
         }

@@ -57,7 +57,7 @@ pub(crate) struct Past {
     formers: Vec<Former>,
     masterships: Masterships,
     /// The process before was to be heard again by then.
-    heard_by: Option<Time>,
+    expected_by: Option<Time>,
 }
 
 /// Who asks, as one request says.
@@ -92,7 +92,7 @@ impl Known<'_> {
     /// How a request stands to that.
     pub(crate) fn precedence(&self, asks: Identity) -> Precedence {
         match (asks.epoch, self.epoch) {
-            (Some(epoch), Some(known)) if epoch < known && planted::is(Bug::OlderEpochHeard) => {
+            (Some(epoch), Some(known)) if epoch < known && planted::is(Bug::OlderEpochCounts) => {
                 return Precedence::Next;
             }
             (Some(epoch), Some(known)) if epoch < known => return Precedence::OutOfOrder,
@@ -107,7 +107,7 @@ impl Known<'_> {
                 None if self.sequence > 0 => Precedence::Unnumbered,
                 None => Precedence::Next,
                 Some(sequence) if sequence == self.sequence && self.pending => Precedence::Next,
-                Some(_) if planted::is(Bug::OlderRequestHeard) => Precedence::Next,
+                Some(_) if planted::is(Bug::OlderRequestCounts) => Precedence::Next,
                 Some(sequence) if sequence <= self.sequence && self.sequence > 0 => {
                     Precedence::OutOfOrder
                 }
@@ -207,13 +207,13 @@ impl Past {
     }
 
     /// A process was started. The one before it, if it lives, is to be heard by then.
-    pub(crate) fn note_started(&mut self, heard_by: Time) {
-        self.heard_by = Some(heard_by);
+    pub(crate) fn note_started(&mut self, expected_by: Time) {
+        self.expected_by = Some(expected_by);
     }
 
     /// Until when the process before may be heard, if that is not over.
-    pub(crate) fn heard_by(&self, now: Time) -> Option<Time> {
-        self.heard_by.filter(|by| *by > now)
+    pub(crate) fn expected_by(&self, now: Time) -> Option<Time> {
+        self.expected_by.filter(|by| *by > now)
     }
 
     /// The masterships of the child's node.

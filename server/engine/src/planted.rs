@@ -19,9 +19,9 @@ pub enum Bug {
     /// The place of a holder that is gone is never used again.
     SlotNotFreed,
     /// What a child server asks by an older epoch counts.
-    OlderEpochHeard,
+    OlderEpochCounts,
     /// A request that is older than the newest seen counts.
-    OlderRequestHeard,
+    OlderRequestCounts,
     /// A lease that is heard counts for as long as it was told, as if all clocks went alike.
     ClockMarginForgotten,
     /// A lease is told and heard as if this clock was a good one.
@@ -71,7 +71,7 @@ pub enum Bug {
     /// The word of a child server that learns is taken for all that its node has out.
     LearnersAcknowledge,
     /// In learning mode nobody counts whether holders say that they have more than there is.
-    WordsNotCounted,
+    ReportsNotCounted,
     /// What others may be using is not left to them.
     OthersForgotten,
     /// When the capacity is lowered, everybody keeps all that it has.
@@ -102,8 +102,8 @@ impl Bug {
         Self::ExpiresTooEarly,
         Self::FormerProcessForgotten,
         Self::SlotNotFreed,
-        Self::OlderEpochHeard,
-        Self::OlderRequestHeard,
+        Self::OlderEpochCounts,
+        Self::OlderRequestCounts,
         Self::ClockMarginForgotten,
         Self::ClockToleranceForgotten,
         Self::TermWithoutEnd,
@@ -128,7 +128,7 @@ impl Bug {
         Self::LearningLastsTooLong,
         Self::LearnedForgotten,
         Self::LearnersAcknowledge,
-        Self::WordsNotCounted,
+        Self::ReportsNotCounted,
         Self::OthersForgotten,
         Self::LoweringForgotten,
         Self::RunsDownForgotten,

@@ -19,14 +19,14 @@ pub struct Supply {
     /// whose capacity is its own.
     pub expires_at: Option<Time>,
     /// What only a parent can tell. Absent at the root, and without a lease.
-    pub told: Option<Arc<Told>>,
+    pub terms: Option<Arc<ParentTerms>>,
     /// Until when a server above is in learning mode, at most, as far as the parent says so.
     pub learning_until: Option<Time>,
 }
 
 /// What a parent tells of the tree as a whole, with the capacity.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Told {
+pub struct ParentTerms {
     /// What the server should have once others have shrunk; not below the capacity.
     pub share: Amount,
     /// PRIORITY_BANDS: how the capacity splits over the bands, by rising priority. Empty: the
@@ -68,7 +68,7 @@ impl Supply {
     pub const NONE: Self = Self {
         capacity: Amount::ZERO,
         expires_at: None,
-        told: None,
+        terms: None,
         learning_until: None,
     };
 
@@ -77,29 +77,34 @@ impl Supply {
         Self {
             capacity,
             expires_at: None,
-            told: None,
+            terms: None,
             learning_until: None,
         }
     }
 
     /// What a parent's answer says, that came now.
-    pub(crate) fn of_parent(capacity: Amount, expires_at: Time, mut told: Told, now: Time) -> Self {
+    pub(crate) fn of_parent(
+        capacity: Amount,
+        expires_at: Time,
+        mut terms: ParentTerms,
+        now: Time,
+    ) -> Self {
         // What bands are guaranteed together is no more than there is.
-        let guaranteed: f64 = told.bands.iter().map(|(_, amount)| amount.get()).sum();
+        let guaranteed: f64 = terms.bands.iter().map(|(_, amount)| amount.get()).sum();
         if guaranteed > capacity.get() {
-            for (_, amount) in &mut told.bands {
+            for (_, amount) in &mut terms.bands {
                 *amount = Amount::from_computed(amount.get() * (capacity.get() / guaranteed));
             }
         }
-        told.share = told.share.max(capacity);
+        terms.share = terms.share.max(capacity);
         Self {
             capacity,
             expires_at: Some(expires_at),
-            learning_until: told
+            learning_until: terms
                 .learning_for
-                .filter(|_| told.learning)
+                .filter(|_| terms.learning)
                 .map(|remaining| now + remaining),
-            told: Some(Arc::new(told)),
+            terms: Some(Arc::new(terms)),
         }
     }
 
@@ -111,46 +116,46 @@ impl Supply {
         &self,
         capacity: Amount,
         expires_at: Time,
-        mut told: Told,
+        mut terms: ParentTerms,
         is_same_granter: bool,
         now: Time,
     ) -> Self {
         let promised = self.expires_at.filter(|_| is_same_granter);
         let promised = promised.filter(|_| capacity <= self.capacity);
         let expires_at = promised.map_or(expires_at, |until| expires_at.max(until));
-        if let (true, Some(before)) = (told.learning, &self.told) {
-            told.bands.clone_from(&before.bands);
-            told.per_client = before.per_client;
+        if let (true, Some(before)) = (terms.learning, &self.terms) {
+            terms.bands.clone_from(&before.bands);
+            terms.per_client = before.per_client;
         }
-        Self::of_parent(capacity, expires_at, told, now)
+        Self::of_parent(capacity, expires_at, terms, now)
     }
 
     /// Whether more is to come once others have shrunk.
     pub(crate) fn expects_more(&self) -> bool {
-        self.told
+        self.terms
             .as_ref()
-            .is_some_and(|told| told.share.get() > self.capacity.get() * (1.0 + SHORTFALL))
+            .is_some_and(|terms| terms.share.get() > self.capacity.get() * (1.0 + SHORTFALL))
     }
 
     /// Whether more may be out than there is: leases from before the capacity shrank are not over.
     pub(crate) fn runs_down(&self) -> bool {
-        let reserved = self.told.as_ref().and_then(|told| told.reserved);
+        let reserved = self.terms.as_ref().and_then(|terms| terms.reserved);
         let is_forgotten = planted::is(Bug::RunsDownForgotten);
         reserved.is_some_and(|reserved| reserved > self.capacity && !is_forgotten)
     }
 
     /// What a parent says of capacity per client.
     pub fn per_client(&self) -> Option<f64> {
-        Some(self.told.as_ref()?.per_client?.get())
+        Some(self.terms.as_ref()?.per_client?.get())
     }
 
     /// What a parent guarantees the band of that priority. None: no parent says anything of bands.
     pub(crate) fn guarantee(&self, priority: i64) -> Option<f64> {
-        let bands = &self.told.as_ref()?.bands;
+        let bands = &self.terms.as_ref()?.bands;
         if bands.is_empty() {
             return None;
         }
-        let told = bands.iter().find(|(band, _)| *band == priority);
-        Some(told.map_or(0.0, |(_, amount)| amount.get()))
+        let found = bands.iter().find(|(band, _)| *band == priority);
+        Some(found.map_or(0.0, |(_, amount)| amount.get()))
     }
 }

@@ -13,7 +13,7 @@
 //! | `remake NODE` | its process makes the node anew, which is no master yet |
 //! | `elect NODE epoch=N [until=10s] [vacant-since=5s] [longer-leases=40s]`, `depose NODE [to=ADDRESS]` | it is the master, or no more; with `until` that ends by itself |
 //! | `win-mastership epoch=N`, `lose-mastership [to=ADDRESS]` | the same of the only node |
-//! | `templates` | the root takes the templates in the lines that follow, `GLOB KIND CAPACITY [key=value …]`; see `story/template.rs` |
+//! | `templates` | the root takes the templates in the lines that follow, `GLOB KIND CAPACITY [key=value …]`; see `story/template_line.rs` |
 //! | `template GLOB KIND CAPACITY …` | the same with one template |
 //! | `anew` | everything begins anew, without any node, at 0 s |
 //!
@@ -73,12 +73,12 @@ mod passing;
 mod player;
 #[path = "story/script.rs"]
 mod script;
-#[path = "story/server.rs"]
-mod server;
 #[path = "story/spoken.rs"]
 mod spoken;
-#[path = "story/template.rs"]
-mod template;
+#[path = "story/story_server.rs"]
+mod story_server;
+#[path = "story/template_line.rs"]
+mod template_line;
 #[path = "story/wording.rs"]
 mod wording;
 #[path = "story/world.rs"]

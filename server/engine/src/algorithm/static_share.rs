@@ -13,7 +13,7 @@ use crate::supply::Supply;
 /// min(q, C·s).
 pub fn solve(bands: &Bands, supply: &Supply) -> Rule {
     let told = supply.per_client();
-    let given = supply.told.is_some();
+    let given = supply.terms.is_some();
     match told {
         Some(capacity) => Rule::PerClient(capacity),
         None if given => match bands.only().level_for(supply.capacity.get()) {

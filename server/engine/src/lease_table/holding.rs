@@ -168,9 +168,9 @@ pub(crate) struct ServerReport {
     pub outstanding: Option<Amount>,
     /// What it counts, in learning mode, for holders that are no part of its demand, since it has not
     /// heard of them yet.
-    pub unheard: Amount,
+    pub unreported: Amount,
     /// The safe capacity it was told last.
-    pub safe_told: Option<SafeCapacity>,
+    pub last_safe_capacity: Option<SafeCapacity>,
     /// When its newest request came. The child counts its lease from when it sent that.
     pub asked_at: Time,
 }

@@ -8,7 +8,7 @@ use crate::admission::weight::{self, Weight};
 use crate::admission::{From, Load, TemplateSlot};
 use crate::id::ResourceId;
 use crate::limit::Limit;
-use crate::node::event::Event;
+use crate::node::event::NodeEvent;
 use crate::node::{Entry, Node};
 use crate::request::RefusalReason;
 use crate::resource::{Beginning, Resource};
@@ -89,7 +89,7 @@ impl Node {
         };
         self.resources
             .insert(id.clone(), Entry::new(resource, of, caller));
-        self.tell(Event::ResourceAdded {
+        self.push_event(NodeEvent::ResourceAdded {
             resource: id.clone(),
             template: glob,
         });

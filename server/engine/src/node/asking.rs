@@ -72,8 +72,8 @@ impl Node {
             },
             has: ask.has.map(|has| tolerance.has(has)),
             outstanding: None,
-            told_of: &[],
-            unheard: Amount::ZERO,
+            reported: &[],
+            unreported: Amount::ZERO,
             report: None,
             floor: self.config.refresh_floor,
             caller: CallerSlot::NOBODY,
@@ -114,8 +114,8 @@ impl Node {
             demand: Demand::Server(ask.demand.clone()),
             has: ask.has.map(|has| tolerance.has(has)),
             outstanding: ask.outstanding.map(|has| tolerance.has(has)),
-            told_of: &ask.told_of,
-            unheard: ask.unheard,
+            reported: &ask.reported,
+            unreported: ask.unreported,
             report: Some(report_of(request, ask, via, now)),
             floor: match via {
                 Via::Poll => self.config.refresh_floor,
@@ -186,8 +186,8 @@ fn report_of(request: &GetServerCapacity, ask: &ServerAsk, via: Via, now: Time) 
         streams: via == Via::Stream,
         has: ask.has.map(|has| has.capacity),
         outstanding: ask.outstanding.map(|out| out.capacity),
-        unheard: ask.unheard,
-        safe_told: None,
+        unreported: ask.unreported,
+        last_safe_capacity: None,
         asked_at: now,
     }
 }

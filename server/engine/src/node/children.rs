@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
 use crate::node::ancestry::Cycle;
-use crate::node::event::Event;
+use crate::node::event::NodeEvent;
 use crate::node::mastership::Outcome;
 use crate::node::{Entry, Node};
 use crate::planted::{self, Bug};
@@ -68,7 +68,7 @@ impl Node {
             if self.children.refused.len() < REFUSED_MAX
                 && self.children.refused.insert(request.server.clone())
             {
-                self.tell(Event::CycleRefused(cycle.clone()));
+                self.push_event(NodeEvent::CycleRefused(cycle.clone()));
             }
             return Err(cycle);
         }

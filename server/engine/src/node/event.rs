@@ -6,7 +6,7 @@ use crate::request::RefusalReason;
 
 /// Something worth a line in the log.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum NodeEvent {
     /// A resource got its first holder.
     ResourceAdded {
         /// Which.
@@ -59,7 +59,7 @@ pub enum Event {
         reason: RefusalReason,
     },
     /// The parent's answer makes no sense; what was there before stays in force.
-    ParentTalksNonsense {
+    InvalidParentAnswer {
         /// About which resource.
         resource: ResourceId,
         /// What is wrong with it.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::id::MastershipId;
 use crate::node::Node;
-use crate::node::event::Event;
+use crate::node::event::NodeEvent;
 use crate::planted::{self, Bug};
 use crate::time::Time;
 
@@ -138,7 +138,7 @@ impl Node {
     pub(super) fn end_term_if_over(&mut self, now: Time) {
         if self.is_term_over(now) {
             self.ended = self.mastership.epoch().zip(self.valid_until.take());
-            self.tell(Event::TermEnded {
+            self.push_event(NodeEvent::TermEnded {
                 epoch: self.mastership.epoch(),
             });
             self.set_mastership(Mastership::Unknown);

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use crate::refresh;
 use crate::request::server::{ServerAsk, ServerLease};
 use crate::request::{Has, Lease};
-use crate::supply::Told;
+use crate::supply::ParentTerms;
 use crate::tolerance::Tolerance;
 
 impl Tolerance {
@@ -51,17 +51,17 @@ impl Tolerance {
         ServerLease {
             expires_in,
             refresh_in: refresh::within_lease(lease.refresh_in, expires_in),
-            told: Told {
-                reserved_for: lease.told.reserved_for.map(|lasts| self.report(lasts)),
-                inherited_for: lease.told.inherited_for.map(|lasts| self.report(lasts)),
-                ..lease.told
+            terms: ParentTerms {
+                reserved_for: lease.terms.reserved_for.map(|lasts| self.report(lasts)),
+                inherited_for: lease.terms.inherited_for.map(|lasts| self.report(lasts)),
+                ..lease.terms
             },
             ..lease
         }
     }
 
     /// As [`Self::server_lease`], without a copy if nothing changes.
-    pub(super) fn server_lease_heard(self, lease: &ServerLease) -> Cow<'_, ServerLease> {
+    pub(super) fn received_server_lease(self, lease: &ServerLease) -> Cow<'_, ServerLease> {
         if self == Self::LEAST {
             return Cow::Borrowed(lease);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::id::{HolderName, ResourceId};
-use crate::node::event::Event;
+use crate::node::event::NodeEvent;
 use crate::node::{Entry, Node};
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply};
 use crate::request::{Refusal, RefusalReason};
@@ -154,11 +154,11 @@ impl Node {
     }
 
     /// The parent answered, or told something unasked. Every resource stands on its own: what
-    /// makes no sense changes nothing and is told as an [`Event`].
+    /// makes no sense changes nothing and is told as an [`NodeEvent`].
     pub fn handle_upstream_reply(&mut self, reply: &GetServerCapacityReply, now: Time) {
         if reply.ancestors.contains(&self.config.name) {
             if !std::mem::replace(&mut self.upstream.in_cycle, true) {
-                self.tell(Event::Cycle {
+                self.push_event(NodeEvent::Cycle {
                     ancestors: reply.ancestors.clone(),
                 });
             }
@@ -171,14 +171,14 @@ impl Node {
             return;
         }
         if std::mem::replace(&mut self.upstream.in_cycle, false) {
-            self.tell(Event::CycleEnded);
+            self.push_event(NodeEvent::CycleEnded);
         }
         self.upstream.ancestors.clone_from(&reply.ancestors);
         for lease in &reply.leases {
             let Some(Entry { resource, .. }) = self.resources.get_mut(&lease.resource) else {
                 continue;
             };
-            let heard = self.config.clock_tolerance.server_lease_heard(lease);
+            let heard = self.config.clock_tolerance.received_server_lease(lease);
             match resource.handle_upstream_lease(&heard, now) {
                 Ok(Applied::Behind(sequence))
                     if sequence > self.upstream.wall_micros.saturating_add(AHEAD_MICROS) =>
@@ -208,7 +208,7 @@ impl Node {
             return;
         };
         if resource.handle_upstream_nonsense(now) {
-            self.tell(Event::ParentTalksNonsense {
+            self.push_event(NodeEvent::InvalidParentAnswer {
                 resource: id.clone(),
                 problem,
             });
@@ -253,7 +253,7 @@ impl Node {
             return;
         };
         if resource.handle_upstream_refusal(reason, now) {
-            self.tell(Event::RefusedByParent {
+            self.push_event(NodeEvent::RefusedByParent {
                 resource: id.clone(),
                 reason,
             });

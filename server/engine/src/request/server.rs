@@ -7,7 +7,7 @@ use crate::amount::Amount;
 use crate::demand::ServerDemand;
 use crate::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
 use crate::request::{Has, Refusal};
-use crate::supply::Told;
+use crate::supply::ParentTerms;
 use crate::template::Algorithm;
 
 /// A child server asks for capacity of one or more resources.
@@ -45,16 +45,16 @@ pub struct ServerAsk {
     /// The most its holders may be using. Absent: it is of the old kind and does not say.
     pub outstanding: Option<Has>,
     /// In learning mode: what holders told of that earlier masterships of its node had granted.
-    pub told_of: Vec<HandedOut>,
+    pub reported: Vec<ReportedLeases>,
     /// Of what is outstanding, what it counts for holders that it has not heard of yet.
-    pub unheard: Amount,
+    pub unreported: Amount,
     /// It does not know yet what its predecessor gave to others.
     pub learning: bool,
 }
 
 /// What holders told of that one mastership had granted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HandedOut {
+pub struct ReportedLeases {
     /// Which. Absent: the holders did not say.
     pub granted_by: Option<MastershipId>,
     /// How much, all together.
@@ -84,7 +84,7 @@ pub struct ServerLease {
     /// How it is to divide what it gets. Absent: as it did.
     pub algorithm: Option<Algorithm>,
     /// What it is told of the tree as a whole.
-    pub told: Told,
+    pub terms: ParentTerms,
     /// Which mastership of the parent grants it: the child gives that back with what it has.
     pub granted_by: Option<MastershipId>,
     /// The newest request of the child that the answer takes into account.

@@ -10,7 +10,7 @@ use crate::lease::Lease;
 use crate::lease_table::ServerReport;
 use crate::past::Identity;
 use crate::planted::{self, Bug};
-use crate::request::server::HandedOut;
+use crate::request::server::ReportedLeases;
 use crate::request::{Has, LimitedBy};
 use crate::template::SafeCapacity;
 
@@ -29,10 +29,10 @@ pub(crate) struct HolderAsk<'a> {
     pub(crate) has: Option<Has>,
     /// What its own holders may be using, if it is a child server that says so.
     pub(crate) outstanding: Option<Has>,
-    /// See [`crate::request::server::ServerAsk::told_of`].
-    pub(crate) told_of: &'a [HandedOut],
-    /// See [`crate::request::server::ServerAsk::unheard`].
-    pub(crate) unheard: Amount,
+    /// See [`crate::request::server::ServerAsk::reported`].
+    pub(crate) reported: &'a [ReportedLeases],
+    /// See [`crate::request::server::ServerAsk::unreported`].
+    pub(crate) unreported: Amount,
     /// What it says of itself, if it is a child server.
     pub(crate) report: Option<ServerReport>,
     /// Asks faster than this get the current lease again.
@@ -75,7 +75,7 @@ impl<'a> HolderAsk<'a> {
         let has = self.has.map_or(Amount::ZERO, |has| has.capacity);
         let outstanding = self.outstanding.map_or(Amount::ZERO, |has| has.capacity);
         has.max(Amount::from_computed(
-            outstanding.get() - self.unheard.get(),
+            outstanding.get() - self.unreported.get(),
         ))
     }
 

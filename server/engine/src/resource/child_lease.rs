@@ -14,7 +14,7 @@ use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::decision::without_apart;
 use crate::resource::grant;
 use crate::rounding::SHORTFALL;
-use crate::supply::Told;
+use crate::supply::ParentTerms;
 use crate::time::Time;
 
 /// A child server that is pushed to may be silent for so long, and twice its refresh interval.
@@ -71,10 +71,11 @@ impl Resource {
         let kept = without_apart(holding, kept);
         let share_before = holding.share;
         let report = holding.report.as_ref().filter(|report| report.learning);
-        let unheard = report.map(|report| report.unheard);
+        let unreported = report.map(|report| report.unreported);
         let demand = holding.demand.clone();
         let share = self.rule_for(&demand).share_of(&demand);
-        let keeps = unheard.map(|unheard| grant::keeps(newest.capacity, share, unheard.min(held)));
+        let keeps =
+            unreported.map(|unreported| grant::keeps(newest.capacity, share, unreported.min(held)));
         let grant = self.grant_share(share, held, kept, keeps);
         let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * SHORTFALL;
         if same(grant.gets, newest.capacity) && same(grant.share.amount, share_before) && !safe_fell
@@ -154,7 +155,7 @@ impl Resource {
             .and_then(|it| it.accounted())
             .unwrap_or_default();
         // In learning mode nothing is shared out, so how is not known either; nor if our parent is.
-        let parent_learns = self.supply.told.as_ref().is_some_and(|told| told.learning);
+        let parent_learns = self.supply.terms.as_ref().is_some_and(|told| told.learning);
         let is_known = self.learning_remaining(now).is_none() && !parent_learns;
         let bands = if self.policy.algorithm().kind.has_bands() && is_known {
             let split: Vec<_> = rule.split(demand).collect();
@@ -174,7 +175,7 @@ impl Resource {
             expires_in: answer.lease.expires_at.since(asked_at),
             refresh_in: answer.refresh_in,
             algorithm: Some(self.policy.algorithm().clone()),
-            told: Told {
+            terms: ParentTerms {
                 share: holding.share,
                 bands,
                 per_client: rule.per_client().filter(|_| is_known),
@@ -188,7 +189,7 @@ impl Resource {
                 predecessor_for: holding
                     .past
                     .as_ref()
-                    .and_then(|past| past.heard_by(now))
+                    .and_then(|past| past.expected_by(now))
                     .map(|by| by.since(now)),
                 safe_capacity: Some(answer.safe_capacity),
                 safe_is_static: self.safe_is_static(),

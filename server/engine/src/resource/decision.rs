@@ -204,7 +204,7 @@ impl Resource {
         now: Time,
     ) -> Answer {
         let safe_capacity = self.safe_capacity(now);
-        self.note_safe_told(slot, safe_capacity);
+        self.note_safe_capacity(slot, safe_capacity);
         let lease = self.ledger.get(slot).map_or(
             // Callers have just found the holder there.
             Lease {

@@ -45,12 +45,12 @@ impl Resource {
         let share = self.rule_for(demand).share_of(demand);
         let keeps = (!ask.acknowledges()).then(|| {
             // If its demand looks small, that of before counts, and theirs is in it.
-            let unheard = if *demand == ask.demand {
-                ask.unheard
+            let unreported = if *demand == ask.demand {
+                ask.unreported
             } else {
                 Amount::ZERO
             };
-            keeps(newest, share, unheard.min(held))
+            keeps(newest, share, unreported.min(held))
         });
         let shared = self.grant_share(share, held, kept, keeps);
         // What holders say that they have comes first; what is left then is nobody's.
@@ -64,7 +64,7 @@ impl Resource {
     /// of what we should have ourselves, so that those below it know, too, that more is to come.
     pub(super) fn prospect(&self, demand: &Demand, share: Share) -> Amount {
         let (Demand::Server(_), Some(told), true) =
-            (demand, &self.supply.told, self.supply.expects_more())
+            (demand, &self.supply.terms, self.supply.expects_more())
         else {
             return share.amount;
         };
@@ -195,7 +195,7 @@ impl Resource {
 
 /// What a child server in learning mode keeps: what it has, and no less than its share by what it has
 /// heard and what others of its holders have, which is no more than it has itself.
-pub(super) fn keeps(newest: Amount, share: Share, unheard: Amount) -> Amount {
-    let share = share.amount.get() + unheard.get();
+pub(super) fn keeps(newest: Amount, share: Share, unreported: Amount) -> Amount {
+    let share = share.amount.get() + unreported.get();
     newest.max(Amount::from_computed(share))
 }

@@ -22,8 +22,8 @@ use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
 use crate::id::MastershipId;
 use crate::planted::{self, Bug};
-use crate::request::server::HandedOut;
-use crate::supply::Told;
+use crate::request::server::ReportedLeases;
+use crate::supply::ParentTerms;
 use crate::time::Time;
 
 /// Masterships told apart. What else holders name counts as granted by nobody that is known, which is
@@ -142,7 +142,7 @@ impl Learned {
     /// What a parent says. Earlier masterships hand out nothing more: what was known stays known,
     /// whatever a parent that has just begun has not heard of. Costs as much as there are words if the
     /// parent says less than before, which it does a few times.
-    pub(crate) fn note_told(&mut self, told: &Told, by: Option<MastershipId>, now: Time) {
+    pub(crate) fn note_told(&mut self, told: &ParentTerms, by: Option<MastershipId>, now: Time) {
         let Some(amount) = told.inherited else {
             return;
         };
@@ -211,19 +211,19 @@ impl Learned {
 
     /// Of what earlier masterships handed out, as far as a parent knows, the most that was not told of
     /// yet.
-    pub(crate) fn unheard(&self) -> ExactSum {
+    pub(crate) fn unreported(&self) -> ExactSum {
         let Some(books) = &self.books else {
             return ExactSum::ZERO;
         };
-        let first = books.first.unheard();
+        let first = books.first.unreported();
         books
             .least
-            .map_or(first, |least| first.min(least.unheard()))
+            .map_or(first, |least| first.min(least.unreported()))
     }
 
     /// What holders that are there told of, by who granted it.
-    pub(crate) fn told_of(&self) -> Vec<HandedOut> {
-        let part = |(origin, there): (&Origin, &ExactSum)| HandedOut {
+    pub(crate) fn reported(&self) -> Vec<ReportedLeases> {
+        let part = |(origin, there): (&Origin, &ExactSum)| ReportedLeases {
             granted_by: *origin,
             capacity: there.rounded_up(),
         };
@@ -253,7 +253,7 @@ impl Books {
 }
 
 impl Telling {
-    fn unheard(&self) -> ExactSum {
+    fn unreported(&self) -> ExactSum {
         ExactSum::from(self.amount).without(&self.heard)
     }
 }
@@ -273,20 +273,20 @@ mod tests {
     const NOW: Time = Time::from_secs(100);
     const LATER: Time = Time::from_secs(160);
 
-    fn told(inherited: f64, accounted: &[u64]) -> Told {
-        Told {
+    fn told(inherited: f64, accounted: &[u64]) -> ParentTerms {
+        ParentTerms {
             inherited: Some(amount(inherited)),
             accounted: accounted
                 .iter()
                 .map(|bits| MastershipId::new(*bits))
                 .collect(),
-            ..Told::default()
+            ..ParentTerms::default()
         }
     }
 
     #[track_caller]
     fn check(learned: &Learned, expected: f64) {
-        let left = learned.unheard().rounded_down();
+        let left = learned.unreported().rounded_down();
         assert!((left - expected).abs() < 1e-9, "{left}, not {expected}");
     }
 
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn what_is_not_believed_of_a_word_is_unheard_again() {
-        let there = |learned: &Learned| learned.told_of()[0].capacity.get();
+        let there = |learned: &Learned| learned.reported()[0].capacity.get();
         let mut learned = Learned::default();
         learned.note_told(&told(60.0, &[]), id(1), NOW);
         learned.note(1, id(5), amount(20.0), LATER);
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn what_was_known_of_predecessors_stays_known_when_the_parent_begins_anew() {
-        let silent = Told::default();
+        let silent = ParentTerms::default();
         for (what, first, second, expected) in [
             ("it says nothing", told(60.0, &[]), silent.clone(), 60.0),
             ("it has just begun", told(60.0, &[]), told(0.0, &[9]), 60.0),
@@ -410,7 +410,7 @@ mod tests {
             learned.note_told(&first, id(1), NOW);
             learned.note_told(&second, id(2), NOW);
             assert!(learned.has_books());
-            let left = learned.unheard().rounded_down();
+            let left = learned.unreported().rounded_down();
             assert_eq!(left, expected, "{what}");
         }
         // The same mastership of the parent.
@@ -451,8 +451,8 @@ mod tests {
         learned.note(2, None, amount(30.0), LATER);
         learned.note(3, id(5), amount(2.0), LATER);
         let told = |learned: &Learned| {
-            let part = |it: HandedOut| (it.granted_by, it.capacity.get());
-            learned.told_of().into_iter().map(part).collect::<Vec<_>>()
+            let part = |it: ReportedLeases| (it.granted_by, it.capacity.get());
+            learned.reported().into_iter().map(part).collect::<Vec<_>>()
         };
         assert_eq!(told(&learned), [(None, 30.0), (id(5), 22.0)]);
         learned.note_gone(2);

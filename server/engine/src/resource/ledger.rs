@@ -214,7 +214,7 @@ impl Ledger {
                 && holding.demand != ask.demand
             {
                 // It looks smaller than what counts, in which theirs is.
-                report.unheard = Amount::ZERO;
+                report.unreported = Amount::ZERO;
             }
         });
     }

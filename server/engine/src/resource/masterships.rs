@@ -19,7 +19,7 @@ use crate::request::Has;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
 use crate::resource::learned::Origin;
-use crate::supply::Told;
+use crate::supply::ParentTerms;
 use crate::time::{self, Time};
 
 /// So long a word may have been on its way. Nobody knows for how long it was; it is far longer than most are, and
@@ -66,8 +66,8 @@ impl Resource {
         let masterships = past.masterships();
         let inherited = masterships.inherited(now)?;
         // What the child counts for those that it has not heard of is a part of what it says.
-        let mut known = ExactSum::from(ask.unheard);
-        let heard = ask.told_of.iter();
+        let mut known = ExactSum::from(ask.unreported);
+        let heard = ask.reported.iter();
         heard
             .filter(|part| masterships.is_accounted(part.granted_by))
             .for_each(|part| known.add(part.capacity));
@@ -134,7 +134,7 @@ impl Resource {
         }
         let mut others = *self.ledger.table().reserved();
         others.subtract(held);
-        others.add_sum(&self.unheard());
+        others.add_sum(&self.unreported());
         others.left_of(self.supply.capacity)
     }
 
@@ -142,7 +142,7 @@ impl Resource {
     /// made longer.
     pub(super) fn lease_ends(&self, holder: &HolderId, now: Time) -> Time {
         let expiry = self.expiry_from(now);
-        let told = self.supply.told.as_ref();
+        let told = self.supply.terms.as_ref();
         let may_live = told.is_some_and(|told| told.predecessor_for.is_some());
         if !may_live || !self.is_learning() {
             return expiry;
@@ -152,9 +152,9 @@ impl Resource {
     }
 
     /// The most that may be in use by holders that we have not heard of yet.
-    pub(super) fn unheard(&self) -> ExactSum {
+    pub(super) fn unreported(&self) -> ExactSum {
         if self.is_learning() {
-            self.ledger.learned.unheard()
+            self.ledger.learned.unreported()
         } else {
             ExactSum::ZERO
         }
@@ -165,8 +165,8 @@ impl Resource {
     /// what it rounds up. And what a predecessor may take back that still lives is not ours, nor what its
     /// holders give back to us. If holders say that they have more than there is, nothing is nobody's.
     pub(super) fn hands_out_fresh(&self, now: Time) -> bool {
-        let told = self.supply.told.as_ref();
-        let is_settled = |told: &Arc<Told>| !told.learning && told.predecessor_for.is_none();
+        let told = self.supply.terms.as_ref();
+        let is_settled = |told: &Arc<ParentTerms>| !told.learning && told.predecessor_for.is_none();
         self.ledger.learned.has_books()
             && told.is_some_and(is_settled)
             && self.confirmed_level(now).is_none()

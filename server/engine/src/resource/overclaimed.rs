@@ -19,7 +19,7 @@ use crate::time::Time;
 impl Resource {
     /// What there is for those who say that they have something: below the root, what is to come, too.
     fn for_reported(&self) -> Amount {
-        let told = self.supply.told.as_ref();
+        let told = self.supply.terms.as_ref();
         let share = told.map_or(Amount::ZERO, |told| told.share);
         self.supply.capacity.max(share)
     }
@@ -40,7 +40,7 @@ impl Resource {
         if self.ledger.reported.is_empty() || !self.learns(now) || !self.has_lease(now) {
             return None;
         }
-        let told = self.supply.told.as_ref()?;
+        let told = self.supply.terms.as_ref()?;
         let known = self.for_reported().max(told.reserved?);
         if self.ledger.reported.said_fits(known) {
             return None;
@@ -82,7 +82,7 @@ impl Resource {
 
     /// A holder's word counts from now on, if we learn.
     pub(super) fn count_word(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
-        if self.learns(now) && !planted::is(Bug::WordsNotCounted) {
+        if self.learns(now) && !planted::is(Bug::ReportsNotCounted) {
             let claim = self.claimed(slot, ask);
             let holder = self.ledger.key_of(ask.holder);
             self.ledger.reported.count(holder, claim, ask.word());

@@ -10,7 +10,7 @@ use crate::request::RefusalReason;
 use crate::request::server::ServerLease;
 use crate::resource::Resource;
 use crate::resource::parent_lease::AnswerTo;
-use crate::supply::{Supply, Told};
+use crate::supply::{ParentTerms, Supply};
 use crate::time::{self, Time};
 
 /// What an answer of the parent did.
@@ -60,12 +60,12 @@ impl Resource {
         let was_overcommitted = self.overcommitted().is_some();
         let algorithm = self
             .policy
-            .hear_parent(lease.algorithm.as_ref(), &lease.told);
+            .hear_parent(lease.algorithm.as_ref(), &lease.terms);
         if let Some(algorithm) = algorithm {
             self.set_algorithm(algorithm, now);
         }
         if is_first {
-            self.decide_learning(&lease.told, now);
+            self.decide_learning(&lease.terms, now);
         }
         self.learn_of_parent(lease, now);
         if is_first {
@@ -75,9 +75,9 @@ impl Resource {
         if self.is_learning() {
             self.ledger
                 .learned
-                .note_told(&lease.told, lease.granted_by, now);
+                .note_told(&lease.terms, lease.granted_by, now);
         }
-        let told = lease.told.clone();
+        let told = lease.terms.clone();
         let supply =
             self.supply
                 .followed_by(lease.capacity, expires_at, told, is_same_granter, now);
@@ -87,7 +87,7 @@ impl Resource {
     }
 
     /// By the parent's first answer: until now, how long to learn was not known, nor how long leases are.
-    fn decide_learning(&mut self, told: &Told, now: Time) {
+    fn decide_learning(&mut self, told: &ParentTerms, now: Time) {
         let Some(upstream) = &mut self.upstream else {
             return;
         };
@@ -110,12 +110,12 @@ impl Resource {
     fn learn_of_parent(&mut self, lease: &ServerLease, now: Time) {
         let upstream = self.upstream.as_ref();
         let inherited_until = upstream.and_then(|upstream| upstream.inherited_until);
-        if lease.told.learning {
+        if lease.terms.learning {
             // It confirms what it is told, rounded up. That is not to be handed out before the parent knows
             // how the whole is divided, be it that it cannot be asked meanwhile.
             let next = 2 * lease.refresh_in.min(refresh::REFRESH_IN_MAX);
             let learns = lease
-                .told
+                .terms
                 .learning_for
                 .map_or(Duration::ZERO, time::at_most);
             self.learning.outlast(now + next.max(learns));

@@ -77,11 +77,11 @@ impl Resource {
             return true;
         }
         let room = self.room_for_heard(held);
-        let unheard = news || !upstream.words().are_all_answered();
+        let unreported = news || !upstream.words().are_all_answered();
         let lasts_on = |has: Has| has.expires_in.is_none_or(|lasts| lasts > WORD_MIN);
         let has_time = ask.words().any(lasts_on);
         let far_off = room.get() < ask.word().get() * NEARLY;
-        ask.word() > room && (unheard || has_time && far_off)
+        ask.word() > room && (unreported || has_time && far_off)
     }
 
     /// Remembers what a holder asks and what it says it has, as far as it is believed, without a

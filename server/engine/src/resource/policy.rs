@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::supply::Told;
+use crate::supply::ParentTerms;
 use crate::template::{Algorithm, HolderBounds, Template};
 
 /// Who says how a resource is divided.
@@ -80,7 +80,7 @@ impl Policy {
     pub(super) fn hear_parent(
         &mut self,
         algorithm: Option<&Algorithm>,
-        told: &Told,
+        told: &ParentTerms,
     ) -> Option<Algorithm> {
         let is_first = self.source == PolicySource::Unheard;
         let own = self.template.as_ref().filter(|_| algorithm.is_none());
@@ -198,7 +198,7 @@ mod tests {
         ] {
             let mut policy = policy(before);
             let algorithm = told.map(|seconds| template(seconds).algorithm.clone());
-            let found = policy.hear_parent(algorithm.as_ref(), &Told::default());
+            let found = policy.hear_parent(algorithm.as_ref(), &ParentTerms::default());
             assert_eq!(seconds(found), puts_in_force, "{before:?}, {told:?}");
             assert_eq!(policy.source, after, "{before:?}, {told:?}");
         }

@@ -80,8 +80,8 @@ impl Resource {
 
     /// Another process has the name: when to ask again.
     fn another_process(&self, slot: Slot, now: Time) -> RefusalReason {
-        let heard_by = self.ledger.get(slot).map_or(now, Holding::overdue_at);
-        let wait = heard_by
+        let expected_by = self.ledger.get(slot).map_or(now, Holding::overdue_at);
+        let wait = expected_by
             .since(now)
             .max(self.policy.algorithm().refresh_interval);
         RefusalReason::AnotherProcess(wait.min(refresh::REFRESH_IN_MAX))
@@ -93,15 +93,15 @@ impl Resource {
             return;
         };
         let before = holding.incarnation;
-        let mut heard_by = holding.overdue_at();
+        let mut expected_by = holding.overdue_at();
         let past = holding.past.as_ref();
         let was_refused = past.is_some_and(|past| past.was_refused(ask.incarnation));
-        let still_waits = past.and_then(|past| past.heard_by(now));
+        let still_waits = past.and_then(|past| past.expected_by(now));
         let mut had = None;
         match ask.holder.kind {
             HolderKind::Client => {
                 self.ledger.change_leases(slot, |leases| {
-                    leases.set_apart(before, heard_by, now);
+                    leases.set_apart(before, expected_by, now);
                 });
             }
             // It has learned long ago, and does not ask what the other one has handed out meanwhile.
@@ -113,7 +113,7 @@ impl Resource {
             HolderKind::Server => had = Some(holding.leases().clone()),
         }
         if let Some(by) = still_waits {
-            heard_by = heard_by.max(by);
+            expected_by = expected_by.max(by);
         }
         self.rename(slot, ask.incarnation, false);
         self.ledger.note(slot, |holding| {
@@ -124,7 +124,7 @@ impl Resource {
                 if let Some(had) = had {
                     past.note_had(had);
                 }
-                past.note_started(heard_by);
+                past.note_started(expected_by);
             }
         });
     }
@@ -171,7 +171,7 @@ impl Resource {
         let past = holding.past.as_ref();
         let had = past.and_then(|past| past.had(first, now));
         // Until then it has made no lease longer: all that it confirmed is the first one's.
-        let may_confirm = past.is_none_or(|past| past.heard_by(now).is_none());
+        let may_confirm = past.is_none_or(|past| past.expected_by(now).is_none());
         let report = holding.report.as_ref().filter(|_| may_confirm);
         let outstanding = report.and_then(|it| it.outstanding).unwrap_or(Amount::ZERO);
         self.ledger.change_leases(slot, |leases| {

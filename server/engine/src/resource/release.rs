@@ -41,13 +41,13 @@ impl Resource {
         match holding.precedence(asks, now) {
             Precedence::Next if is_its_own(holding, caller) => self.free(slot, holder),
             Precedence::Next | Precedence::Started => {
-                let heard_by = holding.overdue_at();
-                if heard_by <= now {
+                let expected_by = holding.overdue_at();
+                if expected_by <= now {
                     return self.free(slot, holder);
                 }
                 self.ledger
-                    .change_leases(slot, |leases| leases.end_own_by(heard_by));
-                Released::UnlessHeard(heard_by.since(now))
+                    .change_leases(slot, |leases| leases.end_own_by(expected_by));
+                Released::UnlessHeard(expected_by.since(now))
             }
             Precedence::Returned | Precedence::Refused => {
                 // It has the name no more, but says that it uses nothing. Who does not say which process

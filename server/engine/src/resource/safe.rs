@@ -43,7 +43,7 @@ fn number(safe: SafeCapacity) -> f64 {
 impl Resource {
     /// What a client in safe mode may use. Below the root, what the parent says counts.
     pub(super) fn safe_capacity(&self, now: Time) -> SafeCapacity {
-        let told = self.supply.told.as_ref();
+        let told = self.supply.terms.as_ref();
         let of_parent = told.and_then(|told| told.safe_capacity);
         let template = self.policy.template();
         let of_template = template.and_then(|template| template.safe_capacity);
@@ -77,7 +77,7 @@ impl Resource {
 
     /// Whether that is what a template says, here or at the root.
     pub(super) fn safe_is_static(&self) -> bool {
-        match &self.supply.told {
+        match &self.supply.terms {
             Some(told) if told.safe_capacity.is_some() => told.safe_is_static,
             _ => {
                 let template = self.policy.template();
@@ -87,17 +87,20 @@ impl Resource {
     }
 
     /// A child server is told that with its newest lease.
-    pub(super) fn note_safe_told(&mut self, slot: Slot, safe: SafeCapacity) {
+    pub(super) fn note_safe_capacity(&mut self, slot: Slot, safe: SafeCapacity) {
         self.ledger.note(slot, |holding| {
             if let Some(report) = &mut holding.report {
-                report.safe_told = Some(safe);
+                report.last_safe_capacity = Some(safe);
             }
         });
     }
 
     /// Whether a child server was told a larger safe capacity than there is now.
     pub(super) fn safe_fell(&self, holding: &Holding, now: Time) -> bool {
-        let told = holding.report.as_ref().and_then(|report| report.safe_told);
+        let told = holding
+            .report
+            .as_ref()
+            .and_then(|report| report.last_safe_capacity);
         told.is_some_and(|told| number(self.safe_capacity(now)) < number(told) * (1.0 - SHORTFALL))
     }
 }

@@ -113,7 +113,7 @@ impl Upstream {
     pub(super) fn snapshot(&self, policy: &Policy, supply: &Supply, now: Time) -> UpstreamSnapshot {
         UpstreamSnapshot {
             expires_in: supply.expires_at.map(|end| end.since(now)),
-            share: supply.told.as_ref().map_or(0.0, |told| told.share.get()),
+            share: supply.terms.as_ref().map_or(0.0, |told| told.share.get()),
             knows_algorithm: policy.is_heard(),
             in_flight: self.lease.is_asked(),
             refused: self.lease.refused(now),
@@ -136,7 +136,7 @@ impl Upstream {
         let refresh_in = lease.refresh_in.min(refresh::REFRESH_IN_MAX);
         let refresh_at = now + refresh::within_lease(refresh_in, expires_at.since(now));
         // Whether a predecessor of ours was heard decides for how long leases can be.
-        let heard_at = lease.told.predecessor_for.map(|wait| now + wait);
+        let heard_at = lease.terms.predecessor_for.map(|wait| now + wait);
         self.lease
             .hold(heard_at.map_or(refresh_at, |at| refresh_at.min(at)));
         if lease.decided != Some(false) {
@@ -200,7 +200,7 @@ impl Resource {
         }
         let holding = self.holding();
         let has = self.supply.expires_at.filter(|end| *end > now);
-        let unheard = self.unheard();
+        let unreported = self.unreported();
         let ask = ServerAsk {
             resource: self.id.clone(),
             demand: Arc::new(self.aggregate()),
@@ -209,10 +209,10 @@ impl Resource {
                 expires_in: Some(end.since(now)),
                 granted_by: self.upstream.as_ref().and_then(|it| it.granted_by),
             }),
-            outstanding: Some(self.outstanding(&unheard, now)),
-            unheard: unheard.rounded_up(),
-            told_of: if learning {
-                self.ledger.learned.told_of()
+            outstanding: Some(self.outstanding(&unreported, now)),
+            unreported: unreported.rounded_up(),
+            reported: if learning {
+                self.ledger.learned.reported()
             } else {
                 Vec::new()
             },
@@ -247,14 +247,14 @@ impl Resource {
     /// What holders may be using, and for how long. Without the latter, a parent that has no lease
     /// itself would have to count it for as long as leases can last, and would go on telling its
     /// own parent of it when it is long over.
-    fn outstanding(&self, unheard: &ExactSum, now: Time) -> Has {
+    fn outstanding(&self, unreported: &ExactSum, now: Time) -> Has {
         let heard_until = self.ledger.table().in_use_until(now);
         // Learning is over when that is.
-        let unheard_until = self.learning.until().filter(|_| !unheard.is_zero());
+        let unheard_until = self.learning.until().filter(|_| !unreported.is_zero());
         match heard_until.max(unheard_until) {
             Some(until) => {
                 let mut sum = *self.ledger.table().reserved();
-                sum.add_sum(unheard);
+                sum.add_sum(unreported);
                 Has {
                     expires_in: Some(until.since(now)),
                     ..Has::untimed(sum.rounded_up())

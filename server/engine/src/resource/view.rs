@@ -116,7 +116,7 @@ impl Resource {
         if self.learning_remaining(now).is_some() {
             return LimitedBy::Learning;
         }
-        if self.supply.told.as_ref().is_some_and(|told| told.learning) {
+        if self.supply.terms.as_ref().is_some_and(|told| told.learning) {
             return LimitedBy::ParentLearning;
         }
         match holding.why.bound {

@@ -139,8 +139,8 @@ fn what_a_child_asks_by_an_older_epoch_does_not_count() {
                 demand: Arc::new(ServerDemand::new(vec![band])),
                 has: None,
                 outstanding: None,
-                told_of: Vec::new(),
-                unheard: Amount::ZERO,
+                reported: Vec::new(),
+                unreported: Amount::ZERO,
                 learning: false,
             }],
         };

@@ -9,13 +9,13 @@ use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use super::client::{Client, EARLY_GAP};
 use super::mail::Message;
 use super::player::Player;
-use super::script::{Command, Told};
+use super::script::{Command, CommandResult};
 use super::wording;
 use super::world::Arrived;
 
 impl Player {
     /// A client asks, and is answered at once. The first time it needs `wants=`, and in a tree `at=`.
-    pub fn ask(&mut self, command: &Command) -> Told<String> {
+    pub fn ask(&mut self, command: &Command) -> CommandResult<String> {
         let name = command.the(0, "client")?;
         let number = match self.world.client_named(name) {
             Some(number) => number,
@@ -62,7 +62,7 @@ impl Player {
         Ok(told)
     }
 
-    fn new_client(&mut self, name: &str, command: &Command) -> Told<usize> {
+    fn new_client(&mut self, name: &str, command: &Command) -> CommandResult<usize> {
         HolderName::new(name).map_err(|it| format!("client {name:?} {it}"))?;
         command.need("wants")?;
         let home = self.at(command.text("at"))?;
@@ -88,7 +88,7 @@ impl Player {
     }
 
     /// A client wants something else, and says so when it runs.
-    pub fn wants(&mut self, command: &Command) -> Told<String> {
+    pub fn wants(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.client(command.the(0, "client")?)?;
         let wants = command.the(1, "number")?;
         let wants = wants.parse().map_err(|_| format!("{wants} is no number"))?;
@@ -100,7 +100,7 @@ impl Player {
     }
 
     /// A client stops using what it has, and says so.
-    pub fn release(&mut self, command: &Command) -> Told<String> {
+    pub fn release(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.client(command.the(0, "client")?)?;
         let message = self.world.client_releases(number);
         self.world.clients[number].crashed = true;
@@ -111,7 +111,7 @@ impl Player {
     }
 
     /// A client is gone, and says nothing.
-    pub fn drop_client(&mut self, command: &Command) -> Told<String> {
+    pub fn drop_client(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.client(command.the(0, "client")?)?;
         self.world.clients[number].crashed = true;
         Ok(String::new())

@@ -8,12 +8,12 @@ use doorward_engine::node::learning::Learning;
 use doorward_engine::snapshot::{LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot};
 
 use super::player::Player;
-use super::script::{Command, Told};
+use super::script::{Command, CommandResult};
 use super::wording;
 
 impl Player {
     /// `inspect eu us`: of these nodes; without a name, of all.
-    pub fn inspect(&mut self, command: &Command) -> Told<String> {
+    pub fn inspect(&mut self, command: &Command) -> CommandResult<String> {
         self.at(None)?;
         let names = command.all_words();
         let mut numbers = Vec::new();
@@ -61,7 +61,7 @@ impl Player {
     }
 
     /// `learning eu`: whether a node learns, and why.
-    pub fn learning(&mut self, command: &Command) -> Told<String> {
+    pub fn learning(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.server(command.the(0, "node")?)?;
         let now = self.world.shown(number);
         let node = &self.world.servers[number].node;

@@ -11,7 +11,7 @@ use doorward_engine::time::Time;
 
 use super::mail::Way;
 use super::player::Player;
-use super::script::{Command, Told, span};
+use super::script::{Command, CommandResult, span};
 use super::wording;
 use super::world::{Arrived, ROUND};
 
@@ -77,13 +77,13 @@ impl Player {
         }
     }
 
-    fn end_of(&self, command: &Command) -> Told<Time> {
+    fn end_of(&self, command: &Command) -> CommandResult<Time> {
         let text = command.the(0, "span of time")?;
         Ok(self.world.now + span(text)?)
     }
 
     /// Time passes. Nothing arrives, and no client asks.
-    pub fn advance(&mut self, command: &Command) -> Told<String> {
+    pub fn advance(&mut self, command: &Command) -> CommandResult<String> {
         let end = self.end_of(command)?;
         let mut sent = String::new();
         for _ in 0..STEPS_MAX {
@@ -101,14 +101,14 @@ impl Player {
     }
 
     /// Every process is frozen for so long: time passes, and nobody sees it.
-    pub fn freeze(&mut self, command: &Command) -> Told<String> {
+    pub fn freeze(&mut self, command: &Command) -> CommandResult<String> {
         self.world.now = self.end_of(command)?;
         Ok(format!("it is {}\n", self.world.now))
     }
 
     /// Time passes. Whatever is sent arrives at once, and clients ask when they were told to. Tells what
     /// clients have, where that changed.
-    pub fn run(&mut self, command: &Command) -> Told<String> {
+    pub fn run(&mut self, command: &Command) -> CommandResult<String> {
         let end = self.end_of(command)?;
         let before = self.has_of_clients();
         let mut told = String::new();
@@ -177,7 +177,7 @@ impl Player {
 
     /// Between which two servers: which is the child, and which way a message goes from the first to the
     /// second.
-    fn link(&self, command: &Command) -> Told<(usize, Way)> {
+    fn link(&self, command: &Command) -> CommandResult<(usize, Way)> {
         let from = self.server(command.the(0, "sender")?)?;
         let to = self.server(command.the(1, "receiver")?)?;
         let parent = |child: usize| self.world.servers[child].parent;
@@ -189,7 +189,7 @@ impl Player {
     }
 
     /// The message that is meant: of the oldest, or the newest on calls.
-    fn on_link(&self, command: &Command) -> Told<u64> {
+    fn on_link(&self, command: &Command) -> CommandResult<u64> {
         let (child, way) = self.link(command)?;
         let mut on_link = self.world.mail.on_link(child, way);
         let found = if command.says("last") {
@@ -205,7 +205,7 @@ impl Player {
 
     /// `deliver`: everything arrives, and what is answered, until nothing is on its way. `deliver eu root`:
     /// the oldest message from one to the other; with `last` the newest.
-    pub fn deliver(&mut self, command: &Command) -> Told<String> {
+    pub fn deliver(&mut self, command: &Command) -> CommandResult<String> {
         if command.word(0).is_some() {
             let number = self.on_link(command)?;
             return Ok(self.arrives(number));
@@ -233,7 +233,7 @@ impl Player {
         format!("{said}{came}\n")
     }
 
-    pub fn lose(&mut self, command: &Command) -> Told<String> {
+    pub fn lose(&mut self, command: &Command) -> CommandResult<String> {
         let (child, _) = self.link(command)?;
         if self.world.servers[child].via == Via::Stream {
             return Err(
@@ -245,7 +245,7 @@ impl Player {
         Ok(String::new())
     }
 
-    pub fn duplicate(&mut self, command: &Command) -> Told<String> {
+    pub fn duplicate(&mut self, command: &Command) -> CommandResult<String> {
         let (child, _) = self.link(command)?;
         if self.world.servers[child].via == Via::Stream {
             return Err("a stream repeats nothing; say via=calls".to_owned());
@@ -256,7 +256,7 @@ impl Player {
     }
 
     /// The stream of a server to its parent breaks and is opened anew; or it gives up its call.
-    pub fn break_link(&mut self, command: &Command) -> Told<String> {
+    pub fn break_link(&mut self, command: &Command) -> CommandResult<String> {
         let child = self.server(command.the(0, "node")?)?;
         self.world.disconnect(child);
         if self.world.servers[child].via == Via::Stream {
@@ -266,7 +266,7 @@ impl Player {
     }
 
     /// From now on nothing gets through between a server and its parent; or it does again.
-    pub fn cut(&mut self, command: &Command, is_cut: bool) -> Told<String> {
+    pub fn cut(&mut self, command: &Command, is_cut: bool) -> CommandResult<String> {
         let child = self.server(command.the(0, "node")?)?;
         self.world.servers[child].is_cut = is_cut;
         self.break_link(command)

@@ -11,9 +11,9 @@ use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 use doorward_engine::tolerance::Tolerance;
 
-use super::script::{BadLine, Block, Command, Told, parse, parse_commands};
-use super::server::Server;
-use super::template::template;
+use super::script::{BadLine, Block, Command, CommandResult, parse, parse_commands};
+use super::story_server::Server;
+use super::template_line::template;
 use super::world::World;
 
 /// Every verb.
@@ -85,7 +85,7 @@ pub struct Player {
 }
 
 impl Player {
-    fn act(&mut self, command: &Command) -> Told<String> {
+    fn act(&mut self, command: &Command) -> CommandResult<String> {
         let told = match command.verb.as_str() {
             "anew" => {
                 *self = Self::default();
@@ -143,7 +143,7 @@ impl Player {
     pub fn play(&mut self, line: &str) -> String {
         let commands = parse_commands(line, 1);
         let told = commands.iter().map(|command| self.act(command));
-        told.collect::<Told<String>>()
+        told.collect::<CommandResult<String>>()
             .unwrap_or_else(|problem| panic!("{line}: {problem}"))
     }
 
@@ -171,19 +171,19 @@ impl Player {
     }
 
     /// The server of that name.
-    pub fn server(&self, name: &str) -> Told<usize> {
+    pub fn server(&self, name: &str) -> CommandResult<usize> {
         let found = self.world.server_named(name);
         found.ok_or_else(|| format!("there is no node {name:?}"))
     }
 
     /// The client of that name.
-    pub fn client(&self, name: &str) -> Told<usize> {
+    pub fn client(&self, name: &str) -> CommandResult<usize> {
         let found = self.world.client_named(name);
         found.ok_or_else(|| format!("there is no client {name:?}; let it ask first"))
     }
 
     /// The server of that name, or the one there is.
-    pub fn at(&mut self, name: Option<&str>) -> Told<usize> {
+    pub fn at(&mut self, name: Option<&str>) -> CommandResult<usize> {
         match name {
             Some(name) => self.server(name),
             None if self.world.servers.is_empty() => {
@@ -197,7 +197,7 @@ impl Player {
         }
     }
 
-    fn node(&mut self, command: &Command) -> Told<String> {
+    fn node(&mut self, command: &Command) -> CommandResult<String> {
         let name = command.the(0, "name")?;
         if self.world.server_named(name).is_some() {
             return Err(format!("there is a node {name:?} already; say restart"));
@@ -228,13 +228,18 @@ impl Player {
     }
 
     /// Another process of a node, which knows nothing but the templates.
-    fn restart(&mut self, command: &Command) -> Told<String> {
+    fn restart(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.server(command.the(0, "node")?)?;
         let templates = self.world.servers[number].node.templates().clone();
         self.started(number, templates, command)
     }
 
-    fn started(&mut self, number: usize, templates: Templates, command: &Command) -> Told<String> {
+    fn started(
+        &mut self,
+        number: usize,
+        templates: Templates,
+        command: &Command,
+    ) -> CommandResult<String> {
         let process = match command.count("process")? {
             Some(0) => return Err("process=0 is none".to_owned()),
             Some(process) => process,
@@ -255,7 +260,7 @@ impl Player {
     }
 
     /// A server is the master from now on; until a time, if one is said.
-    fn elect(&mut self, command: &Command) -> Told<String> {
+    fn elect(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.server(command.the(0, "node")?)?;
         let epoch = command.count("epoch")?;
         let Some(until) = command.span("until")? else {
@@ -274,7 +279,7 @@ impl Player {
         Ok(String::new())
     }
 
-    fn depose(&mut self, command: &Command) -> Told<String> {
+    fn depose(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.at(command.word(0))?;
         let elsewhere = |address: &str| Mastership::Follower {
             master_address: address.to_owned(),
@@ -286,10 +291,10 @@ impl Player {
     }
 
     /// The templates of the root, from now on.
-    fn templates(&mut self, command: &Command) -> Told<String> {
+    fn templates(&mut self, command: &Command) -> CommandResult<String> {
         let root = self.at(None)?;
         let specs = command.rest.iter().map(|line| template(line));
-        let specs = specs.collect::<Told<Vec<_>>>()?;
+        let specs = specs.collect::<CommandResult<Vec<_>>>()?;
         match Templates::parse(&specs) {
             Ok(templates) => {
                 let now = self.world.shown(root);

@@ -129,15 +129,15 @@ fn server_ask(ask: &ServerAsk) -> String {
     if ask.learning {
         told += ", learning";
     }
-    if !ask.told_of.is_empty() {
-        let all = ask.told_of.iter().map(|it| it.capacity.get()).sum();
+    if !ask.reported.is_empty() {
+        let all = ask.reported.iter().map(|it| it.capacity.get()).sum();
         write!(told, ", {} of it by earlier masterships", number(all)).unwrap();
     }
-    if !ask.unheard.is_zero() {
+    if !ask.unreported.is_zero() {
         write!(
             told,
             ", {} for whom it has not heard",
-            number(ask.unheard.get())
+            number(ask.unreported.get())
         )
         .unwrap();
     }
@@ -154,7 +154,7 @@ fn clients(clients: f64) -> String {
 
 /// What a parent answers about one resource, where there is anything to say of it.
 pub fn server_lease(lease: &ServerLease) -> String {
-    let told = &lease.told;
+    let told = &lease.terms;
     let mut line = format!(
         "{} gets {} for {}, refresh in {}",
         lease.resource,

@@ -18,7 +18,7 @@ use doorward_engine::time::Time;
 
 use super::client::Client;
 use super::mail::{Mail, Message, Way};
-use super::server::Server;
+use super::story_server::Server;
 
 /// How long a client waits for an answer.
 pub const PATIENCE: Duration = Duration::from_secs(2);

@@ -57,7 +57,7 @@ fn heard(last: Standing) -> ParentLease {
 
 /// What can happen, at `NOW`.
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum Input {
     /// A request goes up.
     Ask,
     /// A lease, to be refreshed at 110.
@@ -73,20 +73,20 @@ enum Event {
 }
 
 #[track_caller]
-fn check(before: ParentLease, event: Event, after: ParentLease) {
+fn check(before: ParentLease, event: Input, after: ParentLease) {
     let mut lease = before;
     match event {
-        Event::Ask => lease.ask(request(7, 90)),
-        Event::Hold => lease.hold(at(110)),
-        Event::NotReady => lease.be_not_ready(),
-        Event::Refuse => {
+        Input::Ask => lease.ask(request(7, 90)),
+        Input::Hold => lease.hold(at(110)),
+        Input::NotReady => lease.be_not_ready(),
+        Input::Refuse => {
             let _is_news = lease.refuse(RefusalReason::RefusedByParent, NOW);
         }
-        Event::Nonsense => lease.note_nonsense(NOW),
-        Event::Behind => lease.be_behind(NOW),
-        Event::Lost => lease.note_lost(NOW),
-        Event::Forget => lease.forget_refusal(NOW),
-        Event::GiveBack => lease.give_back(),
+        Input::Nonsense => lease.note_nonsense(NOW),
+        Input::Behind => lease.be_behind(NOW),
+        Input::Lost => lease.note_lost(NOW),
+        Input::Forget => lease.forget_refusal(NOW),
+        Input::GiveBack => lease.give_back(),
     }
     assert_eq!(lease, after, "{before:?}, {event:?}");
 }
@@ -94,31 +94,31 @@ fn check(before: ParentLease, event: Event, after: ParentLease) {
 #[test]
 fn every_answer_ends_the_wait_for_it() {
     for before in [asked(held(95)), heard(held(95))] {
-        check(before, Event::Hold, heard(held(110)));
-        check(before, Event::NotReady, heard(NOT_READY));
-        check(before, Event::Refuse, heard(refused(105, Some(95))));
-        check(before, Event::Nonsense, heard(held(101)));
-        check(before, Event::Behind, heard(held(100)));
-        check(before, Event::Lost, heard(held(95)));
+        check(before, Input::Hold, heard(held(110)));
+        check(before, Input::NotReady, heard(NOT_READY));
+        check(before, Input::Refuse, heard(refused(105, Some(95))));
+        check(before, Input::Nonsense, heard(held(101)));
+        check(before, Input::Behind, heard(held(100)));
+        check(before, Input::Lost, heard(held(95)));
     }
-    check(asked(held(140)), Event::Lost, heard(held(100)));
+    check(asked(held(140)), Input::Lost, heard(held(100)));
 }
 
 #[test]
 fn what_the_parent_said_counts_while_the_next_request_is_on_its_way() {
     for last in [held(95), NOT_READY, refused(105, None)] {
-        check(fresh(last), Event::Ask, asked(last));
-        check(heard(last), Event::Ask, asked(last));
-        check(asked(last), Event::Lost, heard(last));
-        check(heard(last), Event::GiveBack, ParentLease::GivenBack);
+        check(fresh(last), Input::Ask, asked(last));
+        check(heard(last), Input::Ask, asked(last));
+        check(asked(last), Input::Lost, heard(last));
+        check(heard(last), Input::GiveBack, ParentLease::GivenBack);
     }
 }
 
 #[test]
 fn a_parent_that_is_not_ready_is_asked_often_until_it_grants_a_lease() {
-    check(asked(NOT_READY), Event::Hold, heard(held(110)));
-    check(asked(NOT_READY), Event::Refuse, heard(refused(105, None)));
-    for event in [Event::NotReady, Event::Nonsense, Event::Behind, Event::Lost] {
+    check(asked(NOT_READY), Input::Hold, heard(held(110)));
+    check(asked(NOT_READY), Input::Refuse, heard(refused(105, None)));
+    for event in [Input::NotReady, Input::Nonsense, Input::Behind, Input::Lost] {
         check(asked(NOT_READY), event, heard(NOT_READY));
     }
 }
@@ -126,24 +126,24 @@ fn a_parent_that_is_not_ready_is_asked_often_until_it_grants_a_lease() {
 #[test]
 fn a_refusal_ends_by_another_answer_or_when_nobody_is_left() {
     let before = asked(refused(105, Some(140)));
-    check(before, Event::Hold, heard(held(110)));
-    check(before, Event::NotReady, heard(NOT_READY));
-    check(before, Event::Nonsense, heard(held(101)));
-    check(before, Event::Behind, heard(refused(105, Some(100))));
-    check(before, Event::Lost, heard(refused(105, Some(100))));
-    check(before, Event::Forget, before);
+    check(before, Input::Hold, heard(held(110)));
+    check(before, Input::NotReady, heard(NOT_READY));
+    check(before, Input::Nonsense, heard(held(101)));
+    check(before, Input::Behind, heard(refused(105, Some(100))));
+    check(before, Input::Lost, heard(refused(105, Some(100))));
+    check(before, Input::Forget, before);
     for (last, after) in [
         (refused(100, Some(140)), held(140)),
         (refused(100, None), NOT_READY),
         (held(95), held(95)),
     ] {
-        check(heard(last), Event::Forget, heard(after));
+        check(heard(last), Input::Forget, heard(after));
     }
 }
 
 #[test]
 fn what_was_given_back_hears_nothing_more() {
-    for event in [Event::Hold, Event::Refuse, Event::Lost, Event::Ask] {
+    for event in [Input::Hold, Input::Refuse, Input::Lost, Input::Ask] {
         check(ParentLease::GivenBack, event, ParentLease::GivenBack);
     }
     assert!(ParentLease::GivenBack.is_settled(true));
