@@ -134,12 +134,17 @@ impl Candidate {
     /// A new view of the node's keys. If its own master's key is gone, its mastership ends at once.
     pub fn handle_view(&mut self, view: Arc<View>, now: Time) {
         self.pass_time(now);
-        // What was seen of earlier masterships stays true, whatever happens to the keys.
-        if let Some((term, seen)) = transactions::term_in_view(&view, self.config.ttl) {
-            self.terms.note_term(&term, seen);
+        // Who was master, and when that was heard of, stays true whatever becomes of the keys.
+        let ttl = self.config.ttl;
+        match transactions::term_in_view(&view, ttl) {
+            Some((term, seen)) => self.terms.note_term(&term, ttl, seen),
+            None => self.terms.note_no_term(ttl, now),
         }
-        for epoch in self.transactions.epochs_of_others(&view) {
+        if let Some(epoch) = self.transactions.epoch_of_another(&view) {
             self.terms.note_epoch(epoch);
+        }
+        for epoch in self.transactions.told_epochs(&view) {
+            self.terms.note_told_epoch(epoch, ttl, now);
         }
         let is_news = self
             .view

@@ -97,11 +97,11 @@ fn look(view: &Seen, past: &mut TermHistory, lengths: &mut OlderLeases, now: Tim
         past.note_epoch(epoch);
     }
     if let Some(Value::Term(last)) = view.entries.get(&EtcdKey::Term).map(|entry| &entry.value) {
-        past.note_term(last, now);
+        past.note_term(last, TTL, now);
     }
     let seen = standing_of_other(view, "here:1", past.highest_epoch());
     assert!(!seen.is_master());
-    let (begins, vacant_since) = past.begin("own", now);
+    let (begins, vacant_since) = past.begin("own", None, now);
     assert!(begins >= now && vacant_since <= begins);
     let length = term::length(begins, TTL, now);
     assert!(length >= TTL);

@@ -136,8 +136,10 @@ impl Candidate {
             return Some(Stage::Confirm);
         }
         let view = self.view.as_deref();
-        if let Some((term, seen)) = transactions::term_found(answer, view, self.config.ttl) {
-            self.terms.note_term(&term, seen);
+        let ttl = self.config.ttl;
+        match transactions::term_found(answer, view, ttl) {
+            Some((term, seen)) => self.terms.note_term(&term, ttl, seen),
+            None => self.terms.note_no_term(ttl, now),
         }
         let created = CreatedKey {
             revision: answer.revision,
@@ -175,9 +177,11 @@ impl Candidate {
     fn hold(&mut self, created: CreatedKey, won: Time, unstated: Duration) -> Option<Stage> {
         let epoch = created.epoch();
         debug_assert!(epoch > self.terms.highest_epoch(), "epochs grow: {epoch}");
-        let (begins, vacant_since) = self.terms.begin(&self.config.server, won);
+        let (begins, vacant_since) = self
+            .terms
+            .begin(&self.config.server, self.decides_until, won);
         let longer_leases = self.inherit(vacant_since, unstated);
-        self.terms.note_epoch(epoch);
+        self.terms.note_own_epoch(epoch);
         self.report(ElectionReport::Elected {
             epoch,
             wait: begins.since(won),

@@ -9,7 +9,7 @@ use doorward_session::candidate::standing::Standing;
 use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::{
     EtcdEntry, EtcdKey, EtcdRequest, LeaseId, Master, Op, OpAnswer, Registration, TermRecord, Txn,
-    TxnAnswer, Value, View,
+    TxnAnswer, TxnStep, Value, View,
 };
 use doorward_session::candidate::{ActiveTemplates, Candidate, CandidateAction, CandidateConfig};
 use doorward_session::time::Time;
@@ -29,6 +29,8 @@ pub(crate) struct DrivenCandidate {
     pub(crate) other_saw: Option<u64>,
     /// How often templates came into force.
     pub(crate) applied: u32,
+    /// The term that it was shown.
+    term: Option<EtcdEntry>,
 }
 
 impl DrivenCandidate {
@@ -58,6 +60,7 @@ impl DrivenCandidate {
             is_registered: true,
             other_saw: None,
             applied: 0,
+            term: None,
         };
         played.candidate.handle_able(true, Time::ZERO);
         played.drain();
@@ -166,10 +169,12 @@ impl DrivenCandidate {
 
     pub(crate) fn transacted(&mut self, succeeded: bool) {
         self.revision += 1;
+        let reads_term = succeeded && self.txn().then.contains(&TxnStep::Get(EtcdKey::Term));
+        let found = self.term.clone().filter(|_| reads_term);
         self.answer(OpAnswer::Transacted(TxnAnswer {
             succeeded,
             revision: self.revision,
-            found: None,
+            found,
         }));
     }
 
@@ -202,9 +207,9 @@ impl DrivenCandidate {
             view.entries
                 .insert(EtcdKey::Master, entry(value, created, lease));
         }
-        if let Some(term) = term {
-            view.entries
-                .insert(EtcdKey::Term, entry(Value::Term(term), 60, None));
+        self.term = term.map(|term| entry(Value::Term(term), 60, None));
+        if let Some(term) = self.term.clone() {
+            view.entries.insert(EtcdKey::Term, term);
         }
         // Its registration is in place.
         for (address, highest_epoch) in [("here:1", None), ("there:1", self.other_saw)] {
@@ -223,10 +228,14 @@ impl DrivenCandidate {
         self.drain();
     }
 
-    /// Shows it its own key, created at the last revision.
+    /// The revision at which its own key came to be. The term is as it was.
     pub(crate) fn see_own_key(&mut self) {
         let created = self.revision;
-        self.see(Some(("ours", created, 9)), None);
+        let term = self.term.take().and_then(|entry| match entry.value {
+            Value::Term(term) => Some(term),
+            Value::Master(_) | Value::Server(_) | Value::Unreadable => None,
+        });
+        self.see(Some(("ours", created, 9)), term);
     }
 
     /// Makes it resign.
