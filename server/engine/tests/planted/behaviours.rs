@@ -14,7 +14,7 @@ use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
 };
 use doorward_engine::request::{Ask, GetCapacity, Has, Lease};
-use doorward_engine::supply::Told;
+use doorward_engine::supply::ParentTerms;
 use doorward_engine::template::{Algorithm, AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
@@ -84,14 +84,14 @@ fn ask_having(
 }
 
 /// A parent's answer: 60, for a minute.
-fn answer(node: &mut Node, sequence: Option<u64>, algorithm: Algorithm, told: Told, now: u64) {
+fn answer(node: &mut Node, sequence: Option<u64>, algorithm: Algorithm, told: ParentTerms, now: u64) {
     let lease = ServerLease {
         resource: resource(),
         capacity: amount(60.0),
         expires_in: Duration::from_secs(60),
         refresh_in: Duration::from_secs(5),
         algorithm: Some(algorithm),
-        told: Told {
+        terms: ParentTerms {
             share: amount(60.0),
             ..told
         },
@@ -163,9 +163,9 @@ fn the_equal_share_is_that_of_the_whole_tree() {
         assert_eq!(ask(&mut leaf, client, wants, 1), None);
     }
     let request = leaf.poll_upstream_request(1, Time::from_secs(2)).unwrap();
-    let told = Told {
+    let told = ParentTerms {
         per_client: Some(amount(10.0)),
-        ..Told::default()
+        ..ParentTerms::default()
     };
     let algorithm = Algorithm {
         kind: AlgorithmKind::ProportionalShare,
@@ -195,9 +195,9 @@ fn what_runs_down_is_not_made_longer_while_a_server_learns() {
         let mut leaf = node(None);
         assert_eq!(ask(&mut leaf, "a", 1.0, 1), None);
         let request = leaf.poll_upstream_request(1, Time::from_secs(2)).unwrap();
-        let told = Told {
+        let told = ParentTerms {
             reserved: Some(amount(reserved)),
-            ..Told::default()
+            ..ParentTerms::default()
         };
         answer(&mut leaf, request.sequence, algorithm.clone(), told, 2);
         let lease = ask_having(&mut leaf, "b", 30.0, Some(30.0), 3);
@@ -220,7 +220,7 @@ fn an_answer_to_an_older_request_does_not_count() {
         ..Algorithm::default()
     };
     for (sequence, is_heard) in [(first.sequence, false), (second.sequence, true)] {
-        answer(&mut leaf, sequence, algorithm.clone(), Told::default(), 6);
+        answer(&mut leaf, sequence, algorithm.clone(), ParentTerms::default(), 6);
         assert_eq!(ask(&mut leaf, "a", 30.0, 6).is_some(), is_heard);
     }
 }
