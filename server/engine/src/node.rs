@@ -11,7 +11,6 @@
 //! Only a master decides anything; *not the master* is an [`Outcome`], not an error. What is known
 //! of leases is dropped whenever mastership is won or lost.
 
-mod admission;
 pub mod ancestry;
 mod asking;
 pub mod children;
@@ -21,6 +20,7 @@ mod entry;
 pub mod event;
 pub mod learning;
 pub mod mastership;
+mod newcomers;
 mod spans;
 pub mod upstream;
 

@@ -12,10 +12,10 @@
 mod admit;
 mod arrivals;
 pub mod ask;
+mod bounded_reports;
 mod child_lease;
-mod decision;
+mod decide;
 mod grant;
-mod holder_bounds;
 mod learned;
 mod learning_mode;
 mod ledger;
@@ -25,6 +25,7 @@ mod overclaimed;
 mod pace;
 pub(crate) mod parent_answer;
 mod parent_lease;
+pub mod parent_request;
 mod pending;
 mod policy;
 mod processes;
@@ -32,7 +33,6 @@ mod release;
 mod reported;
 mod safe;
 pub(crate) mod timer;
-pub mod upstream;
 mod view;
 
 use std::sync::Arc;
@@ -45,9 +45,9 @@ use crate::refresh::Invitations;
 use crate::resource::learning_mode::{LearningMode, Relearns};
 use crate::resource::ledger::Ledger;
 use crate::resource::lowering::Lowerings;
+use crate::resource::parent_request::Upstream;
 use crate::resource::policy::Policy;
 use crate::resource::reported::Reported;
-use crate::resource::upstream::Upstream;
 use crate::snapshot::Conflict;
 use crate::supply::Supply;
 use crate::template::{Algorithm, Template};
@@ -271,7 +271,7 @@ impl Resource {
         self.ledger.assert_consistent();
         assert_eq!(
             self.learning == LearningMode::Undecided,
-            !self.policy.is_heard(),
+            !self.policy.is_answered(),
             "the parent's first answer decides both"
         );
     }
@@ -315,7 +315,7 @@ impl Resource {
 
     pub(super) fn end_learning(&mut self) {
         self.learning.end();
-        self.ledger.forget_words();
+        self.ledger.forget_reports();
         self.ledger.note_unsettled();
     }
 

@@ -7,7 +7,7 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::node::Node;
 use doorward_engine::node::event::NodeEvent;
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
-use doorward_engine::resource::upstream::Pace;
+use doorward_engine::resource::parent_request::Pace;
 use doorward_proto::doorman as wire;
 use doorward_session::parent_session::{AnsweredResource, MasterInfo, Transport};
 use tonic::Status as RpcStatus;
@@ -81,7 +81,7 @@ impl Upstream {
             resources.retain(|resource| learning::left(node, resource, now).is_none());
             node.handle_upstream_reply(&answer.reply, now);
             for (resource, problem) in answer.nonsense {
-                node.handle_upstream_nonsense(&resource, problem, now);
+                node.handle_invalid_upstream_answer(&resource, problem, now);
             }
             let begun = resources.into_iter().filter_map(|resource| {
                 let left = learning::left(node, resource, now)?;

@@ -7,8 +7,8 @@ use crate::id::ResourceId;
 use crate::node::event::NodeEvent;
 use crate::node::{Node, TimeoutReason};
 use crate::resource::Resource;
+use crate::resource::parent_request::Pace;
 use crate::resource::timer::Timer;
-use crate::resource::upstream::Pace;
 use crate::snapshot::Conflict;
 use crate::time::Time;
 

@@ -10,7 +10,7 @@ use crate::request::server::{GetServerCapacity, GetServerCapacityReply};
 use crate::request::{Refusal, RefusalReason};
 use crate::resource::Resource;
 use crate::resource::parent_answer::Applied;
-use crate::resource::upstream::Pace;
+use crate::resource::parent_request::Pace;
 use crate::time::Time;
 
 /// Resources in one request, at most.
@@ -187,13 +187,13 @@ impl Node {
                         "it answers a request of number {sequence}, which this node cannot have sent; somebody \
                          else asked in its name"
                     );
-                    self.handle_upstream_nonsense(&lease.resource, problem, now);
+                    self.handle_invalid_upstream_answer(&lease.resource, problem, now);
                 }
                 Ok(Applied::Behind(sequence)) => {
                     self.upstream.sequence = self.upstream.sequence.max(sequence);
                 }
                 Ok(Applied::InForce | Applied::Stale) => {}
-                Err(problem) => self.handle_upstream_nonsense(&lease.resource, problem, now),
+                Err(problem) => self.handle_invalid_upstream_answer(&lease.resource, problem, now),
             }
             self.settle(&lease.resource);
         }
@@ -203,11 +203,11 @@ impl Node {
     }
 
     /// The parent's answer about a resource makes no sense; why, for the log.
-    pub fn handle_upstream_nonsense(&mut self, id: &ResourceId, problem: String, now: Time) {
+    pub fn handle_invalid_upstream_answer(&mut self, id: &ResourceId, problem: String, now: Time) {
         let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
             return;
         };
-        if resource.handle_upstream_nonsense(now) {
+        if resource.handle_invalid_upstream_answer(now) {
             self.push_event(NodeEvent::InvalidParentAnswer {
                 resource: id.clone(),
                 problem,

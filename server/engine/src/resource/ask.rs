@@ -43,7 +43,7 @@ pub(crate) struct HolderAsk<'a> {
 
 impl<'a> HolderAsk<'a> {
     /// The same, but that it has no more than so much.
-    pub(crate) fn with_words_up_to(&self, most: Amount) -> HolderAsk<'a> {
+    pub(crate) fn with_reports_up_to(&self, most: Amount) -> HolderAsk<'a> {
         let bounded = |has: Has| Has {
             capacity: has.capacity.min(most),
             ..has
@@ -56,15 +56,15 @@ impl<'a> HolderAsk<'a> {
     }
 
     /// What it says of what it may be using. The larger counts, each for as long as it lasts.
-    pub(crate) fn words(&self) -> impl Iterator<Item = Has> {
+    pub(crate) fn reports(&self) -> impl Iterator<Item = Has> {
         let is_forgotten = planted::is(Bug::OutstandingForgotten);
         let outstanding = self.outstanding.filter(|_| !is_forgotten);
         self.has.into_iter().chain(outstanding)
     }
 
     /// The most it may be using now, as far as it knows.
-    pub(crate) fn word(&self) -> Amount {
-        let most = self.words().map(|has| has.capacity).max();
+    pub(crate) fn in_use(&self) -> Amount {
+        let most = self.reports().map(|has| has.capacity).max();
         most.unwrap_or(Amount::ZERO)
     }
 

@@ -11,7 +11,7 @@ use crate::request::RefusalReason;
 use crate::request::server::ServerLease;
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
-use crate::resource::decision::without_apart;
+use crate::resource::decide::without_apart;
 use crate::resource::grant;
 use crate::rounding::SHORTFALL;
 use crate::supply::ParentTerms;

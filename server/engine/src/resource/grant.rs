@@ -39,7 +39,7 @@ impl Resource {
     ) -> Grant {
         let learns = self.learning_remaining(now).is_some();
         let confirmed = learns.then(|| self.confirm(ask, demand, held, kept, newest, now));
-        if let Some(confirmed) = confirmed.filter(|_| !self.hands_out_fresh(now)) {
+        if let Some(confirmed) = confirmed.filter(|_| !self.may_grant_growth(now)) {
             return confirmed;
         }
         let share = self.rule_for(demand).share_of(demand);
@@ -93,7 +93,7 @@ impl Resource {
 
     /// The most that can be given to a holder that has so much reserved.
     fn room(&self, held: Amount, kept: Amount) -> Amount {
-        let free = self.room_for_heard(held);
+        let free = self.room_beside_others(held);
         if self.overcommitted().is_some() {
             free.max(kept)
         } else {
@@ -127,7 +127,7 @@ impl Resource {
         let share = part.map_or(confirmed, |(level, claim)| {
             confirmed.min(part_of(claim, level))
         });
-        let gets = share.min(room).min(self.left_by_words(holder));
+        let gets = share.min(room).min(self.left_by_reports(holder));
         let is_cut = gets < confirmed && (level.is_some() || was_cut_from.is_some());
         let bound = if gets < confirmed {
             Bound::LearningLeft

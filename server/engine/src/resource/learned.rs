@@ -5,13 +5,13 @@
 //! says how much that is at most (`inherited`), then what we are granted above it is nobody's yet:
 //! it may be handed out at once, and only what we have not heard of must be left for those who
 //! have it. If the parent learned, too, when it first heard of us, it knows only of the masterships
-//! that it has heard from. What others granted comes on top: holders' words of it go up, and are
+//! that it has heard from. What others granted comes on top: holders' reports of it go up, and are
 //! added there.
 //!
 //! What the parent says runs down: it is of what lasts on at that moment. A holder whose lease was over
 //! by then was no part of it, though it told of more before. So each smaller amount that the parent
-//! says counts by itself, with the words that outlast that moment, beside the first one with all
-//! words; the least that may be left by any of them is left.
+//! says counts by itself, with the reports that outlast that moment, beside the first one with all
+//! reports; the least that may be left by any of them is left.
 //!
 //! Words only grow until learning is over: that a holder has less by now than it told of says nothing
 //! of the others.
@@ -35,7 +35,7 @@ pub(crate) type Origin = Option<MastershipId>;
 
 /// What one holder told of.
 #[derive(Clone, Copy, Debug)]
-struct Word {
+struct ReportedLease {
     origin: Origin,
     amount: Amount,
     /// When its lease by that is over, at the earliest.
@@ -47,7 +47,7 @@ struct Word {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Learned {
     /// By a hash of the holder's name.
-    words: BTreeMap<u64, Word>,
+    reports: BTreeMap<u64, ReportedLease>,
     /// Of holders that are still there, by who granted it.
     there: BTreeMap<Origin, ExactSum>,
     books: Option<Books>,
@@ -59,24 +59,24 @@ struct Books {
     /// Of which masterships that is. Empty: of all.
     accounted: Vec<MastershipId>,
     /// Which mastership of the parent says so.
-    told_by: Option<MastershipId>,
-    first: Telling,
+    parent: Option<MastershipId>,
+    first: BookEntry,
     /// The least since.
-    least: Option<Telling>,
+    least: Option<BookEntry>,
 }
 
 /// How much the parent said that it is.
 #[derive(Clone, Copy, Debug)]
-struct Telling {
+struct BookEntry {
     at: Time,
     amount: Amount,
     /// What was told of that is a part of it.
-    heard: ExactSum,
+    reported: ExactSum,
 }
 
 impl Learned {
     /// A holder, by a hash of its name, says that it may be using so much until then. A holder that told
-    /// of it before is taken at its first word as to who granted it, and at its largest as to how much.
+    /// of it before is taken at its first report as to who granted it, and at its largest as to how much.
     pub(crate) fn note(&mut self, holder: u64, origin: Origin, amount: Amount, until: Time) {
         if planted::is(Bug::LearnedForgotten) {
             return;
@@ -87,22 +87,22 @@ impl Learned {
         } else {
             Some(MastershipId::NOBODY)
         };
-        let word = self.words.entry(holder).or_insert(Word {
+        let report = self.reports.entry(holder).or_insert(ReportedLease {
             origin,
             amount: Amount::ZERO,
             until,
             is_there: false,
         });
-        let there = self.there.entry(word.origin).or_insert(ExactSum::ZERO);
-        if word.is_there {
-            there.subtract(word.amount);
+        let there = self.there.entry(report.origin).or_insert(ExactSum::ZERO);
+        if report.is_there {
+            there.subtract(report.amount);
         }
-        let before = *word;
-        word.amount = word.amount.max(amount);
-        word.until = word.until.max(until);
-        word.is_there = true;
-        there.add(word.amount);
-        let after = *word;
+        let before = *report;
+        report.amount = report.amount.max(amount);
+        report.until = report.until.max(until);
+        report.is_there = true;
+        there.add(report.amount);
+        let after = *report;
         if let Some(books) = &mut self.books {
             books.replace(&before, &after);
         }
@@ -110,12 +110,12 @@ impl Learned {
 
     /// Of what a holder told of, no more than this is believed.
     pub(crate) fn lower(&mut self, holder: u64, most: Amount) {
-        let Some(word) = self.words.get_mut(&holder) else {
+        let Some(report) = self.reports.get_mut(&holder) else {
             return;
         };
-        let before = *word;
-        word.amount = word.amount.min(most);
-        let after = *word;
+        let before = *report;
+        report.amount = report.amount.min(most);
+        let after = *report;
         if let Some(there) = self.there.get_mut(&after.origin).filter(|_| after.is_there) {
             there.replace(before.amount, after.amount);
         }
@@ -126,72 +126,81 @@ impl Learned {
 
     /// When what a holder told of is over, if it was not made longer since.
     pub(crate) fn until(&self, holder: u64) -> Option<Time> {
-        self.words.get(&holder).map(|word| word.until)
+        self.reports.get(&holder).map(|report| report.until)
     }
 
     /// A holder is gone.
     pub(crate) fn note_gone(&mut self, holder: u64) {
-        if let Some(word) = self.words.get_mut(&holder).filter(|word| word.is_there) {
-            word.is_there = false;
-            if let Some(there) = self.there.get_mut(&word.origin) {
-                there.subtract(word.amount);
+        if let Some(report) = self
+            .reports
+            .get_mut(&holder)
+            .filter(|report| report.is_there)
+        {
+            report.is_there = false;
+            if let Some(there) = self.there.get_mut(&report.origin) {
+                there.subtract(report.amount);
             }
         }
     }
 
     /// What a parent says. Earlier masterships hand out nothing more: what was known stays known,
-    /// whatever a parent that has just begun has not heard of. Costs as much as there are words if the
+    /// whatever a parent that has just begun has not heard of. Costs as much as there are reports if the
     /// parent says less than before, which it does a few times.
-    pub(crate) fn note_told(&mut self, told: &ParentTerms, by: Option<MastershipId>, now: Time) {
-        let Some(amount) = told.inherited else {
+    pub(crate) fn note_parent_books(
+        &mut self,
+        terms: &ParentTerms,
+        by: Option<MastershipId>,
+        now: Time,
+    ) {
+        let Some(amount) = terms.inherited else {
             return;
         };
-        let is_complete = told.accounted.is_empty();
+        let is_complete = terms.accounted.is_empty();
         let known = self.books.take();
         let goes_on = known.as_ref().is_some_and(|known| {
-            let same_books = known.told_by == by && known.accounted == told.accounted;
+            let same_books = known.parent == by && known.accounted == terms.accounted;
             same_books || known.accounted.is_empty()
         });
         let knows_more = known.as_ref().is_some_and(|known| {
-            known.told_by != by && (known.accounted.is_empty() || !is_complete)
+            known.parent != by && (known.accounted.is_empty() || !is_complete)
         });
         let Some(mut books) = known.filter(|_| goes_on || knows_more) else {
             let mut books = Books {
-                accounted: told.accounted.clone(),
-                told_by: by,
-                first: Telling {
+                accounted: terms.accounted.clone(),
+                parent: by,
+                first: BookEntry {
                     at: now,
                     amount,
-                    heard: ExactSum::ZERO,
+                    reported: ExactSum::ZERO,
                 },
                 least: None,
             };
-            books.first.heard = self.heard(&books, now);
+            books.first.reported = self.reported_after(&books, now);
             self.books = Some(books);
             return;
         };
         // Of parents that know all, whoever says less.
-        let speaks_of_same = books.told_by == by || is_complete && books.accounted.is_empty();
+        let speaks_of_same = books.parent == by || is_complete && books.accounted.is_empty();
         let least = books.least.map_or(books.first.amount, |least| least.amount);
         if speaks_of_same && amount < least {
-            books.least = Some(Telling {
+            books.least = Some(BookEntry {
                 at: now,
                 amount,
-                heard: self.heard(&books, now),
+                reported: self.reported_after(&books, now),
             });
         }
         self.books = Some(books);
     }
 
     /// What was told of by leases that outlast that moment.
-    fn heard(&self, books: &Books, now: Time) -> ExactSum {
-        let mut heard = ExactSum::ZERO;
-        for word in self.words.values() {
-            if word.until > now && books.accounts_for(word.origin) {
-                heard.add(word.amount);
+    fn reported_after(&self, books: &Books, now: Time) -> ExactSum {
+        let mut reported = ExactSum::ZERO;
+        for report in self.reports.values() {
+            if report.until > now && books.accounts_for(report.origin) {
+                reported.add(report.amount);
             }
         }
-        heard
+        reported
     }
 
     /// Learning is over.
@@ -201,7 +210,7 @@ impl Learned {
 
     /// Whether no holder told of anything.
     pub(crate) fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.reports.is_empty()
     }
 
     /// Whether a parent has said how much earlier masterships handed out.
@@ -237,24 +246,24 @@ impl Books {
     }
 
     /// A holder told of more than before, or for longer.
-    fn replace(&mut self, before: &Word, after: &Word) {
+    fn replace(&mut self, before: &ReportedLease, after: &ReportedLease) {
         if !self.accounts_for(after.origin) {
             return;
         }
-        for telling in std::iter::once(&mut self.first).chain(&mut self.least) {
-            if before.until > telling.at {
-                telling.heard.subtract(before.amount);
+        for entry in std::iter::once(&mut self.first).chain(&mut self.least) {
+            if before.until > entry.at {
+                entry.reported.subtract(before.amount);
             }
-            if after.until > telling.at {
-                telling.heard.add(after.amount);
+            if after.until > entry.at {
+                entry.reported.add(after.amount);
             }
         }
     }
 }
 
-impl Telling {
+impl BookEntry {
     fn unreported(&self) -> ExactSum {
-        ExactSum::from(self.amount).without(&self.heard)
+        ExactSum::from(self.amount).without(&self.reported)
     }
 }
 
@@ -293,7 +302,7 @@ mod tests {
     #[test]
     fn what_was_not_told_of_yet_is_left_for_those_who_have_it() {
         let mut learned = Learned::default();
-        learned.note_told(&told(60.0, &[]), id(1), NOW);
+        learned.note_parent_books(&told(60.0, &[]), id(1), NOW);
         check(&learned, 60.0);
         learned.note(1, id(5), amount(20.0), LATER);
         check(&learned, 40.0);
@@ -315,7 +324,7 @@ mod tests {
         for (accounted, left) in [(&[5, 6][..], 40.0), (&[], 10.0)] {
             let mut learned = Learned::default();
             learned.note(1, id(5), amount(20.0), LATER);
-            learned.note_told(&told(60.0, accounted), id(1), NOW);
+            learned.note_parent_books(&told(60.0, accounted), id(1), NOW);
             learned.note(2, id(7), amount(30.0), LATER);
             check(&learned, left);
         }
@@ -327,16 +336,16 @@ mod tests {
         let mut learned = Learned::default();
         // Before the parent answers, and over by then.
         learned.note(1, id(5), amount(9.0), Time::from_secs(99));
-        learned.note_told(&told(80.0, &[]), id(1), NOW);
+        learned.note_parent_books(&told(80.0, &[]), id(1), NOW);
         check(&learned, 80.0);
         learned.note(2, id(5), amount(70.0), soon);
         check(&learned, 10.0);
         // What lasts on is less, and not that of the second holder.
-        learned.note_told(&told(50.0, &[]), id(1), Time::from_secs(106));
+        learned.note_parent_books(&told(50.0, &[]), id(1), Time::from_secs(106));
         check(&learned, 10.0);
         learned.note(3, id(5), amount(5.0), LATER);
         check(&learned, 5.0);
-        learned.note_told(&told(2.0, &[]), id(1), Time::from_secs(110));
+        learned.note_parent_books(&told(2.0, &[]), id(1), Time::from_secs(110));
         check(&learned, 0.0 + 2.0 - 2.0);
     }
 
@@ -351,13 +360,13 @@ mod tests {
             }
             assert!(!learned.is_empty());
             assert_eq!(learned.until(1), Some(LATER));
-            learned.note_told(&told(60.0, &[]), id(1), Time::from_secs(106));
+            learned.note_parent_books(&told(60.0, &[]), id(1), Time::from_secs(106));
             check(&learned, 40.0);
         }
         // It ends just when the parent says what lasts on.
         let mut learned = Learned::default();
         learned.note(1, id(5), amount(20.0), NOW);
-        learned.note_told(&told(60.0, &[]), id(1), NOW);
+        learned.note_parent_books(&told(60.0, &[]), id(1), NOW);
         check(&learned, 60.0);
         learned.note(2, id(5), amount(20.0), NOW);
         check(&learned, 60.0);
@@ -367,7 +376,7 @@ mod tests {
     fn what_is_not_believed_of_a_word_is_unheard_again() {
         let there = |learned: &Learned| learned.reported()[0].capacity.get();
         let mut learned = Learned::default();
-        learned.note_told(&told(60.0, &[]), id(1), NOW);
+        learned.note_parent_books(&told(60.0, &[]), id(1), NOW);
         learned.note(1, id(5), amount(20.0), LATER);
         for (most, left) in [(50.0, 40.0), (5.0, 55.0), (6.0, 55.0)] {
             learned.lower(1, amount(most));
@@ -383,11 +392,11 @@ mod tests {
     #[test]
     fn the_least_counts_from_when_it_was_said_first() {
         let mut learned = Learned::default();
-        learned.note_told(&told(60.0, &[]), id(1), NOW);
+        learned.note_parent_books(&told(60.0, &[]), id(1), NOW);
         learned.note(1, id(5), amount(30.0), Time::from_secs(110));
-        learned.note_told(&told(40.0, &[]), id(1), Time::from_secs(106));
+        learned.note_parent_books(&told(40.0, &[]), id(1), Time::from_secs(106));
         check(&learned, 10.0);
-        learned.note_told(&told(40.0, &[]), id(1), Time::from_secs(111));
+        learned.note_parent_books(&told(40.0, &[]), id(1), Time::from_secs(111));
         check(&learned, 10.0);
     }
 
@@ -407,8 +416,8 @@ mod tests {
             ("it runs down", told(60.0, &[]), told(40.0, &[]), 40.0),
         ] {
             let mut learned = Learned::default();
-            learned.note_told(&first, id(1), NOW);
-            learned.note_told(&second, id(2), NOW);
+            learned.note_parent_books(&first, id(1), NOW);
+            learned.note_parent_books(&second, id(2), NOW);
             assert!(learned.has_books());
             let left = learned.unreported().rounded_down();
             assert_eq!(left, expected, "{what}");
@@ -430,17 +439,17 @@ mod tests {
             ("it knew all", told(60.0, &[]), told(70.0, &[9]), 60.0),
         ] {
             let mut learned = Learned::default();
-            learned.note_told(&first, id(1), NOW);
-            learned.note_told(&second, id(1), NOW);
+            learned.note_parent_books(&first, id(1), NOW);
+            learned.note_parent_books(&second, id(1), NOW);
             check(&learned, expected);
             learned.forget();
             assert!(!learned.has_books(), "{what}");
         }
         let mut learned = Learned::default();
-        learned.note_told(&silent, None, NOW);
+        learned.note_parent_books(&silent, None, NOW);
         assert!(!learned.has_books());
-        learned.note_told(&told(30.0, &[5, 9]), id(1), NOW);
-        learned.note_told(&told(10.0, &[5, 9]), id(1), NOW);
+        learned.note_parent_books(&told(30.0, &[5, 9]), id(1), NOW);
+        learned.note_parent_books(&told(10.0, &[5, 9]), id(1), NOW);
         check(&learned, 10.0);
     }
 
@@ -463,7 +472,7 @@ mod tests {
     #[test]
     fn more_masterships_than_can_be_told_apart_are_known_to_nobody() {
         let mut learned = Learned::default();
-        learned.note_told(&told(200.0, &[1, 99]), id(1), NOW);
+        learned.note_parent_books(&told(200.0, &[1, 99]), id(1), NOW);
         for number in 1..100 {
             learned.note(number, id(number), amount(1.0), LATER);
         }

@@ -52,7 +52,7 @@ impl Resource {
 
     /// What a child server in learning mode says that is outstanding, and what besides is in our books
     /// as handed out by its predecessors. None: nothing besides.
-    pub(super) fn merge_words<'a>(
+    pub(super) fn merge_reports<'a>(
         &self,
         slot: Option<Slot>,
         ask: &HolderAsk<'a>,
@@ -95,7 +95,7 @@ impl Resource {
 
     /// Remembers who granted what a holder says that it has, if we learn, below the root.
     pub(super) fn note_learned(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
-        if self.upstream.is_none() || !self.is_learning() || ask.word().is_zero() {
+        if self.upstream.is_none() || !self.is_learning() || ask.in_use().is_zero() {
             return;
         }
         let granted_by = ask.has.and_then(|has| has.granted_by);
@@ -114,21 +114,21 @@ impl Resource {
         // Who does not say for how long may have it for no longer.
         let lasts = |has: Has| has.expires_in.map_or(Duration::ZERO, time::at_least);
         let lasts = |has: Has| lasts(has).saturating_sub(ON_ITS_WAY_MAX);
-        let lasts = ask.words().map(lasts).max().unwrap_or_default();
+        let lasts = ask.reports().map(lasts).max().unwrap_or_default();
         // Work that goes on when a lease is over counts, but is no part of what earlier masterships had
         // handed out: they may have given that to others. Nor is a lease that may have ended while its holder's
         // word was on its way.
         let is_over = |has: Has| has.expires_in.is_some_and(|lasts| lasts <= ON_ITS_WAY_MAX);
-        let part = match ask.words().all(is_over) {
+        let part = match ask.reports().all(is_over) {
             true => Amount::ZERO,
-            false => ask.word(),
+            false => ask.in_use(),
         };
         self.ledger.learned.note(holder, origin, part, now + lasts);
     }
 
     /// The most that is left for a holder of what there is: what others have, or may have though we
     /// have not heard of it, is not.
-    pub(super) fn room_for_heard(&self, held: Amount) -> Amount {
+    pub(super) fn room_beside_others(&self, held: Amount) -> Amount {
         if planted::is(Bug::OthersForgotten) {
             return self.supply.capacity;
         }
@@ -164,7 +164,7 @@ impl Resource {
     /// learn: we know how much that was. A parent that learns, too, grants nothing above it, but for
     /// what it rounds up. And what a predecessor may take back that still lives is not ours, nor what its
     /// holders give back to us. If holders say that they have more than there is, nothing is nobody's.
-    pub(super) fn hands_out_fresh(&self, now: Time) -> bool {
+    pub(super) fn may_grant_growth(&self, now: Time) -> bool {
         let told = self.supply.terms.as_ref();
         let is_settled = |told: &Arc<ParentTerms>| !told.learning && told.predecessor_for.is_none();
         self.ledger.learned.has_books()

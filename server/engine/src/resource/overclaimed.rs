@@ -50,7 +50,7 @@ impl Resource {
 
     /// In learning mode, the most that a holder gets beside what all others say that they have, if all of that
     /// may be true: one that was cut does not grow again by what another one, which was not believed, still has.
-    pub(super) fn left_by_words(&self, holder: u64) -> Amount {
+    pub(super) fn left_by_reports(&self, holder: u64) -> Amount {
         let there_is = self.for_reported();
         if self.ledger.reported.is_empty() || !self.ledger.reported.said_fits(there_is) {
             return Amount::MAX;
@@ -77,21 +77,27 @@ impl Resource {
             // Its demand looks smaller than it is.
             clients = clients.max(holding.demand.clients());
         }
-        claim_of(ask.word().max(cut_from), clients)
+        claim_of(ask.in_use().max(cut_from), clients)
     }
 
     /// A holder's word counts from now on, if we learn.
-    pub(super) fn count_word(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
+    pub(super) fn count_report(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
         if self.learns(now) && !planted::is(Bug::ReportsNotCounted) {
             let claim = self.claimed(slot, ask);
             let holder = self.ledger.key_of(ask.holder);
-            self.ledger.reported.count(holder, claim, ask.word());
+            self.ledger.reported.count(holder, claim, ask.in_use());
         }
     }
 
     /// A holder's word was noted and goes up to the parent, as the newest of all.
-    pub(super) fn await_word(&mut self, slot: Slot, ask: &HolderAsk<'_>, held: Amount, now: Time) {
-        let Some(number) = self.upstream.as_mut().map(|it| it.words_mut().count()) else {
+    pub(super) fn await_parent_answer(
+        &mut self,
+        slot: Slot,
+        ask: &HolderAsk<'_>,
+        held: Amount,
+        now: Time,
+    ) {
+        let Some(number) = self.upstream.as_mut().map(|it| it.reports_mut().count()) else {
             return;
         };
         if !self.learns(now) {
@@ -101,7 +107,7 @@ impl Resource {
             number,
             slot,
             claim: self.claimed(Some(slot), ask),
-            said: ask.word(),
+            said: ask.in_use(),
             held,
         };
         let holder = self.ledger.key_of(ask.holder);
@@ -110,11 +116,11 @@ impl Resource {
 
     /// The parent has answered: what it was told counts, and if that is more than it granted, no more is
     /// reserved for anybody by its word than it will be confirmed.
-    pub(super) fn count_answered_words(&mut self, now: Time) {
+    pub(super) fn count_answered_reports(&mut self, now: Time) {
         let Some(upstream) = &self.upstream else {
             return;
         };
-        let answered = self.ledger.reported.answered(upstream.words().answered());
+        let answered = self.ledger.reported.answered(upstream.reports().answered());
         let Some(level) = self.believed_level(now) else {
             return;
         };
@@ -155,13 +161,13 @@ impl Resource {
             .reported
             .counts(self.ledger.key_of(ask.holder))?;
         let part = part_of(counts, level);
-        let is_settled = ask.word() <= counts.wants || part < counts.wants;
+        let is_settled = ask.in_use() <= counts.wants || part < counts.wants;
         let own = slot.and_then(|slot| Some(self.ledger.get(slot)?.own()));
         let most = part.max(own.unwrap_or(Amount::ZERO));
-        if !is_settled || ask.word() <= most {
+        if !is_settled || ask.in_use() <= most {
             return None;
         }
-        Some(ask.with_words_up_to(most))
+        Some(ask.with_reports_up_to(most))
     }
 
     /// The most that a holder is confirmed of what it says, however much there is. A child server in
@@ -186,7 +192,7 @@ impl Resource {
     /// there is; below it, more may be out than we have by now, and our parent still reserves it. Of a word
     /// that is cut, no more is reserved than is confirmed, nor for longer. But a child server that says no
     /// more than there is has handed it out for as long as it says, though it may be less.
-    pub(super) fn leases_of_words(
+    pub(super) fn leases_of_reports(
         &self,
         ask: &HolderAsk<'_>,
         room: Amount,
@@ -208,8 +214,8 @@ impl Resource {
         let short = short_lease(self.policy.algorithm().refresh_interval);
         let hands_out = ask.holder.kind == HolderKind::Server;
         let mut leases = Vec::new();
-        for has in ask.words() {
-            let lasts = self.word_lasts(has.expires_in, now);
+        for has in ask.reports() {
+            let lasts = self.report_lasts(has.expires_in, now);
             let mut lease = |capacity: Amount, lasts: Duration| {
                 leases.push(Lease {
                     capacity: capacity.min(most),

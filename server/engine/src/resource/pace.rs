@@ -123,7 +123,7 @@ impl Resource {
         // In learning mode, holders say that they have more than there is: who has less than its part waits
         // for those who have more.
         let is_contested = self.confirmed_level(now).is_some();
-        let hands_out_fresh = self.hands_out_fresh(now);
+        let may_grant_growth = self.may_grant_growth(now);
         let planned = match self.learning_remaining(now) {
             Some(_)
                 if is_contested
@@ -133,7 +133,7 @@ impl Resource {
                 Planned::soon(refresh_in, interval)
             }
             _ if streams => Planned::at_leisure(interval),
-            Some(remaining) if wanting && !(more_comes && hands_out_fresh) => {
+            Some(remaining) if wanting && !(more_comes && may_grant_growth) => {
                 Planned::at_leisure(self.invitations.after_learning(interval, floor, remaining))
             }
             _ if holding.waits || wanting && more_comes || awaited => {

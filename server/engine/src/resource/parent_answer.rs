@@ -42,7 +42,7 @@ impl Resource {
             AnswerTo::Newest(request) => request,
             AnswerTo::Older => return Ok(Applied::Stale),
             AnswerTo::Newer(sequence) => {
-                upstream.lease.be_behind(now);
+                upstream.lease.become_behind(now);
                 return Ok(Applied::Behind(sequence));
             }
         };
@@ -56,11 +56,11 @@ impl Resource {
             ));
         }
         let is_same_granter = upstream.note_granted(lease, &request, expires_at, now);
-        let is_first = !self.policy.is_heard();
+        let is_first = !self.policy.is_answered();
         let was_overcommitted = self.overcommitted().is_some();
         let algorithm = self
             .policy
-            .hear_parent(lease.algorithm.as_ref(), &lease.terms);
+            .apply_parent(lease.algorithm.as_ref(), &lease.terms);
         if let Some(algorithm) = algorithm {
             self.set_algorithm(algorithm, now);
         }
@@ -75,31 +75,31 @@ impl Resource {
         if self.is_learning() {
             self.ledger
                 .learned
-                .note_told(&lease.terms, lease.granted_by, now);
+                .note_parent_books(&lease.terms, lease.granted_by, now);
         }
-        let told = lease.terms.clone();
+        let terms = lease.terms.clone();
         let supply =
             self.supply
-                .followed_by(lease.capacity, expires_at, told, is_same_granter, now);
+                .followed_by(lease.capacity, expires_at, terms, is_same_granter, now);
         self.change_supply(supply, was_overcommitted);
-        self.count_answered_words(now);
+        self.count_answered_reports(now);
         Ok(Applied::InForce)
     }
 
     /// By the parent's first answer: until now, how long to learn was not known, nor how long leases are.
-    fn decide_learning(&mut self, told: &ParentTerms, now: Time) {
+    fn decide_learning(&mut self, terms: &ParentTerms, now: Time) {
         let Some(upstream) = &mut self.upstream else {
             return;
         };
         // What our predecessor handed out was cut from what the parent had granted it. When that is over,
         // there is nothing left to learn of. What is told later counts what we were granted ourselves.
-        let inherited_for = told
+        let inherited_for = terms
             .inherited_for
             .filter(|_| self.policy.algorithm().learns());
         let inherited_until = inherited_for.map(|lasts| now + time::at_most(lasts));
         upstream.inherited_until = inherited_until;
         // Leases of our predecessor may be longer than they are now.
-        let out_until = now + told.reserved_for.unwrap_or_default();
+        let out_until = now + terms.reserved_for.unwrap_or_default();
         let by_algorithm = self.learning_from(now);
         self.learning
             .decide(by_algorithm, out_until, inherited_until);
@@ -111,7 +111,7 @@ impl Resource {
         let upstream = self.upstream.as_ref();
         let inherited_until = upstream.and_then(|upstream| upstream.inherited_until);
         if lease.terms.learning {
-            // It confirms what it is told, rounded up. That is not to be handed out before the parent knows
+            // It confirms what it is terms, rounded up. That is not to be handed out before the parent knows
             // how the whole is divided, be it that it cannot be asked meanwhile.
             let next = 2 * lease.refresh_in.min(refresh::REFRESH_IN_MAX);
             let learns = lease
@@ -128,12 +128,12 @@ impl Resource {
     }
 
     /// The parent's answer makes no sense: it is asked again later. Returns whether this is news.
-    pub(crate) fn handle_upstream_nonsense(&mut self, now: Time) -> bool {
+    pub(crate) fn handle_invalid_upstream_answer(&mut self, now: Time) -> bool {
         let Some(upstream) = &mut self.upstream else {
             return false;
         };
-        upstream.lease.note_nonsense(now);
-        !std::mem::replace(&mut upstream.is_nonsense_told, true)
+        upstream.lease.note_invalid_answer(now);
+        !std::mem::replace(&mut upstream.is_invalid_reported, true)
     }
 
     /// The parent refuses the resource. What is out goes on until it expires. Returns whether this
@@ -144,10 +144,10 @@ impl Resource {
             return false;
         };
         if reason == RefusalReason::NotReady {
-            upstream.lease.be_not_ready();
+            upstream.lease.become_not_ready();
             return false;
         }
-        let is_news = upstream.lease.refuse(reason, now);
+        let is_news = upstream.lease.become_refused(reason, now);
         if matches!(reason, RefusalReason::AnotherProcess(_)) {
             self.set_supply(Supply::NONE);
         }

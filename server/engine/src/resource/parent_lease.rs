@@ -3,13 +3,13 @@
 //!
 //! ```text
 //!         ask           an answer, or its loss           give_back
-//!  Fresh ─────▶ Asked ─────────────────────────▶ Heard ───────────▶ GivenBack
+//!  Fresh ─────▶ Asked ─────────────────────────▶ Answered ───────────▶ GivenBack
 //!                 ▲                                │
 //!                 └────────────────────────────────┘
 //!                                ask
 //! ```
 //!
-//! What comes in answer: `hold`, `refuse`, `be_not_ready`, `be_behind`, `note_nonsense`; `note_lost` if nothing does.
+//! What comes in answer: `hold`, `refuse`, `become_not_ready`, `become_behind`, `note_invalid_answer`; `note_lost` if nothing does.
 //!
 //! What the parent said last is kept while the next request is on its way: if that is lost, it counts
 //! still. A parent that was once not ready is asked often until it grants a lease, whatever it says in
@@ -34,7 +34,7 @@ const ANOTHER_PROCESS_MAX: Duration = Duration::from_secs(60);
 const NOT_READY_LENGTH: Duration = Duration::from_millis(250);
 
 /// How long after an answer that made no sense the parent is asked again.
-const NONSENSE_LENGTH: Duration = Duration::from_secs(1);
+const INVALID_ANSWER_LENGTH: Duration = Duration::from_secs(1);
 
 /// How soon what changed goes up to the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,21 +52,21 @@ pub(super) enum ParentLease {
     /// same resource was given back.
     Fresh {
         /// What the parent said last.
-        last: Standing,
+        last: LastAnswer,
     },
     /// The newest request is on its way.
     Asked {
         /// That one.
         request: Request,
         /// What the parent said before.
-        last: Standing,
+        last: LastAnswer,
     },
     /// The newest request was answered, or it is lost.
-    Heard {
+    Answered {
         /// That one.
         request: Request,
         /// What the parent said last.
-        last: Standing,
+        last: LastAnswer,
     },
     /// What was left over was given back, and nobody holds anything: nothing is asked any more.
     GivenBack,
@@ -74,7 +74,7 @@ pub(super) enum ParentLease {
 
 /// What a parent said last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum LastAnswer {
     /// It granted a lease, which is to be refreshed then. Or nothing was heard of it yet that counts, and
     /// it is to be asked again then.
     Held {
@@ -115,7 +115,7 @@ pub(super) struct Request {
 
 /// How much there is to tell the parent since the newest request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum Changes {
     /// Other leases depend on it.
     Matters,
     /// It may change little for anybody.
@@ -130,7 +130,7 @@ pub(super) enum Needs {
     /// Holders are served.
     Holders,
     /// Nobody holds anything, but somebody may who was not heard yet.
-    Unheard,
+    Unreported,
     /// Nobody holds anything, and something is left over to be given back.
     Leftover,
     /// Nothing.
@@ -151,7 +151,7 @@ pub(super) enum AnswerTo {
 impl ParentLease {
     /// Nobody has said anything yet.
     pub(super) const NEW: Self = Self::Fresh {
-        last: Standing::UNHEARD,
+        last: LastAnswer::NONE_YET,
     };
 
     /// A request goes up.
@@ -181,17 +181,17 @@ impl ParentLease {
     }
 
     /// The parent grants a lease, to be refreshed then.
-    pub(super) fn hold(&mut self, refresh_at: Time) {
-        self.hear(|_| Standing::Held { refresh_at });
+    pub(super) fn become_held(&mut self, refresh_at: Time) {
+        self.on_answer(|_| LastAnswer::Held { refresh_at });
     }
 
     /// The parent has no lease itself yet.
-    pub(super) fn be_not_ready(&mut self) {
-        self.hear(|_| Standing::NotReady);
+    pub(super) fn become_not_ready(&mut self) {
+        self.on_answer(|_| LastAnswer::NotReady);
     }
 
     /// The parent refuses the resource. Returns whether it did not before.
-    pub(super) fn refuse(&mut self, reason: RefusalReason, now: Time) -> bool {
+    pub(super) fn become_refused(&mut self, reason: RefusalReason, now: Time) -> bool {
         let (why, wait) = match reason {
             RefusalReason::UnknownResource => (reason, REFUSED_LENGTH),
             RefusalReason::AnotherProcess(wait) => {
@@ -201,7 +201,7 @@ impl ParentLease {
             _ => (RefusalReason::RefusedByParent, REFUSED_LENGTH),
         };
         let is_news = self.refused_until().is_none();
-        self.hear(|last| Standing::Refused {
+        self.on_answer(|last| LastAnswer::Refused {
             why,
             until: now + wait,
             refresh_at: last.refresh_at(),
@@ -210,19 +210,19 @@ impl ParentLease {
     }
 
     /// The parent's answer makes no sense: it is asked again later. It does not refuse, at least.
-    pub(super) fn note_nonsense(&mut self, now: Time) {
-        let at = now + NONSENSE_LENGTH;
-        self.hear(|last| last.with_refresh(|_| at).unrefused());
+    pub(super) fn note_invalid_answer(&mut self, now: Time) {
+        let at = now + INVALID_ANSWER_LENGTH;
+        self.on_answer(|last| last.with_refresh(|_| at).unrefused());
     }
 
     /// Another server of the node has asked since: the next request is numbered above that.
-    pub(super) fn be_behind(&mut self, now: Time) {
-        self.hear(|last| last.with_refresh(|_| now));
+    pub(super) fn become_behind(&mut self, now: Time) {
+        self.on_answer(|last| last.with_refresh(|_| now));
     }
 
     /// The newest request, the answer to it, or what was told unasked may be lost.
     pub(super) fn note_lost(&mut self, now: Time) {
-        self.hear(|last| last.with_refresh(|at| at.min(now)));
+        self.on_answer(|last| last.with_refresh(|at| at.min(now)));
     }
 
     /// Forgets a refusal that is over, when nobody is left to whom it matters.
@@ -241,7 +241,7 @@ impl ParentLease {
     /// The newest request.
     pub(super) fn request(&self) -> Option<Request> {
         match self {
-            Self::Asked { request, .. } | Self::Heard { request, .. } => Some(*request),
+            Self::Asked { request, .. } | Self::Answered { request, .. } => Some(*request),
             Self::Fresh { .. } | Self::GivenBack => None,
         }
     }
@@ -249,7 +249,7 @@ impl ParentLease {
     /// Why holders are refused, if the parent refuses the resource.
     pub(super) fn refused(&self, now: Time) -> Option<RefusalReason> {
         match self.last()? {
-            Standing::Refused { why, until, .. } if until > now => Some(why),
+            LastAnswer::Refused { why, until, .. } if until > now => Some(why),
             _ => None,
         }
     }
@@ -257,8 +257,8 @@ impl ParentLease {
     /// Until when a refusal is remembered.
     pub(super) fn refused_until(&self) -> Option<Time> {
         match self.last()? {
-            Standing::Refused { until, .. } => Some(until),
-            Standing::Held { .. } | Standing::NotReady => None,
+            LastAnswer::Refused { until, .. } => Some(until),
+            LastAnswer::Held { .. } | LastAnswer::NotReady => None,
         }
     }
 
@@ -267,7 +267,7 @@ impl ParentLease {
         match self {
             Self::GivenBack => true,
             Self::Asked { .. } => false,
-            Self::Fresh { .. } | Self::Heard { .. } => {
+            Self::Fresh { .. } | Self::Answered { .. } => {
                 !has_leftover && self.refused_until().is_none()
             }
         }
@@ -278,15 +278,15 @@ impl ParentLease {
     pub(super) fn next_request(
         &self,
         needs: Needs,
-        news: impl FnOnce(&Request) -> News,
+        news: impl FnOnce(&Request) -> Changes,
         pace: Pace,
     ) -> Option<Time> {
         let (sent_at, last) = match self {
             Self::Asked { .. } | Self::GivenBack => return None,
             Self::Fresh { last } => (None, last),
-            Self::Heard { request, last } => (Some(request), last),
+            Self::Answered { request, last } => (Some(request), last),
         };
-        if let Standing::Refused { until, .. } = last {
+        if let LastAnswer::Refused { until, .. } = last {
             let asked_at = sent_at.map_or(Time::ZERO, |request| request.sent_at);
             return Some((*until).max(asked_at + pace.round)).filter(|_| needs == Needs::Holders);
         }
@@ -299,32 +299,32 @@ impl ParentLease {
             (Needs::Nothing, _) => None,
             (Needs::Leftover, _) if planted::is(Bug::LeftoverKept) => None,
             (Needs::Leftover, _) => Some(earliest),
-            (_, Standing::Held { refresh_at }) => {
+            (_, LastAnswer::Held { refresh_at }) => {
                 let due = match news(request) {
-                    News::Matters => (*refresh_at).min(earliest),
-                    News::Little => (*refresh_at).min(request.sent_at + pace.slow),
-                    News::None => *refresh_at,
+                    Changes::Matters => (*refresh_at).min(earliest),
+                    Changes::Little => (*refresh_at).min(request.sent_at + pace.slow),
+                    Changes::None => *refresh_at,
                 };
                 Some(due.max(earliest))
             }
-            (_, Standing::NotReady | Standing::Refused { .. }) => {
+            (_, LastAnswer::NotReady | LastAnswer::Refused { .. }) => {
                 Some(request.sent_at + NOT_READY_LENGTH.min(2 * pace.round))
             }
         }
     }
 
-    fn last(&self) -> Option<Standing> {
+    fn last(&self) -> Option<LastAnswer> {
         match self {
-            Self::Fresh { last } | Self::Asked { last, .. } | Self::Heard { last, .. } => {
+            Self::Fresh { last } | Self::Asked { last, .. } | Self::Answered { last, .. } => {
                 Some(*last)
             }
             Self::GivenBack => None,
         }
     }
 
-    fn last_mut(&mut self) -> Option<&mut Standing> {
+    fn last_mut(&mut self) -> Option<&mut LastAnswer> {
         match self {
-            Self::Fresh { last } | Self::Asked { last, .. } | Self::Heard { last, .. } => {
+            Self::Fresh { last } | Self::Asked { last, .. } | Self::Answered { last, .. } => {
                 Some(last)
             }
             Self::GivenBack => None,
@@ -332,10 +332,10 @@ impl ParentLease {
     }
 
     /// Nothing is on its way any more, and the parent stands so.
-    fn hear(&mut self, change: impl FnOnce(Standing) -> Standing) {
+    fn on_answer(&mut self, change: impl FnOnce(LastAnswer) -> LastAnswer) {
         *self = match *self {
             Self::Fresh { last } => Self::Fresh { last: change(last) },
-            Self::Asked { request, last } | Self::Heard { request, last } => Self::Heard {
+            Self::Asked { request, last } | Self::Answered { request, last } => Self::Answered {
                 request,
                 last: change(last),
             },
@@ -344,9 +344,9 @@ impl ParentLease {
     }
 }
 
-impl Standing {
+impl LastAnswer {
     /// Nothing was heard yet.
-    const UNHEARD: Self = Self::Held {
+    const NONE_YET: Self = Self::Held {
         refresh_at: Time::ZERO,
     };
 

@@ -66,22 +66,22 @@ impl Resource {
         }
         let holding = slot.and_then(|slot| self.ledger.get(slot));
         let held = holding.map_or(Amount::ZERO, Holding::own);
-        let news = believed.word() > held;
+        let news = believed.in_use() > held;
         if !news && !holding.is_some_and(|holding| holding.pending) {
             return false;
         }
-        if self.supply.runs_down() && !ask.word().is_zero() {
+        if self.supply.runs_down() && !ask.in_use().is_zero() {
             // What our predecessor had given under its larger lease must not be made longer, and
             // we cannot tell it from the rest. It is over by the time the parent says so; what is
             // not over then fits, and is confirmed.
             return true;
         }
-        let room = self.room_for_heard(held);
-        let unreported = news || !upstream.words().are_all_answered();
+        let room = self.room_beside_others(held);
+        let unreported = news || !upstream.reports().are_all_answered();
         let lasts_on = |has: Has| has.expires_in.is_none_or(|lasts| lasts > WORD_MIN);
-        let has_time = ask.words().any(lasts_on);
-        let far_off = room.get() < ask.word().get() * NEARLY;
-        ask.word() > room && (unreported || has_time && far_off)
+        let has_time = ask.reports().any(lasts_on);
+        let far_off = room.get() < ask.in_use().get() * NEARLY;
+        ask.in_use() > room && (unreported || has_time && far_off)
     }
 
     /// Remembers what a holder asks and what it says it has, as far as it is believed, without a
@@ -104,10 +104,10 @@ impl Resource {
         let slot = match slot {
             Some(slot) => {
                 self.change_demand(slot, ask);
-                let words: Vec<_> = self.words_learned(believed, now).collect();
+                let words: Vec<_> = self.reported_leases(believed, now).collect();
                 self.ledger.change_leases(slot, |leases| {
                     if ask.acknowledges() {
-                        leases.acknowledge(ask.word());
+                        leases.acknowledge(ask.in_use());
                     }
                     let known = leases.own();
                     for lease in words {
@@ -121,7 +121,7 @@ impl Resource {
             }
             None => {
                 let mut leases = Leases::new(nothing);
-                for lease in self.words_learned(believed, now) {
+                for lease in self.reported_leases(believed, now) {
                     leases.grant(lease);
                 }
                 leases.grant(nothing);
@@ -143,11 +143,11 @@ impl Resource {
             .get(slot)
             .is_some_and(|holding| holding.own() > held)
         {
-            self.await_word(slot, ask, held, now);
+            self.await_parent_answer(slot, ask, held, now);
         }
         // It is told to ask again sooner; if another process of its name comes first, it is heard by then.
         let refresh_at = now + self.policy.algorithm().refresh_interval;
-        self.ledger.hear(slot, ask);
+        self.ledger.note_request(slot, ask);
         self.ledger.note(slot, |holding| {
             holding.decided_at = now;
             holding.refresh_at = refresh_at;
@@ -156,11 +156,11 @@ impl Resource {
     }
 
     /// What a holder may be using by its own word, as leases; nothing if there is nothing to learn.
-    fn words_learned(&self, ask: &HolderAsk<'_>, now: Time) -> impl Iterator<Item = Lease> {
-        let words = ask.words().filter(|_| self.is_learning());
+    fn reported_leases(&self, ask: &HolderAsk<'_>, now: Time) -> impl Iterator<Item = Lease> {
+        let words = ask.reports().filter(|_| self.is_learning());
         words.map(move |has| Lease {
             capacity: has.capacity,
-            expires_at: now + self.word_lasts(has.expires_in, now),
+            expires_at: now + self.report_lasts(has.expires_in, now),
         })
     }
 
@@ -171,7 +171,7 @@ impl Resource {
     }
 
     /// How long a lease by the holder's own word counts.
-    pub(super) fn word_lasts(&self, expires_in: Option<Duration>, now: Time) -> Duration {
+    pub(super) fn report_lasts(&self, expires_in: Option<Duration>, now: Time) -> Duration {
         // A lease that is over, but for work that goes on: nobody knows for how long.
         let expires_in = expires_in.filter(|lasts| !lasts.is_zero());
         let expires_in = expires_in.map(time::at_most);

@@ -77,7 +77,7 @@ impl Policy {
     /// The parent has answered, and says how to divide if `algorithm` is there. What it says of a single
     /// holder counts then, too. Returns the algorithm that is to be put in force, if it is another one,
     /// or the first one that is known to count.
-    pub(super) fn hear_parent(
+    pub(super) fn apply_parent(
         &mut self,
         algorithm: Option<&Algorithm>,
         told: &ParentTerms,
@@ -120,7 +120,7 @@ impl Policy {
     }
 
     /// Whether the parent was heard. At the root there is none to be heard.
-    pub(super) fn is_heard(&self) -> bool {
+    pub(super) fn is_answered(&self) -> bool {
         self.source != PolicySource::Unheard
     }
 }
@@ -198,7 +198,7 @@ mod tests {
         ] {
             let mut policy = policy(before);
             let algorithm = told.map(|seconds| template(seconds).algorithm.clone());
-            let found = policy.hear_parent(algorithm.as_ref(), &ParentTerms::default());
+            let found = policy.apply_parent(algorithm.as_ref(), &ParentTerms::default());
             assert_eq!(seconds(found), puts_in_force, "{before:?}, {told:?}");
             assert_eq!(policy.source, after, "{before:?}, {told:?}");
         }
@@ -215,7 +215,7 @@ mod tests {
         ] {
             let policy = policy(source);
             assert_eq!(policy.is_in_force(), is_in_force, "{source:?}");
-            assert_eq!(policy.is_heard(), is_heard, "{source:?}");
+            assert_eq!(policy.is_answered(), is_heard, "{source:?}");
         }
     }
 }

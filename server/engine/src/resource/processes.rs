@@ -64,7 +64,7 @@ impl Resource {
                     refused: ask.incarnation,
                     at: now,
                 });
-                let (process, sequence, word) = (ask.incarnation, ask.sequence, ask.word());
+                let (process, sequence, word) = (ask.incarnation, ask.sequence, ask.in_use());
                 self.ledger.note(slot, |holding| {
                     if let Some(past) = &mut holding.past {
                         past.note_request(process, sequence);

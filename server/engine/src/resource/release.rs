@@ -74,7 +74,7 @@ impl Resource {
         {
             // What another process may be using is not this one's to give back.
             self.release_own(slot);
-            self.ledger.forget_word(holder);
+            self.ledger.forget_report(holder);
         } else {
             self.ledger.remove(slot);
         }

@@ -55,7 +55,7 @@ impl Resource {
             }
             (Some(SafeCapacity::Unlimited), _) => SafeCapacity::Unlimited,
             (Some(SafeCapacity::Limited(each)), _) => {
-                let heard = self.upstream.as_ref().map_or(0.0, |it| it.clients_heard);
+                let heard = self.upstream.as_ref().map_or(0.0, |it| it.clients_reported);
                 let heard = heard.max(Subclients::ONE.get());
                 let part = heard / self.ledger.clients().max(heard);
                 SafeCapacity::Limited(Amount::from_computed(each.get() * part))

@@ -1,7 +1,7 @@
 //! What is to be done about a resource at a time though nobody asks, and when.
 
 use crate::resource::Resource;
-use crate::resource::upstream::Pace;
+use crate::resource::parent_request::Pace;
 use crate::time::Time;
 
 /// What is to be done at a time.

@@ -77,7 +77,7 @@ impl Resource {
             return (Amount::ZERO, Why { reason, bound });
         }
         let decided = holding.why.reason;
-        let confirms = self.learning_remaining(now).is_some() && !self.hands_out_fresh(now);
+        let confirms = self.learning_remaining(now).is_some() && !self.may_grant_growth(now);
         if holding.pending || confirms || matches!(decided, Reason::Learning | Reason::ChildLearns)
         {
             return (holding.share, holding.why);
@@ -96,7 +96,7 @@ impl Resource {
             Bound::NotAskedYet
         } else if self.overcommitted().is_some() {
             Bound::CapacityLowered
-        } else if self.room_for_heard(holding.own()).get() + rounding >= share.get() {
+        } else if self.room_beside_others(holding.own()).get() + rounding >= share.get() {
             Bound::NotAskedYet
         } else {
             Bound::OthersHold
@@ -120,7 +120,7 @@ impl Resource {
             return LimitedBy::ParentLearning;
         }
         match holding.why.bound {
-            _ if self.parent_is_to_hear() => LimitedBy::Parent,
+            _ if self.parent_is_behind() => LimitedBy::Parent,
             Bound::CapacityLowered => LimitedBy::CapacityLowered,
             Bound::OthersHold => LimitedBy::Others,
             _ if self.supply.expects_more() => LimitedBy::Others,

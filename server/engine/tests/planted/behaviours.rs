@@ -84,7 +84,13 @@ fn ask_having(
 }
 
 /// A parent's answer: 60, for a minute.
-fn answer(node: &mut Node, sequence: Option<u64>, algorithm: Algorithm, told: ParentTerms, now: u64) {
+fn answer(
+    node: &mut Node,
+    sequence: Option<u64>,
+    algorithm: Algorithm,
+    told: ParentTerms,
+    now: u64,
+) {
     let lease = ServerLease {
         resource: resource(),
         capacity: amount(60.0),
@@ -220,7 +226,13 @@ fn an_answer_to_an_older_request_does_not_count() {
         ..Algorithm::default()
     };
     for (sequence, is_heard) in [(first.sequence, false), (second.sequence, true)] {
-        answer(&mut leaf, sequence, algorithm.clone(), ParentTerms::default(), 6);
+        answer(
+            &mut leaf,
+            sequence,
+            algorithm.clone(),
+            ParentTerms::default(),
+            6,
+        );
         assert_eq!(ask(&mut leaf, "a", 30.0, 6).is_some(), is_heard);
     }
 }

@@ -19,7 +19,7 @@ use crate::refresh;
 use crate::request::Has;
 use crate::request::server::{ServerAsk, ServerLease};
 use crate::resource::Resource;
-use crate::resource::parent_lease::{Needs, News, ParentLease, Request};
+use crate::resource::parent_lease::{Changes, Needs, ParentLease, Request};
 use crate::resource::policy::Policy;
 use crate::snapshot::UpstreamSnapshot;
 use crate::supply::Supply;
@@ -33,33 +33,33 @@ const MATTERS: f64 = 1e-3;
 pub(super) struct Upstream {
     /// How we stand with it.
     pub(super) lease: ParentLease,
-    words: Words,
+    reports: ReportCount,
     /// That its answers make no sense was told, and nothing that made sense came since.
-    pub(super) is_nonsense_told: bool,
+    pub(super) is_invalid_reported: bool,
     /// When the last of what our predecessor handed out ends, as far as the parent knows.
     pub(super) inherited_until: Option<Time>,
     /// Which mastership of the parent granted the newest lease.
     granted_by: Option<MastershipId>,
     /// Clients that the parent has heard of, of those served here.
-    pub(super) clients_heard: f64,
+    pub(super) clients_reported: f64,
 }
 
 /// How often holders said that they have more than was known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Words {
-    said: u64,
+pub(super) struct ReportCount {
+    made: u64,
     /// Of these, those in requests to the parent.
-    told: u64,
+    sent: u64,
     /// And those in requests that it has answered.
     answered: u64,
 }
 
-impl Words {
+impl ReportCount {
     /// A holder says that it has more than this server knew of.
     /// Returns how many were said until now.
     pub(super) fn count(&mut self) -> u64 {
-        self.said += 1;
-        self.said
+        self.made += 1;
+        self.made
     }
 
     /// How many of these the parent has answered.
@@ -70,19 +70,19 @@ impl Words {
     /// Whether the parent has answered a request that took everything into account that holders
     /// said they have.
     pub(super) fn are_all_answered(&self) -> bool {
-        self.answered == self.said
+        self.answered == self.made
     }
 
-    fn are_all_told(&self) -> bool {
-        self.told == self.said
+    fn are_all_sent(&self) -> bool {
+        self.sent == self.made
     }
 
-    fn note_told(&mut self) {
-        self.told = self.said;
+    fn note_sent(&mut self) {
+        self.sent = self.made;
     }
 
     fn note_answered(&mut self) {
-        self.answered = self.told;
+        self.answered = self.sent;
     }
 }
 
@@ -91,30 +91,30 @@ impl Upstream {
     pub(super) fn new() -> Self {
         Self {
             lease: ParentLease::NEW,
-            words: Words::default(),
-            is_nonsense_told: false,
+            reports: ReportCount::default(),
+            is_invalid_reported: false,
             inherited_until: None,
             granted_by: None,
-            clients_heard: 0.0,
+            clients_reported: 0.0,
         }
     }
 
     /// What holders said that they have.
-    pub(super) fn words(&self) -> &Words {
-        &self.words
+    pub(super) fn reports(&self) -> &ReportCount {
+        &self.reports
     }
 
     /// The same, to count one more.
-    pub(super) fn words_mut(&mut self) -> &mut Words {
-        &mut self.words
+    pub(super) fn reports_mut(&mut self) -> &mut ReportCount {
+        &mut self.reports
     }
 
     /// What is known of it now.
     pub(super) fn snapshot(&self, policy: &Policy, supply: &Supply, now: Time) -> UpstreamSnapshot {
         UpstreamSnapshot {
             expires_in: supply.expires_at.map(|end| end.since(now)),
-            share: supply.terms.as_ref().map_or(0.0, |told| told.share.get()),
-            knows_algorithm: policy.is_heard(),
+            share: supply.terms.as_ref().map_or(0.0, |terms| terms.share.get()),
+            knows_algorithm: policy.is_answered(),
             in_flight: self.lease.is_asked(),
             refused: self.lease.refused(now),
             learning_remaining: supply
@@ -136,14 +136,14 @@ impl Upstream {
         let refresh_in = lease.refresh_in.min(refresh::REFRESH_IN_MAX);
         let refresh_at = now + refresh::within_lease(refresh_in, expires_at.since(now));
         // Whether a predecessor of ours was heard decides for how long leases can be.
-        let heard_at = lease.terms.predecessor_for.map(|wait| now + wait);
+        let expected_at = lease.terms.predecessor_for.map(|wait| now + wait);
         self.lease
-            .hold(heard_at.map_or(refresh_at, |at| refresh_at.min(at)));
+            .become_held(expected_at.map_or(refresh_at, |at| refresh_at.min(at)));
         if lease.decided != Some(false) {
-            self.clients_heard = request.clients;
+            self.clients_reported = request.clients;
         }
-        self.is_nonsense_told = false;
-        self.words.note_answered();
+        self.is_invalid_reported = false;
+        self.reports.note_answered();
         std::mem::replace(&mut self.granted_by, lease.granted_by) == lease.granted_by
     }
 }
@@ -155,38 +155,38 @@ impl Resource {
         let needs = if !self.ledger.is_empty() {
             Needs::Holders
         } else if self.is_learning() {
-            Needs::Unheard
+            Needs::Unreported
         } else if self.supply.capacity.is_zero() {
             Needs::Nothing
         } else {
             Needs::Leftover
         };
-        let news = |request: &Request| self.news_since(request, upstream);
+        let news = |request: &Request| self.changes_since(request, upstream);
         upstream.lease.next_request(needs, news, pace)
     }
 
     /// What there is to tell the parent since that request.
-    fn news_since(&self, request: &Request, upstream: &Upstream) -> News {
+    fn changes_since(&self, request: &Request, upstream: &Upstream) -> Changes {
         let wants = self.ledger.table().wants().rounded_down();
         let matters = (wants - request.wants).abs() > MATTERS * request.wants.max(wants)
             || self.holding() < request.holding
             || request.learning != self.is_learning()
-            || !upstream.words.are_all_told();
+            || !upstream.reports.are_all_sent();
         if matters {
-            News::Matters
+            Changes::Matters
         } else if request.demand_version != self.ledger.demand_version() {
-            News::Little
+            Changes::Little
         } else {
-            News::None
+            Changes::None
         }
     }
 
     /// Whether the parent has yet to hear, or to answer, what holders ask for now. Never at the root.
-    pub(super) fn parent_is_to_hear(&self) -> bool {
+    pub(super) fn parent_is_behind(&self) -> bool {
         self.upstream.as_ref().is_some_and(|upstream| {
             let request = upstream.lease.request();
-            let told = request.map(|request| request.demand_version);
-            upstream.lease.is_asked() || told != Some(self.ledger.demand_version())
+            let sent = request.map(|request| request.demand_version);
+            upstream.lease.is_asked() || sent != Some(self.ledger.demand_version())
         })
     }
 
@@ -233,7 +233,7 @@ impl Resource {
         } else {
             upstream.lease.ask(request);
         }
-        upstream.words.note_told();
+        upstream.reports.note_sent();
         Some(ask)
     }
 
@@ -248,10 +248,10 @@ impl Resource {
     /// itself would have to count it for as long as leases can last, and would go on telling its
     /// own parent of it when it is long over.
     fn outstanding(&self, unreported: &ExactSum, now: Time) -> Has {
-        let heard_until = self.ledger.table().in_use_until(now);
+        let in_use_until = self.ledger.table().in_use_until(now);
         // Learning is over when that is.
-        let unheard_until = self.learning.until().filter(|_| !unreported.is_zero());
-        match heard_until.max(unheard_until) {
+        let unreported_until = self.learning.until().filter(|_| !unreported.is_zero());
+        match in_use_until.max(unreported_until) {
             Some(until) => {
                 let mut sum = *self.ledger.table().reserved();
                 sum.add_sum(unreported);
