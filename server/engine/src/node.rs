@@ -1,7 +1,7 @@
 //! The state machine of a server node.
 //!
 //! Its methods come in four kinds: getters; `handle_*` (a request or an event in, at a time; the
-//! answer out); `poll_*` (what the node wants done, or has to tell); and `snapshot`s (read-only
+//! answer out); `poll_*` (what the node wants done, or reports); and `snapshot`s (read-only
 //! views for pages, metrics and tests). The contract: one mutation, then drain the `poll_*`; time
 //! never runs backwards.
 //!
@@ -63,7 +63,7 @@ pub enum TimeoutReason {
     TermEnd,
 }
 
-/// Events kept for [`Node::poll_event`]; the oldest are dropped if nobody asks.
+/// Events kept for [`Node::poll_event`]; the oldest are dropped if it is not called.
 const EVENTS_MAX: usize = 4096;
 
 /// Steps of taking out ended leases in one [`Node::handle_timeout`].

@@ -1,37 +1,36 @@
-//! Who asks under a name: which of several requests counts, and what was before.
+//! The processes of a name: which of several requests counts, and what former processes had.
 //!
-//! A name is one process's at a time. A process draws an [`Incarnation`] when it starts and numbers
-//! its requests; numbers are compared within one incarnation only. A process that was not heard of
-//! before is newer than any before it: it was started again. What still comes from one that it
-//! replaced is either late, with a number that was seen, or, with a number above that, shows that
-//! both live. Then the first of the two keeps the name and the lease, and the later one is refused,
-//! until the first is heard no more.
+//! A name belongs to one process at a time. A process draws an [`Incarnation`] when it starts and numbers its requests;
+//! numbers are compared within one incarnation only. A new incarnation is newer than all before it: the process was
+//! restarted. A request of a replaced process is either late, with a number that was seen, or, with a higher number, shows
+//! that both live. Then the first of the two keeps the name and the lease, and the later one is refused, until the first
+//! stops asking.
 //!
-//! A child server's requests also name the epoch by which it speaks for its node. A newer epoch is
-//! newer whatever else is said; an older one, or none where there was one, is out of order until what
-//! was granted has run out and the name is forgotten.
+//! A child server's requests also carry the epoch of its mastership. A newer epoch is newer whatever the other fields are;
+//! an older one, or an absent one after a present one, is out of order until the leases have ended and the name is
+//! forgotten.
 
 use crate::id::{Incarnation, MastershipId};
 use crate::lease::Leases;
 use crate::planted::{self, Bug};
 use crate::time::Time;
 
-/// Former processes, or masterships of a child's node, that are remembered. Who is forgotten counts as
-/// somebody who was never heard of, which is the safe side.
+/// How many former processes, or masterships of a child's node, are remembered. A forgotten one counts as new, which is
+/// the safe side.
 const REMEMBERED_MAX: usize = 8;
 
-/// How a request stands to what was heard under its name before.
+/// How a request relates to earlier ones under its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precedence {
     /// It is the next one of the same process, or the first one of a newer mastership of its node.
     Next,
     /// It is not newer than the newest seen of the same process, or of an older epoch.
     OutOfOrder,
-    /// A process that was not heard of before: it was started again.
+    /// A new incarnation: the process was restarted.
     Started,
     /// A late duplicate of a process that was replaced.
     Late,
-    /// A process that was replaced, and lives: it was there first.
+    /// A process that was replaced, and lives: it was first.
     Returned,
     /// A process that came later than another one that lives.
     Refused,

@@ -1,9 +1,8 @@
-//! Bugs that can be switched on, to see that somebody notices: a checker that finds none of them is worth
-//! nothing.
+//! Bugs that tests can switch on, to prove that a checker finds them.
 //!
-//! Only the feature `planted` makes them possible, which packages of tests switch on that are built alone.
-//! Without it, `is` is false when the program is compiled, and no program that ships has a word of this: a test
-//! looks for `MARK` in them. Where each is found stands in `simulator/planted`, and in `tests/planted` of this crate.
+//! They exist only with the feature `planted`, which packages of tests enable that are built alone. Without it, `is` is
+//! false at compile time, and no shipped program contains any of this: a test looks for `MARK` in them.
+//! `simulator/planted` and `tests/planted` of this crate say where each is found.
 
 /// A bug, named for what goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ pub enum Learning {
     Standby,
     /// It decides: what is out is known, or is over.
     Over,
-    /// The process has started, and without an election nobody knows until when one before it decided.
+    /// The process has started; without an election it is unknown until when a former one decided.
     Started,
     /// It was elected, and leases of the master before it may be out still.
     Elected,

@@ -3,10 +3,9 @@
 //! Only the master decides. Winning and losing it both drop all that is known of leases: the new
 //! master learns it from the holders.
 //!
-//! A mastership that was won in an election holds until a time ([`Node::handle_term`]), and is over
-//! then whether or not anybody says so: a process that was frozen, or cut off from whoever elected
-//! it, must not decide a single thing when it goes on. So every method looks at the time it is
-//! handed before it looks at the mastership.
+//! A mastership that was won in an election lasts until a time ([`Node::handle_term`]), and then ends by itself: a process
+//! that was frozen, or cut off from etcd, must not decide anything when it continues. So every method checks the time
+//! before it checks the mastership.
 
 use std::time::Duration;
 

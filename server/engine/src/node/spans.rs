@@ -1,7 +1,7 @@
-//! Spans as they come in and go out: the tolerance of a node's clock, applied to what it is told and
-//! tells. See [`crate::tolerance`].
+//! Durations in requests and answers: the tolerance of a node's clock, applied to what it sends and receives. See
+//! [`crate::tolerance`].
 //!
-//! Whichever way a message goes, its promises become shorter and its reports longer.
+//! In both directions, promises become shorter and reports longer.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::supply::ParentTerms;
 use crate::tolerance::Tolerance;
 
 impl Tolerance {
-    /// What a holder says it has, or that is outstanding.
+    /// What a holder reports that it has, or that is outstanding.
     pub(super) fn has(self, has: Has) -> Has {
         Has {
             expires_in: has.expires_in.map(|lasts| self.report(lasts)),
@@ -29,7 +29,7 @@ impl Tolerance {
         }
     }
 
-    /// What a client is told.
+    /// The answer to a client.
     pub(super) fn lease(self, lease: Lease) -> Lease {
         if self == Self::LEAST {
             return lease;
@@ -42,7 +42,7 @@ impl Tolerance {
         }
     }
 
-    /// What a child server is told, or a parent tells.
+    /// The answer to a child server, or of a parent.
     pub(super) fn server_lease(self, lease: ServerLease) -> ServerLease {
         if self == Self::LEAST {
             return lease;

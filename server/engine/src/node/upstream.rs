@@ -1,4 +1,4 @@
-//! A node's way up: which resources the parent is to be asked for and when, and its answers.
+//! A node and its parent: which resources to ask for and when, and the answers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -138,7 +138,7 @@ impl Node {
         (!request.asks.is_empty()).then_some(request)
     }
 
-    /// What a stream to the parent begins with if there is nothing to ask: who is there.
+    /// The first message of a stream to the parent if there is nothing to ask: it names this node.
     pub fn upstream_greeting(&self, now: Time) -> Option<GetServerCapacity> {
         let mastership = self.mastership(now);
         Some(GetServerCapacity {
@@ -153,8 +153,8 @@ impl Node {
         })
     }
 
-    /// The parent answered, or told something unasked. Every resource stands on its own: what
-    /// makes no sense changes nothing and is told as an [`NodeEvent`].
+    /// The parent answered, or pushed a change. Every resource is handled by itself: an invalid answer changes nothing and
+    /// becomes a [`NodeEvent`].
     pub fn handle_upstream_reply(&mut self, reply: &GetServerCapacityReply, now: Time) {
         if reply.ancestors.contains(&self.config.name) {
             if !std::mem::replace(&mut self.upstream.in_cycle, true) {
@@ -178,8 +178,8 @@ impl Node {
             let Some(Entry { resource, .. }) = self.resources.get_mut(&lease.resource) else {
                 continue;
             };
-            let heard = self.config.clock_tolerance.received_server_lease(lease);
-            match resource.handle_upstream_lease(&heard, now) {
+            let received = self.config.clock_tolerance.received_server_lease(lease);
+            match resource.handle_upstream_lease(&received, now) {
                 Ok(Applied::Behind(sequence))
                     if sequence > self.upstream.wall_micros.saturating_add(AHEAD_MICROS) =>
                 {
@@ -202,7 +202,7 @@ impl Node {
         }
     }
 
-    /// The parent's answer about a resource makes no sense; why, for the log.
+    /// The parent's answer for a resource is invalid; `problem` is for the log.
     pub fn handle_invalid_upstream_answer(&mut self, id: &ResourceId, problem: String, now: Time) {
         let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
             return;
@@ -216,8 +216,8 @@ impl Node {
         self.settle(id);
     }
 
-    /// The connection to the parent broke, or another server answers now: whatever is on its way may
-    /// be lost, and everything is asked again.
+    /// The connection to the parent broke, or another server answers now: messages in flight may be lost, and everything
+    /// is asked again.
     pub fn handle_upstream_lost(&mut self, now: Time) {
         self.for_each_resource(|resource| resource.handle_upstream_lost(now));
     }

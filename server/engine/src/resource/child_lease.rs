@@ -1,4 +1,4 @@
-//! What a child server is told: its lease, and what only its parent can tell of the tree as a whole.
+//! The answer to a child server: its lease, and what only its parent knows of the tree as a whole.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::time::Time;
 const SILENT_MIN: Duration = Duration::from_secs(5);
 
 impl Resource {
-    /// A request of a child server: how the answer came about, and everything that the child is told.
+    /// A request of a child server: how the answer came about, and the answer.
     ///
     /// # Errors
     ///

@@ -100,8 +100,8 @@ impl Resource {
         if precedence == Precedence::OutOfOrder {
             let is_others = ask.incarnation != holding.incarnation && ask.mastership().is_some();
             if holding.pending || is_others {
-                // What it has is by its own word, and no lease of ours; or the lease is of another
-                // process of its node.
+                // What it has is only reported, and no lease of this server; or the lease is that of another process
+                // of its node.
                 return Err(RefusalReason::NotReady);
             }
             let kind = AnswerKind::OutOfOrder;

@@ -1,20 +1,17 @@
-//! What holders told of in learning mode, below the root: which mastership of our node had granted
-//! it to them, and so whether the parent has it in its books.
+//! What holders report in learning mode, below the root: which mastership of this node granted their leases, and
+//! so whether the parent's books contain them.
 //!
-//! What earlier masterships handed out was cut from what the parent had granted them. If the parent
-//! says how much that is at most (`inherited`), then what we are granted above it is nobody's yet:
-//! it may be handed out at once, and only what we have not heard of must be left for those who
-//! have it. If the parent learned, too, when it first heard of us, it knows only of the masterships
-//! that it has heard from. What others granted comes on top: holders' reports of it go up, and are
-//! added there.
+//! Leases of earlier masterships were cut from what the parent had granted them. If the parent sends how much that
+//! is at most (`inherited`), then capacity granted above it is free: it may be granted at once, and only what is not
+//! reported yet must be kept for its holders. If the parent was learning when this node first asked, it knows only the
+//! masterships that have asked it. Leases of other masterships are added: reports of them go up, and the parent adds
+//! them.
 //!
-//! What the parent says runs down: it is of what lasts on at that moment. A holder whose lease was over
-//! by then was no part of it, though it told of more before. So each smaller amount that the parent
-//! says counts by itself, with the reports that outlast that moment, beside the first one with all
-//! reports; the least that may be left by any of them is left.
+//! The parent's amount shrinks, because it covers what is still valid at that moment. A lease that had ended by then is
+//! not part of it, though its holder may have reported more before. So each smaller amount counts by itself, with the
+//! reports that outlast that moment, beside the first one with all reports; the smallest remainder of them is kept.
 //!
-//! Words only grow until learning is over: that a holder has less by now than it told of says nothing
-//! of the others.
+//! Reports only grow until learning is over: that one holder has less than it reported says nothing about the others.
 
 use std::collections::BTreeMap;
 
@@ -26,57 +23,56 @@ use crate::request::server::ReportedLeases;
 use crate::supply::ParentTerms;
 use crate::time::Time;
 
-/// Masterships told apart. What else holders name counts as granted by nobody that is known, which is
-/// the safe side.
+/// How many masterships are distinguished. Any further one counts as unknown, which is the safe side.
 const ORIGINS_MAX: usize = 16;
 
-/// Who granted something. None: the holder does not say.
+/// The mastership that granted something. None: the holder does not report it.
 pub(crate) type Origin = Option<MastershipId>;
 
-/// What one holder told of.
+/// The report of one holder.
 #[derive(Clone, Copy, Debug)]
 struct ReportedLease {
     origin: Origin,
     amount: Amount,
-    /// When its lease by that is over, at the earliest.
+    /// When the reported lease ends, at the earliest.
     until: Time,
     is_there: bool,
 }
 
-/// What holders told of, and what the parent.
+/// The reports of holders, and the parent's books.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Learned {
     /// By a hash of the holder's name.
     reports: BTreeMap<u64, ReportedLease>,
-    /// Of holders that are still there, by who granted it.
+    /// The sums for present holders, by granting mastership.
     there: BTreeMap<Origin, ExactSum>,
     books: Option<Books>,
 }
 
-/// What a parent has in its books as handed out by earlier masterships of our node.
+/// What the parent has in its books for earlier masterships of this node.
 #[derive(Clone, Debug)]
 struct Books {
-    /// Of which masterships that is. Empty: of all.
+    /// The masterships that it covers. Empty: all.
     accounted: Vec<MastershipId>,
-    /// Which mastership of the parent says so.
+    /// The mastership of the parent that sent it.
     parent: Option<MastershipId>,
     first: BookEntry,
     /// The least since.
     least: Option<BookEntry>,
 }
 
-/// How much the parent said that it is.
+/// One amount that the parent sent.
 #[derive(Clone, Copy, Debug)]
 struct BookEntry {
     at: Time,
     amount: Amount,
-    /// What was told of that is a part of it.
+    /// The reported part of it.
     reported: ExactSum,
 }
 
 impl Learned {
-    /// A holder, by a hash of its name, says that it may be using so much until then. A holder that told
-    /// of it before is taken at its first report as to who granted it, and at its largest as to how much.
+    /// A holder, by a hash of its name, reports that it may be using an amount until then. Its first report counts for
+    /// who granted it, and its largest report for how much.
     pub(crate) fn note(&mut self, holder: u64, origin: Origin, amount: Amount, until: Time) {
         if planted::is(Bug::LearnedForgotten) {
             return;
@@ -108,7 +104,7 @@ impl Learned {
         }
     }
 
-    /// Of what a holder told of, no more than this is believed.
+    /// Limits a holder's report to what is believed of it.
     pub(crate) fn lower(&mut self, holder: u64, most: Amount) {
         let Some(report) = self.reports.get_mut(&holder) else {
             return;
@@ -124,7 +120,7 @@ impl Learned {
         }
     }
 
-    /// When what a holder told of is over, if it was not made longer since.
+    /// When the lease that a holder reported ends, unless it was extended since.
     pub(crate) fn until(&self, holder: u64) -> Option<Time> {
         self.reports.get(&holder).map(|report| report.until)
     }
@@ -143,9 +139,8 @@ impl Learned {
         }
     }
 
-    /// What a parent says. Earlier masterships hand out nothing more: what was known stays known,
-    /// whatever a parent that has just begun has not heard of. Costs as much as there are reports if the
-    /// parent says less than before, which it does a few times.
+    /// Takes the parent's books. Earlier masterships grant nothing more, so what was known stays known, even if a parent
+    /// that has just begun does not know it. O(reports) if the parent sends less than before, which happens a few times.
     pub(crate) fn note_parent_books(
         &mut self,
         terms: &ParentTerms,
@@ -179,7 +174,7 @@ impl Learned {
             self.books = Some(books);
             return;
         };
-        // Of parents that know all, whoever says less.
+        // Between parents with complete books, the smaller amount counts.
         let speaks_of_same = books.parent == by || is_complete && books.accounted.is_empty();
         let least = books.least.map_or(books.first.amount, |least| least.amount);
         if speaks_of_same && amount < least {
@@ -192,7 +187,7 @@ impl Learned {
         self.books = Some(books);
     }
 
-    /// What was told of by leases that outlast that moment.
+    /// The sum of reported leases that outlast that moment.
     fn reported_after(&self, books: &Books, now: Time) -> ExactSum {
         let mut reported = ExactSum::ZERO;
         for report in self.reports.values() {
@@ -208,18 +203,17 @@ impl Learned {
         *self = Self::default();
     }
 
-    /// Whether no holder told of anything.
+    /// Whether there are no reports.
     pub(crate) fn is_empty(&self) -> bool {
         self.reports.is_empty()
     }
 
-    /// Whether a parent has said how much earlier masterships handed out.
+    /// Whether the parent has sent its books.
     pub(crate) fn has_books(&self) -> bool {
         self.books.is_some()
     }
 
-    /// Of what earlier masterships handed out, as far as a parent knows, the most that was not told of
-    /// yet.
+    /// The part of the parent's books that is not reported yet, at most.
     pub(crate) fn unreported(&self) -> ExactSum {
         let Some(books) = &self.books else {
             return ExactSum::ZERO;
@@ -230,7 +224,7 @@ impl Learned {
             .map_or(first, |least| first.min(least.unreported()))
     }
 
-    /// What holders that are there told of, by who granted it.
+    /// The reports of present holders, by granting mastership.
     pub(crate) fn reported(&self) -> Vec<ReportedLeases> {
         let part = |(origin, there): (&Origin, &ExactSum)| ReportedLeases {
             granted_by: *origin,
@@ -245,7 +239,7 @@ impl Books {
         self.accounted.is_empty() || origin.is_none_or(|origin| self.accounted.contains(&origin))
     }
 
-    /// A holder told of more than before, or for longer.
+    /// A report has changed.
     fn replace(&mut self, before: &ReportedLease, after: &ReportedLease) {
         if !self.accounts_for(after.origin) {
             return;
@@ -300,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_told_of_yet_is_left_for_those_who_have_it() {
+    fn what_is_not_reported_yet_is_kept_for_its_holders() {
         let mut learned = Learned::default();
         learned.note_parent_books(&told(60.0, &[]), id(1), NOW);
         check(&learned, 60.0);
@@ -454,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_upwards_is_what_holders_told_of_that_are_there() {
+    fn reports_of_present_holders_go_up() {
         let mut learned = Learned::default();
         learned.note(1, id(5), amount(20.0), LATER);
         learned.note(2, None, amount(30.0), LATER);

@@ -1,5 +1,5 @@
-//! Learning mode, when holders say that they have more than there is: what each is confirmed of it, and
-//! for how long. What they say, all together, is in [`reported`](super::reported).
+//! Learning mode, when holders report more than there is: how much of it each is confirmed, and for how long.
+//! [`reported`](super::reported) has all reports together.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::template::HolderBounds;
 use crate::time::Time;
 
 impl Resource {
-    /// What there is for those who say that they have something: below the root, what is to come, too.
+    /// The capacity for reports: below the root, with what is to come.
     fn for_reported(&self) -> Amount {
         let told = self.supply.terms.as_ref();
         let share = told.map_or(Amount::ZERO, |told| told.share);
@@ -80,7 +80,7 @@ impl Resource {
         claim_of(ask.in_use().max(cut_from), clients)
     }
 
-    /// A holder's word counts from now on, if we learn.
+    /// A holder's report counts from now on, in learning mode.
     pub(super) fn count_report(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
         if self.learns(now) && !planted::is(Bug::ReportsNotCounted) {
             let claim = self.claimed(slot, ask);
@@ -89,7 +89,7 @@ impl Resource {
         }
     }
 
-    /// A holder's word was noted and goes up to the parent, as the newest of all.
+    /// A holder's report was noted and goes up to the parent, as the newest of all.
     pub(super) fn await_parent_answer(
         &mut self,
         slot: Slot,
@@ -114,8 +114,8 @@ impl Resource {
         self.ledger.reported.wait_for_answer(holder, unanswered);
     }
 
-    /// The parent has answered: what it was told counts, and if that is more than it granted, no more is
-    /// reserved for anybody by its word than it will be confirmed.
+    /// The parent has answered: the reports that went up count, and if they exceed its grant, no more is reserved for a
+    /// report than will be confirmed.
     pub(super) fn count_answered_reports(&mut self, now: Time) {
         let Some(upstream) = &self.upstream else {
             return;
@@ -146,8 +146,8 @@ impl Resource {
         }
     }
 
-    /// What of a holder's word is believed, if it says that it has more than it will be confirmed; never
-    /// less than is reserved for it already. None: all of it.
+    /// The believed part of a holder's report, if that is more than will be confirmed; never less than is reserved for it
+    /// already. None: all of it.
     pub(super) fn believed<'a>(
         &self,
         slot: Option<Slot>,

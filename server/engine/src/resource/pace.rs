@@ -1,4 +1,4 @@
-//! How often a holder is heard, and when it is to come back.
+//! How often a holder gets a decision, and when it is to come back.
 //!
 //! The floor keeps holders from being decided about faster than once in so long, whatever they send. Three
 //! pass it: who acknowledges a shrink, once for each; who comes back when it was invited to; and who wants

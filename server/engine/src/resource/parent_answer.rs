@@ -1,7 +1,7 @@
 //! What an answer of the parent does to a resource, below the root.
 //!
-//! The first answer decides how what there is is divided, and for how long to learn. Every answer may
-//! change what there is, and how that is divided; and while a parent learns itself, so do we.
+//! The first answer decides the algorithm, and how long to learn. Every answer may change the capacity and the
+//! algorithm; and while a parent learns, its child servers do.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl Resource {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, if it makes no sense; nothing is changed then.
+    /// What is wrong with it, if it is invalid. Then nothing changes.
     pub(crate) fn handle_upstream_lease(
         &mut self,
         lease: &ServerLease,
@@ -91,28 +91,28 @@ impl Resource {
         let Some(upstream) = &mut self.upstream else {
             return;
         };
-        // What our predecessor handed out was cut from what the parent had granted it. When that is over,
-        // there is nothing left to learn of. What is told later counts what we were granted ourselves.
+        // Leases of the predecessor were cut from what the parent had granted it. When that has ended, there is nothing
+        // left to learn. Later answers include what this server was granted itself.
         let inherited_for = terms
             .inherited_for
             .filter(|_| self.policy.algorithm().learns());
         let inherited_until = inherited_for.map(|lasts| now + time::at_most(lasts));
         upstream.inherited_until = inherited_until;
-        // Leases of our predecessor may be longer than they are now.
+        // Leases of the predecessor may be longer than they are now.
         let out_until = now + terms.reserved_for.unwrap_or_default();
         let by_algorithm = self.learning_from(now);
         self.learning
             .decide(by_algorithm, out_until, inherited_until);
     }
 
-    /// There is nothing left to learn of when what our predecessor handed out is over, and be it now; and
-    /// when the parent knows how the whole is divided, which it does not while it learns itself.
+    /// Learning ends when all leases of the predecessor have ended, perhaps at once, and the parent knows how the whole is
+    /// divided, which it does not while it learns itself.
     fn learn_of_parent(&mut self, lease: &ServerLease, now: Time) {
         let upstream = self.upstream.as_ref();
         let inherited_until = upstream.and_then(|upstream| upstream.inherited_until);
         if lease.terms.learning {
-            // It confirms what it is terms, rounded up. That is not to be handed out before the parent knows
-            // how the whole is divided, be it that it cannot be asked meanwhile.
+            // It confirms reports, rounded up. The rest is not granted before the parent knows how the whole is
+            // divided, even if it is unreachable meanwhile.
             let next = 2 * lease.refresh_in.min(refresh::REFRESH_IN_MAX);
             let learns = lease
                 .terms
@@ -127,7 +127,7 @@ impl Resource {
         }
     }
 
-    /// The parent's answer makes no sense: it is asked again later. Returns whether this is news.
+    /// The parent's answer is invalid: it is asked again later. Returns whether this is to be reported.
     pub(crate) fn handle_invalid_upstream_answer(&mut self, now: Time) -> bool {
         let Some(upstream) = &mut self.upstream else {
             return false;
@@ -136,9 +136,8 @@ impl Resource {
         !std::mem::replace(&mut upstream.is_invalid_reported, true)
     }
 
-    /// The parent refuses the resource. What is out goes on until it expires. Returns whether this
-    /// is news. If another live process of the node has the lease, ours is not our own: nothing more is
-    /// handed out by it.
+    /// The parent refuses the resource. Granted leases last until they expire. Returns whether this is to be reported. If
+    /// another live process of the node has the lease, nothing more is granted from it.
     pub(crate) fn handle_upstream_refusal(&mut self, reason: RefusalReason, now: Time) -> bool {
         let Some(upstream) = &mut self.upstream else {
             return false;
@@ -154,8 +153,8 @@ impl Resource {
         is_news
     }
 
-    /// The connection broke, or another server answers now: the newest request, the answer to it, or
-    /// what was told unasked may be lost. The parent is to be asked again.
+    /// The connection broke, or another server answers now: the newest request, its answer, or a push may be lost. The
+    /// parent is asked again.
     pub(crate) fn handle_upstream_lost(&mut self, now: Time) {
         if let Some(upstream) = &mut self.upstream {
             upstream.lease.note_lost(now);

@@ -1,10 +1,9 @@
-//! A resource's own lease, below the root: what is known of the parent, and what it is asked and when.
+//! A resource's own lease, below the root: what is known of the parent, and the requests to it.
 //! What its answers do is in [`parent_answer`](super::parent_answer).
 //!
-//! At most one request is on its way: a request says what the server has, which is a promise not to
-//! work to any answer to an earlier one (`docs/protocol.md`, "A lease"). So an answer counts only if
-//! it is to the newest request; a parent may send several, one after the other, as its grants
-//! change.
+//! At most one request is in flight: a request reports what the server has, and so promises not to apply any answer to
+//! an earlier one (`docs/protocol.md`, "A lease"). So an answer counts only if it is to the newest request; a parent
+//! may send several of them, as its grants change.
 
 pub use crate::resource::parent_lease::Pace;
 
@@ -28,23 +27,23 @@ use crate::time::Time;
 /// A change of the total demand by less than this part of it waits for the slow round.
 const MATTERS: f64 = 1e-3;
 
-/// What is known of the parent besides the supply it gives.
+/// What is known of the parent besides the supply.
 #[derive(Debug)]
 pub(super) struct Upstream {
-    /// How we stand with it.
+    /// The state of the own lease.
     pub(super) lease: ParentLease,
     reports: ReportCount,
-    /// That its answers make no sense was told, and nothing that made sense came since.
+    /// An invalid answer was reported, and no valid one came since.
     pub(super) is_invalid_reported: bool,
-    /// When the last of what our predecessor handed out ends, as far as the parent knows.
+    /// When the last lease of a predecessor ends, as far as the parent knows.
     pub(super) inherited_until: Option<Time>,
-    /// Which mastership of the parent granted the newest lease.
+    /// The mastership of the parent that granted the newest lease.
     granted_by: Option<MastershipId>,
-    /// Clients that the parent has heard of, of those served here.
+    /// How many of the clients served here the parent has counted.
     pub(super) clients_reported: f64,
 }
 
-/// How often holders said that they have more than was known.
+/// Counts reports of more than was known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReportCount {
     made: u64,
@@ -55,8 +54,7 @@ pub(super) struct ReportCount {
 }
 
 impl ReportCount {
-    /// A holder says that it has more than this server knew of.
-    /// Returns how many were said until now.
+    /// A holder reports more than this server knew of. Returns the number of such reports.
     pub(super) fn count(&mut self) -> u64 {
         self.made += 1;
         self.made
@@ -67,8 +65,7 @@ impl ReportCount {
         self.answered
     }
 
-    /// Whether the parent has answered a request that took everything into account that holders
-    /// said they have.
+    /// Whether the parent has answered a request that contained all reports.
     pub(super) fn are_all_answered(&self) -> bool {
         self.answered == self.made
     }
@@ -99,7 +96,7 @@ impl Upstream {
         }
     }
 
-    /// What holders said that they have.
+    /// The counted reports.
     pub(super) fn reports(&self) -> &ReportCount {
         &self.reports
     }
@@ -135,7 +132,7 @@ impl Upstream {
     ) -> bool {
         let refresh_in = lease.refresh_in.min(refresh::REFRESH_IN_MAX);
         let refresh_at = now + refresh::within_lease(refresh_in, expires_at.since(now));
-        // Whether a predecessor of ours was heard decides for how long leases can be.
+        // Whether a predecessor asks again decides how long leases can be.
         let expected_at = lease.terms.predecessor_for.map(|wait| now + wait);
         self.lease
             .become_held(expected_at.map_or(refresh_at, |at| refresh_at.min(at)));
@@ -165,7 +162,7 @@ impl Resource {
         upstream.lease.next_request(needs, news, pace)
     }
 
-    /// What there is to tell the parent since that request.
+    /// What has changed since that request.
     fn changes_since(&self, request: &Request, upstream: &Upstream) -> Changes {
         let wants = self.ledger.table().wants().rounded_down();
         let matters = (wants - request.wants).abs() > MATTERS * request.wants.max(wants)
@@ -181,7 +178,7 @@ impl Resource {
         }
     }
 
-    /// Whether the parent has yet to hear, or to answer, what holders ask for now. Never at the root.
+    /// Whether the parent does not know, or has not answered, what holders ask for now. Never at the root.
     pub(super) fn parent_is_behind(&self) -> bool {
         self.upstream.as_ref().is_some_and(|upstream| {
             let request = upstream.lease.request();
@@ -190,12 +187,12 @@ impl Resource {
         })
     }
 
-    /// What to ask the parent, in the request of that sequence.
+    /// The request to the parent, with that sequence.
     pub(crate) fn ask_upstream(&mut self, sequence: u64, now: Time) -> Option<ServerAsk> {
         let learning = self.is_learning();
         let gives_back = self.ledger.is_empty() && !learning;
         if gives_back {
-            // Nothing will be handed out by what is left over, whatever is answered.
+            // The rest is no longer granted, whatever the answer is.
             self.set_supply(Supply::NONE);
         }
         let holding = self.holding();
@@ -237,16 +234,15 @@ impl Resource {
         Some(ask)
     }
 
-    /// The most that may be handed out or in use by this server's own lease.
+    /// The most that may be granted or in use by this server's own lease.
     fn holding(&self) -> Amount {
         self.supply
             .capacity
             .max(self.ledger.table().reserved().rounded_up())
     }
 
-    /// What holders may be using, and for how long. Without the latter, a parent that has no lease
-    /// itself would have to count it for as long as leases can last, and would go on telling its
-    /// own parent of it when it is long over.
+    /// What holders may be using, and for how long. Without the duration, a parent without a lease would have to count it
+    /// for the longest lease length, and would report it to its own parent long after it has ended.
     fn outstanding(&self, unreported: &ExactSum, now: Time) -> Has {
         let in_use_until = self.ledger.table().in_use_until(now);
         // Learning is over when that is.

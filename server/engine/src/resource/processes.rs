@@ -1,14 +1,13 @@
-//! Several processes under one name: who has it, and what the others may still be using.
+//! Several processes under one name: which one has it, and what the others may still be using.
 //!
-//! A process that was not heard of before was started again, and has nothing. But what its
-//! predecessor had is not free before that was to be heard again: if the predecessor lives, it will
-//! say so by then, and goes on with its lease. The later one is refused then; what it was granted
-//! meanwhile came from what was free.
+//! A process with a new incarnation was restarted, and has nothing. But what its predecessor had is not free before
+//! that process should have asked again: if it lives, it asks by then, and keeps its lease. Then the later process is
+//! refused; what it was granted meanwhile came from what was free.
 //!
-//! A child server inherits what its node has, and hands out nothing of it while it learns. So nothing
-//! is kept apart when it is started again, but only what a process may have handed out that came
-//! later than one that lives; and what another one has, if one asks that was not heard of before and
-//! does not learn. Who is started again does, so that one is none: it was there before us.
+//! A child server inherits what its node has, and grants nothing of it while it learns. So nothing is reserved apart when
+//! it restarts, except what a process may have granted that came later than a live one; and what the present process
+//! has, if a process with a new incarnation asks that does not learn. A restarted process learns, so that one is no
+//! restart: it was first.
 
 use crate::amount::Amount;
 use crate::id::{HolderKind, Incarnation};

@@ -1,10 +1,9 @@
-//! A holder gives back what it has: at once if it is its own word, and after a while if it may be somebody
-//! else's.
+//! Releases: a holder's own release frees its lease at once, another program's release only later.
 //!
-//! One message in somebody's name must not free what he still uses. Who holds the name is a process, which
-//! draws a number that nobody else knows; of a process that does not say which it is, all that is known is
-//! where it came from. A release by anybody else frees what there is only once the holder was to be heard
-//! again. Until then it counts; and if the holder is heard, it goes on as if nothing had been said.
+//! A message of another program under the same name must not free what the holder still uses. The process that holds
+//! the name has drawn a random incarnation, which no other program knows; a process without one is identified by the
+//! address of its requests. A release from anywhere else frees the lease only when the holder should have asked again.
+//! Until then the lease counts; and if the holder asks before, the release has no effect.
 
 use crate::admission::CallerSlot;
 use crate::amount::Amount;

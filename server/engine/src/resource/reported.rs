@@ -1,17 +1,15 @@
-//! What holders say in learning mode that they have, all together, and what of that each is confirmed.
+//! What all holders together report in learning mode, and how much of it each is confirmed.
 //!
-//! A fresh master knows nothing, so it believes what it hears, as long as all of it fits into what there
-//! is. If it does not, not all of it can be true, or the capacity was lowered. Then it is shared out among
-//! those who said it, max-min: who comes first, or says most, takes nothing from who said less than an
-//! equal part. Leases by a report that was cut are short ([`short_lease`]), so whoever came first shrinks as
-//! soon as others are heard.
+//! A fresh master knows nothing, so it believes reports as long as all of them fit into the capacity. If they do
+//! not, some are wrong, or the capacity was lowered. Then the capacity is divided max-min: a holder that is first, or
+//! reports most, takes nothing from a holder that reports less than an equal part. Leases for a report that was cut are
+//! short ([`short_lease`]), so an early holder shrinks as soon as others have reported.
 //!
-//! A holder that was cut has less by now, and says so: what it was cut from is remembered, and is its report
-//! until it is confirmed, wants less, or is gone.
+//! A holder that was cut has less by now, and reports that. So its full report is remembered, and counts until it is
+//! confirmed, or the holder wants less or has ended.
 //!
-//! Below the root there is as much as the parent grants, and that is decided by what it was told. So a report
-//! counts here when the parent has answered a request that told of it; until then it counts in full for
-//! everybody else, and is not cut.
+//! Below the root the capacity is what the parent grants, which depends on the reports that went up. So a report counts
+//! here once the parent has answered a request that contained it; until then it is reserved in full, and not cut.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,45 +22,45 @@ use crate::lease_table::Slot;
 use crate::refresh::REFRESH_IN_MAX;
 use crate::rounding::SHORTFALL;
 
-/// The reports of all holders that say they have something, by a hash of the holder's name.
+/// The reports of all holders that have something, by a hash of the holder's name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reported {
     reports: BTreeMap<u64, HolderReport>,
     /// Those that count.
     index: ClaimIndex,
-    /// What those holders say now that they have, whatever they were cut from.
+    /// The sum of their present reports, without what they were cut from.
     said: ExactSum,
-    /// Those that the parent has not answered yet, by how many were told it before.
+    /// Reports that the parent has not answered yet, by their number.
     unanswered: BTreeMap<u64, u64>,
 }
 
-/// What one holder says.
+/// One holder's report.
 #[derive(Clone, Copy, Debug, Default)]
 struct HolderReport {
     counts: Option<Claim>,
     said: Amount,
     cut_from: Option<Amount>,
     unanswered: Option<Unanswered>,
-    /// We have granted the holder something ourselves.
+    /// This mastership has granted the holder something.
     is_granted: bool,
 }
 
 /// A report that the parent has not answered yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unanswered {
-    /// How many reports were told before it.
+    /// Its number: how many reports came before it.
     pub(crate) number: u64,
-    /// Whose it is.
+    /// The holder.
     pub(crate) slot: Slot,
-    /// What that holder says, or was cut from.
+    /// The reported amount, or what it was cut from.
     pub(crate) claim: Claim,
-    /// What it says.
+    /// The reported amount.
     pub(crate) said: Amount,
-    /// What we had reserved for it before by what we granted it.
+    /// What was reserved for it before by a grant of this mastership.
     pub(crate) held: Amount,
 }
 
-/// A claim, which always stands for somebody.
+/// A report as a claim, of at least one client.
 pub(crate) fn claim_of(report: Amount, clients: f64) -> Claim {
     Claim {
         wants: report,
@@ -70,7 +68,7 @@ pub(crate) fn claim_of(report: Amount, clients: f64) -> Claim {
     }
 }
 
-/// How long a lease lasts by a report that was cut.
+/// How long a lease lasts for a report that was cut.
 pub(crate) fn short_lease(refresh_interval: Duration) -> Duration {
     2 * refresh_interval.min(REFRESH_IN_MAX)
 }
@@ -84,8 +82,8 @@ pub(crate) fn part_of(claim: Claim, level: f64) -> Amount {
 }
 
 impl Reported {
-    /// A holder's report counts from now on; nothing, if it says that it has nothing. It says so much, and may
-    /// have been cut from more.
+    /// A holder's report counts from now on, unless it reports nothing. It reports `said`; `claim` may be a larger
+    /// amount, from which it was cut.
     pub(crate) fn count(&mut self, holder: u64, claim: Claim, said: Amount) {
         let report = self.reports.entry(holder).or_default();
         self.said.replace(report.said, said);
@@ -107,7 +105,7 @@ impl Reported {
         }
     }
 
-    /// The parent is to hear of a holder's report before it counts.
+    /// A holder's report must be answered by the parent before it counts.
     pub(crate) fn wait_for_answer(&mut self, holder: u64, mut unanswered: Unanswered) {
         let report = self.reports.entry(holder).or_insert(HolderReport {
             is_granted: !unanswered.held.is_zero(),
@@ -124,8 +122,7 @@ impl Reported {
         self.unanswered.insert(unanswered.number, holder);
     }
 
-    /// The parent has answered so many reports. Those count from now on, and are returned with their
-    /// holders.
+    /// The parent has answered that many reports. They count from now on, and are returned with their holders.
     pub(crate) fn answered(&mut self, reports: u64) -> Vec<(u64, Unanswered)> {
         let later = self.unanswered.split_off(&(reports + 1));
         let answered = std::mem::replace(&mut self.unanswered, later);
@@ -140,7 +137,7 @@ impl Reported {
         taken
     }
 
-    /// A holder was confirmed less than this; or all that it says.
+    /// A holder was confirmed less than this; or, with None, all of its report.
     pub(crate) fn note_granted(&mut self, holder: u64, cut_from: Option<Amount>) {
         if let Some(report) = self.reports.get_mut(&holder) {
             report.cut_from = cut_from;
@@ -172,7 +169,7 @@ impl Reported {
         }
     }
 
-    /// The most for each client, if not all reports that count fit into so much.
+    /// The limit for each client, if the counted reports do not fit into that capacity.
     pub(crate) fn level_for(&self, capacity: Amount) -> Option<f64> {
         match self.index.level_for(capacity.get()) {
             Level::AboveAll => None,
@@ -180,12 +177,12 @@ impl Reported {
         }
     }
 
-    /// Whether all that holders say now fits into so much, but for rounding: those who were cut have come down.
+    /// Whether the present reports fit into that capacity, except for rounding: holders that were cut have shrunk.
     pub(crate) fn said_fits(&self, capacity: Amount) -> bool {
         self.said.rounded_down() <= capacity.get() * (1.0 + SHORTFALL)
     }
 
-    /// What is left of so much beside what all other holders say now.
+    /// What is left of that capacity beside the present reports of all other holders.
     pub(crate) fn left_beside_others(&self, holder: u64, capacity: Amount) -> Amount {
         let mut others = self.said;
         if let Some(report) = self.reports.get(&holder) {
@@ -200,7 +197,7 @@ impl Reported {
         reports + self.unanswered.len() * size_of::<(u64, u64)>() + self.index.memory_bytes()
     }
 
-    /// Whether nobody says that it has anything.
+    /// Whether there are no reports.
     pub(crate) fn is_empty(&self) -> bool {
         self.reports.is_empty()
     }
@@ -224,7 +221,7 @@ impl Reported {
         let waiting = self.reports.values().filter_map(|report| report.unanswered);
         assert_eq!(waiting.count(), self.unanswered.len(), "unanswered reports");
         for holder in self.reports.keys() {
-            assert!(is_holder(*holder), "a report of somebody who is gone");
+            assert!(is_holder(*holder), "a report of a holder that has ended");
         }
     }
 }

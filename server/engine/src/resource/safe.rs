@@ -1,13 +1,12 @@
 //! What a client in safe mode may use when its lease has ended: the safe capacity.
 //!
-//! It is the template's word (*static*), or the capacity divided by the number of clients in the whole tree
-//! (*dynamic*). A dynamic one is to add up to no more than the capacity once every client has refreshed
-//! since the last one joined. So
+//! It is set in the template (*static*), or the capacity divided by the number of clients in the whole tree (*dynamic*).
+//! All dynamic ones add up to no more than the capacity once every client has refreshed since the last one joined. So
 //!
-//! - a parent of servers counts clients in steps, rounded up ([`in_steps`]), and tells its children at
-//!   once when a step makes it less: steps, so that not every client that joins is told to the whole tree;
-//! - a child divides by as many clients more as it has itself since it last asked;
-//! - a server in learning mode does not know how many clients there are. It tells 0.
+//! - a parent of servers counts clients in steps, rounded up ([`in_steps`]), and pushes to its children when a step
+//!   makes it less: in steps, so that not every client that joins causes a push to the whole tree;
+//! - a child adds the clients that it has gained since it last asked;
+//! - a server in learning mode does not know how many clients there are, and sends 0.
 
 use crate::amount::Amount;
 use crate::claim::Subclients;
@@ -41,7 +40,7 @@ fn number(safe: SafeCapacity) -> f64 {
 }
 
 impl Resource {
-    /// What a client in safe mode may use. Below the root, what the parent says counts.
+    /// What a client in safe mode may use. Below the root, the parent's value counts.
     pub(super) fn safe_capacity(&self, now: Time) -> SafeCapacity {
         let told = self.supply.terms.as_ref();
         let of_parent = told.and_then(|told| told.safe_capacity);
@@ -75,7 +74,7 @@ impl Resource {
         }
     }
 
-    /// Whether that is what a template says, here or at the root.
+    /// Whether it is set in a template, here or at the root.
     pub(super) fn safe_is_static(&self) -> bool {
         match &self.supply.terms {
             Some(told) if told.safe_capacity.is_some() => told.safe_is_static,
@@ -86,7 +85,7 @@ impl Resource {
         }
     }
 
-    /// A child server is told that with its newest lease.
+    /// A child server gets this with its newest lease.
     pub(super) fn note_safe_capacity(&mut self, slot: Slot, safe: SafeCapacity) {
         self.ledger.note(slot, |holding| {
             if let Some(report) = &mut holding.report {
@@ -95,7 +94,7 @@ impl Resource {
         });
     }
 
-    /// Whether a child server was told a larger safe capacity than there is now.
+    /// Whether the last safe capacity that a child server got is larger than the present one.
     pub(super) fn safe_fell(&self, holding: &Holding, now: Time) -> bool {
         let told = holding
             .report
