@@ -227,7 +227,7 @@ pub enum Reason {
     TemplateGone,
     /// In learning mode nothing is shared out.
     Learning,
-    /// This server has no lease itself yet; the holder was told to keep what it has.
+    /// This server has no lease itself yet; the holder keeps what it has.
     WaitsForParent,
     /// A child server in learning mode keeps what it has, although it asks for less.
     ChildLearns,

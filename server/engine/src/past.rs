@@ -55,11 +55,11 @@ struct Former {
 pub(crate) struct Past {
     formers: Vec<Former>,
     masterships: Masterships,
-    /// The process before was to be heard again by then.
+    /// The former process should have asked again by then.
     expected_by: Option<Time>,
 }
 
-/// Who asks, as one request says.
+/// The sender of one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// Of a child server, the epoch by which it speaks for its node.
@@ -70,7 +70,7 @@ pub(crate) struct Identity {
     pub sequence: Option<u64>,
 }
 
-/// What is known of who has a name.
+/// What is known of the process that has a name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'a> {
     /// As of its newest request; its number is 0 if it numbers none.
@@ -81,7 +81,7 @@ pub(crate) struct Known<'a> {
     pub sequence: u64,
     /// Its newest request is not answered yet, and may be made again.
     pub pending: bool,
-    /// It was to be heard again before now.
+    /// It should have asked again before now.
     pub overdue: bool,
     /// What was before it.
     pub past: Option<&'a Past>,
@@ -205,12 +205,12 @@ impl Past {
         refused.next()?.process
     }
 
-    /// A process was started. The one before it, if it lives, is to be heard by then.
+    /// A process was started. The former one, if it lives, asks by then.
     pub(crate) fn note_started(&mut self, expected_by: Time) {
         self.expected_by = Some(expected_by);
     }
 
-    /// Until when the process before may be heard, if that is not over.
+    /// Until when the former process may ask, if that is not over.
     pub(crate) fn expected_by(&self, now: Time) -> Option<Time> {
         self.expected_by.filter(|by| *by > now)
     }
@@ -226,17 +226,17 @@ impl Past {
     }
 }
 
-/// The masterships of a child server's node that were heard from, and what the earlier ones may have
-/// handed out: it was cut from what they were granted until the present one was first heard.
+/// The masterships of a child server's node that have asked, and what the earlier ones may have
+/// granted: it was cut from what they were granted until the present one first asked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Masterships {
     current: Option<MastershipId>,
     earlier: Vec<MastershipId>,
     /// What was granted until then, as it runs down.
     before: Option<Leases>,
-    /// We learned when the first of them was heard: what others handed out was never in our books.
+    /// This node was learning when the first of them asked: grants of others were never in its books.
     /// When we have learned, it is over; but what the present mastership has confirmed of it is not,
-    /// and has nothing to do with what those that we heard of handed out.
+    /// and has nothing to do with grants of those that have asked.
     learned: bool,
 }
 

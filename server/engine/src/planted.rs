@@ -7,7 +7,7 @@
 /// A bug, named for what goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// A shrink frees at once what the holder had, though it may not have heard.
+    /// A shrink frees at once what the holder had, though the answer may be lost.
     OlderLeaseForgotten,
     /// What a holder says it has frees nothing of its older leases.
     AcknowledgementForgotten,
@@ -21,9 +21,9 @@ pub enum Bug {
     OlderEpochCounts,
     /// A request that is older than the newest seen counts.
     OlderRequestCounts,
-    /// A lease that is heard counts for as long as it was told, as if all clocks went alike.
+    /// A received lease counts for as long as it was sent, as if all clocks ran alike.
     ClockMarginForgotten,
-    /// A lease is told and heard as if this clock was a good one.
+    /// Leases are sent and received as if this clock were a good one.
     ClockToleranceForgotten,
     /// A mastership that was not confirmed goes on.
     TermWithoutEnd,
@@ -41,41 +41,41 @@ pub enum Bug {
     LevelOfEqualShares,
     /// A capacity that is one rounding short counts as a shortage.
     RoundingIsAShortage,
-    /// The equal share is computed from what a server has, not from what its parent told.
+    /// The equal share is computed from what a server has, not from what its parent sent.
     EqualShareOfOwn,
     /// What others leave is rounded up.
     LeftIsRoundedUp,
     /// Whatever a single holder says counts.
     HolderBoundsForgotten,
-    /// A demand curve is told as its last point.
+    /// A demand curve is sent as its last point only.
     CurveTooCoarse,
-    /// What changes for child servers they hear only when they ask.
+    /// Changes are never pushed to child servers.
     PushesForgotten,
     /// A node may be its own ancestor.
     CycleUnnoticed,
-    /// Who waits, or is waited for, is not told to come back early.
+    /// A holder that waits, or is waited for, is not invited to come early.
     InvitationsForgotten,
-    /// A holder is told to come back when its lease is over.
+    /// The refresh interval is as long as the lease.
     RefreshAfterTheLease,
     /// No limit is full.
     LimitsForgotten,
-    /// A lease that is over still counts for who brought it.
+    /// A lease that has ended still counts for its caller.
     LeasesStayCounted,
     /// A fresh master decides at once, though leases of its predecessors may be out.
     LearningEndsTooSoon,
     /// A fresh master confirms what is out for minutes longer than anything can be.
     LearningLastsTooLong,
-    /// What holders tell of that others granted is not remembered.
+    /// Reports of leases from other masterships are not remembered.
     LearnedForgotten,
-    /// The word of a child server that learns is taken for all that its node has out.
+    /// The report of a child server that learns counts as complete.
     LearnersAcknowledge,
-    /// In learning mode nobody counts whether holders say that they have more than there is.
+    /// In learning mode reports of more than there is are not noticed.
     ReportsNotCounted,
     /// What others may be using is not left to them.
     OthersForgotten,
     /// When the capacity is lowered, everybody keeps all that it has.
     LoweringForgotten,
-    /// Nobody minds that leases are out from before the parent lowered the capacity.
+    /// Leases from before the parent lowered the capacity are ignored.
     RunsDownForgotten,
     /// A lease below the root lasts longer than the one that it was cut from.
     LeaseOutlivesParents,
@@ -83,11 +83,11 @@ pub enum Bug {
     OutstandingForgotten,
     /// An answer of the parent to an older request counts.
     OlderAnswerApplied,
-    /// What nobody below uses any more is not given back to the parent.
+    /// Unused capacity is not given back to the parent.
     LeftoverKept,
-    /// Anybody frees what somebody else holds.
+    /// Any program can release another one's lease.
     ReleaseOfAnybody,
-    /// A holder is heard as often as it asks.
+    /// Every request of a holder is decided, however often it asks.
     FloorForgotten,
     /// Every client in safe mode may use the whole capacity.
     SafeNotDivided,

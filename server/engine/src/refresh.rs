@@ -70,9 +70,9 @@ impl Invitations {
         }
     }
 
-    /// How long a holder that waits, or is waited for, is told to stay away: a small part of the interval,
+    /// The refresh interval of a holder that waits, or is waited for: a small part of the usual interval,
     /// or of the floor. If it `waited` so long already and nothing came of it, twice as long, up to a little
-    /// above the floor: what it waits for may be held by somebody who is gone. Later if many are invited
+    /// above the floor: what it waits for may belong to a holder that has ended. Later if many are invited
     /// already, and never longer than `interval`.
     pub(crate) fn soon(
         &mut self,
@@ -95,7 +95,7 @@ impl Invitations {
         soon
     }
 
-    /// How long a holder that learning mode leaves wanting is told to stay away: until learning is
+    /// The refresh interval of a holder that gets less because of learning mode: until learning is
     /// over in `remaining`, and a little, so that all of them do not come at once.
     pub(crate) fn after_learning(
         &mut self,

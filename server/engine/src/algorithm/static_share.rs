@@ -1,8 +1,8 @@
 //! STATIC: everyone gets what it wants, up to the capacity, which is per client. It promises no
 //! total: a thousand clients may get a thousand times the capacity.
 //!
-//! Below the root, what counts is the capacity per client that the parent tells, not what the
-//! server was given for all its clients together. A parent of the old kind does not tell it; then
+//! Below the root, what counts is the capacity per client that the parent sends, not what the
+//! server was granted for all its clients together. A Doorman parent does not send it; then
 //! the level at which the claims together take what was given is the same number.
 
 use crate::algorithm::Rule;

@@ -64,7 +64,7 @@ pub struct Term {
     pub vacant_since: Time,
     /// The longest lease that may have been out when the node became vacant, if it was granted by
     /// templates other than those in force: a root learns for that long, too. Zero: leases were no
-    /// longer than they are now. Below the root the parent's books tell how long leases last, and this
+    /// longer than they are now. Below the root the parent's books say how long leases last, and this
     /// changes nothing.
     pub longer_leases: Duration,
     /// Until when it holds.
@@ -82,7 +82,7 @@ pub enum Outcome<T> {
 
 impl Node {
     /// Mastership was won, lost, or is now elsewhere. All leases are forgotten, except when the
-    /// mastership this node has is told again. Won so, it holds until something else is told.
+    /// mastership this node has is passed in again. Set like this, it lasts until the next call.
     pub fn handle_mastership(&mut self, mastership: Mastership, now: Time) {
         self.end_term_if_over(now);
         self.valid_until = None;
@@ -100,7 +100,7 @@ impl Node {
         self.end_term_if_over(now);
     }
 
-    /// Who is the master at that time.
+    /// Which server is the master at that time.
     pub fn mastership(&self, now: Time) -> &Mastership {
         if self.is_term_over(now) {
             &UNKNOWN
@@ -124,7 +124,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// Who may instead.
+    /// The master, if it is known.
     pub(super) fn check_master(&mut self, now: Time) -> Result<(), Mastership> {
         self.end_term_if_over(now);
         if self.mastership.is_master() {

@@ -238,7 +238,7 @@ impl Node {
         ends.filter(|end| *end > now).max()
     }
 
-    /// The nodes from the parent up to the root, as far as the parent has told.
+    /// The nodes from the parent up to the root, as far as the parent has sent them.
     pub fn ancestors(&self) -> &[String] {
         &self.upstream.ancestors
     }

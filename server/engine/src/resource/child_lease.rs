@@ -45,7 +45,7 @@ impl Resource {
     }
 
     /// Decides anew for a child server with a stream that did not ask, by what it last asked. None:
-    /// it would get and be told just what it has, or it has been silent for too long.
+    /// the answer would not differ from the last one, or it has been silent for too long.
     pub(crate) fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
         let holding = self.ledger.get(slot)?;
         let safe_fell = self.safe_fell(holding, now);
@@ -56,7 +56,7 @@ impl Resource {
         if !self.has_source() {
             return None;
         }
-        // Whoever is silent may be gone: what it has must end.
+        // A silent child may have ended: what it has must end.
         let asked_at = holding
             .report
             .as_ref()
@@ -97,7 +97,7 @@ impl Resource {
         Some(self.current(slot, refresh_in, AnswerKind::Decided, now))
     }
 
-    /// Everything that a child server is told unasked. It counts its lease from when it sent its
+    /// What is pushed to a child server. It counts its lease from when it sent its
     /// newest request, and so do we, from when that came.
     pub(crate) fn pushed_lease(
         &self,
@@ -130,7 +130,7 @@ impl Resource {
         lasts.max(learns_for)
     }
 
-    /// Everything that a child server is told with its newest lease, which is counted from
+    /// The whole answer to a child server with its newest lease, which is counted from
     /// `asked_at`. Before it asked, what it was granted lasted for `inherited_for`.
     fn server_lease(
         &self,

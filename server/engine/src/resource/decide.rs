@@ -82,7 +82,7 @@ impl Resource {
         })
     }
 
-    /// Somebody asks under a name that is known. None: it is to be decided about.
+    /// A request under a known name. None: it has to be decided.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl Resource {
     ///
     /// # Errors
     ///
-    /// If it can only be told to keep what it has, until the parent was heard.
+    /// If it can only keep what it has, until the parent has answered.
     fn note_reports(
         &mut self,
         slot: Option<Slot>,
@@ -214,7 +214,7 @@ impl Resource {
             Holding::newest,
         );
         let refresh_in = match (kind, self.ledger.get(slot)) {
-            // Not before it was planned: whoever numbers its requests wrongly must not be told to
+            // Not before it was planned: a holder that numbers its requests wrongly must not be asked to
             // come back at once, for ever.
             (AnswerKind::OutOfOrder, Some(holding)) => {
                 refresh_in.max(holding.refresh_at.since(now))
@@ -235,7 +235,7 @@ impl Resource {
         }
     }
 
-    /// A child server in learning mode has not heard of all its holders yet: as long as it asks on
+    /// A child server in learning mode does not know all its holders yet: as long as it asks on
     /// behalf of fewer clients than before, what it asked for before counts, here and towards our
     /// own parent.
     pub(super) fn change_demand(&mut self, slot: Slot, ask: &HolderAsk<'_>) {

@@ -53,7 +53,7 @@ impl Resource {
             keeps(newest, share, unreported.min(held))
         });
         let shared = self.grant_share(share, held, kept, keeps);
-        // What holders say that they have comes first; what is left then is nobody's.
+        // Reports come first; what is left then is free.
         match confirmed {
             Some(confirmed) if confirmed.gets >= shared.gets => confirmed,
             _ => shared,

@@ -59,7 +59,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Nobody holds anything.
+    /// There are no holders.
     pub(super) fn new(kind: AlgorithmKind, seed: u64) -> Self {
         Self {
             table: LeaseTable::new(seed),
@@ -94,7 +94,7 @@ impl Ledger {
         self.table.find(holder.kind, holder.name.as_str())
     }
 
-    /// Whether nobody holds anything.
+    /// Whether there are no holders.
     pub(super) fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
@@ -292,7 +292,7 @@ impl Ledger {
         self.note_demand_changed();
     }
 
-    /// Takes the words of a holder that is gone, or of a process that has its name no more, for unsaid.
+    /// Drops the reports of a holder that has ended, or of a process that lost its name.
     pub(super) fn forget_report(&mut self, holder: &HolderId) {
         if !self.reported.is_empty() {
             self.reported.forget(self.table.name_hash(holder));

@@ -162,7 +162,8 @@ impl Resource {
     /// it may still grant capacity, so none is free. If holders report more than there is, none is free either.
     pub(super) fn may_grant_growth(&self, now: Time) -> bool {
         let terms = self.supply.terms.as_ref();
-        let is_settled = |terms: &Arc<ParentTerms>| !terms.learning && terms.predecessor_for.is_none();
+        let is_settled =
+            |terms: &Arc<ParentTerms>| !terms.learning && terms.predecessor_for.is_none();
         self.ledger.learned.has_books()
             && terms.is_some_and(is_settled)
             && self.confirmed_level(now).is_none()

@@ -189,7 +189,7 @@ impl Resource {
     }
 
     /// In learning mode: what a holder says it may be using, as leases. At the root it cannot be more than
-    /// there is; below it, more may be out than we have by now, and our parent still reserves it. Of a word
+    /// there is; below it, more may be out than we have by now, and the parent still reserves it. For a report
     /// that is cut, no more is reserved than is confirmed, nor for longer. But a child server that says no
     /// more than there is has handed it out for as long as it says, though it may be less.
     pub(super) fn leases_of_reports(
@@ -235,7 +235,7 @@ impl Resource {
         leases
     }
 
-    /// When a lease by a decision ends: soon, if it is by a word that was cut. But a child server hands out
+    /// When a lease by a decision ends: soon, if its report was cut. But a child server grants
     /// what it has: a larger lease of it must not end before a smaller one that it had until `had_until`.
     /// When it shrinks, some of its holders still have the one, while others have the other already.
     pub(super) fn grant_ends(

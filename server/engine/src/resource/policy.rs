@@ -40,7 +40,7 @@ impl Policy {
         Self::of(PolicySource::Template, Some(template))
     }
 
-    /// That of a node whose parent was not heard yet.
+    /// That of a node whose parent has not answered yet.
     pub(super) fn of_parent(template: Option<Arc<Template>>) -> Self {
         Self::of(PolicySource::Unheard, template)
     }

@@ -22,12 +22,12 @@ use crate::snapshot::Conflict;
 use crate::time::Time;
 
 impl Resource {
-    /// Settles who has the name that is asked under. Two live processes under it are noted for
+    /// Decides which process has the name of a request. Two live processes under it are noted for
     /// [`Resource::take_conflict`].
     ///
     /// # Errors
     ///
-    /// If it is not who asks: nothing is decided then.
+    /// If it is not the one that asks: then nothing is decided.
     pub(super) fn settle_name(
         &mut self,
         slot: Slot,
@@ -53,7 +53,7 @@ impl Resource {
                 });
                 Ok(())
             }
-            // Who asks again is heard.
+            // A process that asks again lives.
             Precedence::Late => Err(RefusalReason::NotReady),
             Precedence::Unnumbered => Err(self.another_process(slot, now)),
             Precedence::Refused => {

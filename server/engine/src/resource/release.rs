@@ -16,7 +16,7 @@ use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
 use crate::time::Time;
 
 impl Resource {
-    /// Somebody gives back what a holder has. `caller` is where that comes from: nobody, if it does not matter,
+    /// A release of what a holder has. `caller` is where it comes from; none if that does not matter,
     /// and none, if nothing came from there before.
     pub(crate) fn handle_release(
         &mut self,
@@ -81,7 +81,7 @@ impl Resource {
     }
 }
 
-/// Whether the process that holds the name says so, as far as anybody can tell.
+/// Whether the release comes from the process that holds the name, as far as that is known.
 fn is_its_own(holding: &Holding, caller: Option<CallerSlot>) -> bool {
     let anybody = CallerSlot::NOBODY;
     planted::is(Bug::ReleaseOfAnybody)

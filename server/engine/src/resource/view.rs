@@ -142,7 +142,7 @@ impl Resource {
         match &self.upstream {
             None => Some(is_over),
             Some(_) if is_over && self.learns_above(now) => None,
-            // How long leases last that its predecessor handed out, the parent's books tell.
+            // The parent's books show how long leases of its predecessor last.
             Some(_) => Some(false),
         }
     }

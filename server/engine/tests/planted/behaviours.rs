@@ -50,7 +50,7 @@ fn node(capacity: Option<f64>) -> Node {
     node
 }
 
-/// What a client is told that wants so much. None: to come back.
+/// What a client is terms that wants so much. None: to come back.
 fn ask(node: &mut Node, client: &str, wants: f64, now: u64) -> Option<Lease> {
     ask_having(node, client, wants, None, now)
 }
@@ -88,7 +88,7 @@ fn answer(
     node: &mut Node,
     sequence: Option<u64>,
     algorithm: Algorithm,
-    told: ParentTerms,
+    terms: ParentTerms,
     now: u64,
 ) {
     let lease = ServerLease {
@@ -99,7 +99,7 @@ fn answer(
         algorithm: Some(algorithm),
         terms: ParentTerms {
             share: amount(60.0),
-            ..told
+            ..terms
         },
         granted_by: None,
         sequence,
@@ -169,7 +169,7 @@ fn the_equal_share_is_that_of_the_whole_tree() {
         assert_eq!(ask(&mut leaf, client, wants, 1), None);
     }
     let request = leaf.poll_upstream_request(1, Time::from_secs(2)).unwrap();
-    let told = ParentTerms {
+    let terms = ParentTerms {
         per_client: Some(amount(10.0)),
         ..ParentTerms::default()
     };
@@ -178,7 +178,7 @@ fn the_equal_share_is_that_of_the_whole_tree() {
         learning_mode_duration: Duration::ZERO,
         ..Algorithm::default()
     };
-    answer(&mut leaf, request.sequence, algorithm, told, 2);
+    answer(&mut leaf, request.sequence, algorithm, terms, 2);
     let gets = clients.map(|(client, wants)| {
         let lease = ask(&mut leaf, client, wants, 3).unwrap();
         lease.capacity.get()
@@ -201,11 +201,11 @@ fn what_runs_down_is_not_made_longer_while_a_server_learns() {
         let mut leaf = node(None);
         assert_eq!(ask(&mut leaf, "a", 1.0, 1), None);
         let request = leaf.poll_upstream_request(1, Time::from_secs(2)).unwrap();
-        let told = ParentTerms {
+        let terms = ParentTerms {
             reserved: Some(amount(reserved)),
             ..ParentTerms::default()
         };
-        answer(&mut leaf, request.sequence, algorithm.clone(), told, 2);
+        answer(&mut leaf, request.sequence, algorithm.clone(), terms, 2);
         let lease = ask_having(&mut leaf, "b", 30.0, Some(30.0), 3);
         assert_eq!(lease.is_some(), is_confirmed, "{reserved}: {lease:?}");
     };

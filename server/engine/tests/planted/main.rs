@@ -23,8 +23,8 @@ mod behaviours;
 mod bounded_holders;
 #[path = "../lies.rs"]
 mod lies;
-#[path = "../limits.rs"]
-mod limits;
+#[path = "../limits_of_clients.rs"]
+mod limits_of_clients;
 #[path = "../limits_of_children.rs"]
 mod limits_of_children;
 #[path = "../safe_capacity.rs"]
@@ -91,11 +91,11 @@ const FOUND: &[(Bug, &str)] = &[
     ),
     (
         Bug::LimitsForgotten,
-        "limits::counts_are_bounded_in_all_by_template_and_by_caller",
+        "limits_of_clients::counts_are_bounded_in_all_by_template_and_by_caller",
     ),
     (
         Bug::LeasesStayCounted,
-        "limits::counts_are_bounded_in_all_by_template_and_by_caller",
+        "limits_of_clients::counts_are_bounded_in_all_by_template_and_by_caller",
     ),
     (
         Bug::LearningEndsTooSoon,
@@ -130,7 +130,7 @@ const FOUND: &[(Bug, &str)] = &[
 ];
 
 /// All of `testdata/stories`.
-const STORIES: &str = "stories::every_story_comes_out_as_it_is_told";
+const STORIES: &str = "stories::every_story_plays_as_written";
 
 /// Whether a test of this program passes when a bug is planted.
 fn passes(test: &str, bug: Option<Bug>) -> bool {

@@ -53,13 +53,13 @@ impl Player {
             }
             other => return Ok(format!("{name}: {other:?}\n")),
         };
-        let told = self.answer(&name, answer);
+        let output = self.answer(&name, answer);
         if is_lost {
             self.world.mail.take(answer);
-            return Ok(told + "the answer is lost\n");
+            return Ok(output + "the answer is lost\n");
         }
         self.world.deliver(answer, Duration::ZERO);
-        Ok(told)
+        Ok(output)
     }
 
     fn new_client(&mut self, name: &str, command: &Command) -> CommandResult<usize> {
@@ -74,17 +74,17 @@ impl Player {
     }
 
     fn answer(&self, name: &str, answer: u64) -> String {
-        let mut told = String::new();
+        let mut output = String::new();
         if let Some(Message::Answer(_, _, reply)) = self.world.mail.get(answer) {
             for lease in &reply.leases {
-                writeln!(told, "{name} {}", wording::lease(lease)).unwrap();
+                writeln!(output, "{name} {}", wording::lease(lease)).unwrap();
             }
             for refused in &reply.refused {
                 let reason = wording::refusal(refused.reason);
-                writeln!(told, "{name} is refused: {reason}").unwrap();
+                writeln!(output, "{name} is refused: {reason}").unwrap();
             }
         }
-        told
+        output
     }
 
     /// A client wants something else, and says so when it runs.
@@ -119,16 +119,16 @@ impl Player {
 
     /// What every client uses, and may use in safe mode.
     pub fn clients(&self) -> String {
-        let mut told = String::new();
+        let mut output = String::new();
         let now = self.world.now;
         for client in &self.world.clients {
             let uses = wording::number(client.uses(now).get());
             let safe = wording::safe(client.safe_capacity);
             let home = &self.world.servers[client.home].name;
-            writeln!(told, "{} at {home} has {uses}, safe {safe}", client.name).unwrap();
+            writeln!(output, "{} at {home} has {uses}, safe {safe}", client.name).unwrap();
         }
         let all = wording::number(self.world.used().rounded_down());
-        writeln!(told, "all together {all}").unwrap();
-        told
+        writeln!(output, "all together {all}").unwrap();
+        output
     }
 }

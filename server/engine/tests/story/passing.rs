@@ -1,7 +1,7 @@
 //! Time passes in a story, and messages arrive or do not.
 //!
 //! A server asks its parent as soon as the engine wants it to. On calls it waits for the answer before it
-//! asks again; on a stream it does not. What it has to tell its children it gathers for a round. What is sent stays on its way until a command delivers it.
+//! asks again; on a stream it does not. It gathers pushes to its children for a round. A message stays in flight until a command delivers it.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -19,18 +19,18 @@ use super::world::{Arrived, ROUND};
 const STEPS_MAX: usize = 200_000;
 
 impl Player {
-    /// Whatever servers have to say to each other now is on its way. Tells who said something.
+    /// Servers send what is due. Lists the messages.
     pub fn send_due(&mut self) -> String {
-        let mut told = String::new();
+        let mut output = String::new();
         for number in 0..self.world.servers.len() {
             let sent = self.push_due(number);
             let asked = self.may_ask(number).then(|| self.world.ask_parent(number));
             for message in sent.into_iter().chain(asked.flatten()) {
                 let line = wording::who_sends(&self.world, message);
-                writeln!(told, "{line}").unwrap();
+                writeln!(output, "{line}").unwrap();
             }
         }
-        told
+        output
     }
 
     /// What changes for children is gathered for a round.
@@ -106,17 +106,17 @@ impl Player {
         Ok(format!("it is {}\n", self.world.now))
     }
 
-    /// Time passes. Whatever is sent arrives at once, and clients ask when they were told to. Tells what
+    /// Time passes. Whatever is sent arrives at once, and clients ask at their refresh. Lists what
     /// clients have, where that changed.
     pub fn run(&mut self, command: &Command) -> CommandResult<String> {
         let end = self.end_of(command)?;
         let before = self.has_of_clients();
-        let mut told = String::new();
+        let mut output = String::new();
         for _ in 0..STEPS_MAX {
             self.send_due();
             self.world.assert_consistent();
             if self.arrives_next() || self.client_asks_next() {
-                told += &self.events();
+                output += &self.events();
                 continue;
             }
             let clients = self.world.clients.iter().filter(|client| !client.crashed);
@@ -124,18 +124,18 @@ impl Player {
             let next = [self.next_due(), asks].into_iter().flatten().min();
             let Some(at) = next.filter(|at| *at <= end) else {
                 self.world.now = end;
-                told += &self.events();
-                told = format!("it is {}\n{told}", self.world.now);
+                output += &self.events();
+                output = format!("it is {}\n{output}", self.world.now);
                 for (before, now) in before.iter().zip(self.has_of_clients()) {
                     if *before != now {
-                        writeln!(told, "{} has {}", now.0, wording::number(now.1)).unwrap();
+                        writeln!(output, "{} has {}", now.0, wording::number(now.1)).unwrap();
                     }
                 }
-                return Ok(told);
+                return Ok(output);
             };
             self.world.now = self.world.now.max(at);
             self.serve_timers();
-            told += &self.events();
+            output += &self.events();
         }
         Err("it never comes to rest".to_owned())
     }
@@ -210,12 +210,12 @@ impl Player {
             let number = self.on_link(command)?;
             return Ok(self.arrives(number));
         }
-        let mut told = String::new();
+        let mut output = String::new();
         for _ in 0..STEPS_MAX {
             let Some(number) = self.first_that_can_arrive() else {
-                return Ok(told);
+                return Ok(output);
             };
-            told += &self.arrives(number);
+            output += &self.arrives(number);
             self.send_due();
         }
         Err("it never comes to rest".to_owned())
@@ -225,7 +225,7 @@ impl Player {
         let said = wording::what_is_said(&self.world, number);
         let arrived = self.world.deliver(number, Duration::ZERO);
         let came = match arrived {
-            Arrived::Heard | Arrived::Answered(_) => return said,
+            Arrived::Received | Arrived::Answered(_) => return said,
             Arrived::Nowhere => "  nobody hears it".to_owned(),
             Arrived::NotMaster(mastership) => format!("  not the master: {mastership:?}"),
             Arrived::Cycle(text) => format!("  refused: {text}"),

@@ -1,4 +1,4 @@
-//! Plays a story: its commands go to the nodes of a [`World`], and what comes of them is told.
+//! Plays a story: its commands go to the nodes of a [`World`], and their results are written down.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -51,28 +51,28 @@ pub const VERBS: [&str; 30] = [
 ];
 
 /// The story with what comes of its commands now.
-pub fn retell(story: &str) -> Result<String, BadLine> {
+pub fn replay(story: &str) -> Result<String, BadLine> {
     let mut player = Player::default();
-    let mut retold = Vec::new();
+    let mut replayed = Vec::new();
     for block in parse(story, &VERBS)? {
         match block {
-            Block::Remark(text) => retold.push(text),
+            Block::Remark(text) => replayed.push(text),
             Block::Commands(text, commands) => {
-                let mut came = String::new();
+                let mut actual = String::new();
                 for command in commands {
-                    let told = player.act(&command);
-                    let told = told.and_then(|told| command.check_used().map(|()| told));
-                    came += &told.map_err(|problem| BadLine {
+                    let output = player.act(&command);
+                    let output = output.and_then(|output| command.check_used().map(|()| output));
+                    actual += &output.map_err(|problem| BadLine {
                         line: command.line,
                         problem,
                     })?;
                 }
-                let block = format!("{text}\n----\n{}", came.trim_end());
-                retold.push(block.trim_end().to_owned());
+                let block = format!("{text}\n----\n{}", actual.trim_end());
+                replayed.push(block.trim_end().to_owned());
             }
         }
     }
-    Ok(retold.join("\n\n") + "\n")
+    Ok(replayed.join("\n\n") + "\n")
 }
 
 #[derive(Default)]
@@ -86,7 +86,7 @@ pub struct Player {
 
 impl Player {
     fn act(&mut self, command: &Command) -> CommandResult<String> {
-        let told = match command.verb.as_str() {
+        let output = match command.verb.as_str() {
             "anew" => {
                 *self = Self::default();
                 Ok(String::new())
@@ -135,39 +135,40 @@ impl Player {
             "learning" => return self.learning(command),
             other => Err(format!("{other:?} is no command")),
         };
-        Ok(told? + &self.after())
+        Ok(output? + &self.after())
     }
 
     /// Plays one command, for tests that count.
     #[track_caller]
     pub fn play(&mut self, line: &str) -> String {
         let commands = parse_commands(line, 1);
-        let told = commands.iter().map(|command| self.act(command));
-        told.collect::<CommandResult<String>>()
+        let output = commands.iter().map(|command| self.act(command));
+        output
+            .collect::<CommandResult<String>>()
             .unwrap_or_else(|problem| panic!("{line}: {problem}"))
     }
 
-    /// After a command: what is due is sent, and what happened is told.
+    /// After a command: what is due is sent, and events are written down.
     pub fn after(&mut self) -> String {
         let sent = self.send_due();
-        let told = self.events() + &sent;
+        let output = self.events() + &sent;
         self.world.assert_consistent();
-        told
+        output
     }
 
     /// What happened at the nodes.
     pub fn events(&mut self) -> String {
-        let mut told = String::new();
+        let mut output = String::new();
         for server in &mut self.world.servers {
             while let Some(event) = server.node.poll_event() {
                 if self.has_names {
-                    writeln!(told, "event at {}: {event:?}", server.name).unwrap();
+                    writeln!(output, "event at {}: {event:?}", server.name).unwrap();
                 } else {
-                    writeln!(told, "event: {event:?}").unwrap();
+                    writeln!(output, "event: {event:?}").unwrap();
                 }
             }
         }
-        told
+        output
     }
 
     /// The server of that name.
@@ -203,7 +204,7 @@ impl Player {
             return Err(format!("there is a node {name:?} already; say restart"));
         }
         let parent_name = command.text("parent");
-        // A parent of which nothing is told speaks by `parent-answers`.
+        // A parent outside the story answers by `parent-answers`.
         let parent = parent_name.and_then(|parent| self.world.server_named(parent));
         let via = match command.text("via") {
             None | Some("stream") => Via::Stream,

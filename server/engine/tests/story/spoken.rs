@@ -72,33 +72,33 @@ impl Player {
                 return Ok(format!("not the master: {mastership:?}\n"));
             }
         };
-        let mut told = String::new();
+        let mut output = String::new();
         for lease in reply.leases {
             let (expires, refresh) = (lease.expires_in, roughly(lease.refresh_in));
             write!(
-                told,
+                output,
                 "gets {} for {expires:?}, refresh in {refresh}",
                 lease.capacity
             )
             .unwrap();
             if lease.limited_by != LimitedBy::Wants {
-                write!(told, ", limited by {:?}", lease.limited_by).unwrap();
+                write!(output, ", limited by {:?}", lease.limited_by).unwrap();
             }
             if let Some(remaining) = lease.learning_for {
-                write!(told, ", learning for {}", wording::span(remaining)).unwrap();
+                write!(output, ", learning for {}", wording::span(remaining)).unwrap();
             }
             if !lease.decided {
-                write!(told, ", not decided").unwrap();
+                write!(output, ", not decided").unwrap();
             }
-            writeln!(told).unwrap();
+            writeln!(output).unwrap();
         }
         for refusal in reply.refused {
-            writeln!(told, "refused: {refusal}").unwrap();
+            writeln!(output, "refused: {refusal}").unwrap();
             if let RefusalReason::AnotherProcess(retry_in) = refusal.reason {
-                writeln!(told, "asks again in {}", roughly(retry_in)).unwrap();
+                writeln!(output, "asks again in {}", roughly(retry_in)).unwrap();
             }
         }
-        Ok(told)
+        Ok(output)
     }
 
     pub fn release_capacity(&mut self, command: &Command) -> CommandResult<String> {
@@ -200,9 +200,9 @@ impl Player {
         let micros = self.world.now.as_nanos() / 1_000;
         let node = &mut self.world.servers[number].node;
         let asked = node.poll_upstream_request(micros, now);
-        let mut told = String::new();
+        let mut output = String::new();
         for line in asked.iter().flat_map(wording::asked) {
-            writeln!(told, "it asks: {line}").unwrap();
+            writeln!(output, "it asks: {line}").unwrap();
         }
         let mut reply = GetServerCapacityReply::default();
         if let Some(ancestors) = command.text("ancestors") {
@@ -219,7 +219,7 @@ impl Player {
             }
         }
         node.handle_upstream_reply(&reply, now);
-        Ok(told)
+        Ok(output)
     }
 }
 
