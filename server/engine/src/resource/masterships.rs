@@ -17,7 +17,7 @@ use crate::planted::{self, Bug};
 use crate::request::Has;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
-use crate::resource::learned::Origin;
+use crate::resource::learned::{Origin, ReportedLease};
 use crate::supply::ParentTerms;
 use crate::time::{self, Time};
 
@@ -111,9 +111,11 @@ impl Resource {
         };
         let holder = self.ledger.key_of(ask.holder);
         // Without a duration, the report may be out of date at once.
-        let lasts = |has: Has| has.expires_in.map_or(Duration::ZERO, time::at_least);
-        let lasts = |has: Has| lasts(has).saturating_sub(TRAVEL_MAX);
-        let lasts = ask.reports().map(lasts).max().unwrap_or_default();
+        let lasts_of = |has: Has| {
+            let lasts = has.expires_in.map_or(Duration::ZERO, time::at_least);
+            lasts.saturating_sub(TRAVEL_MAX)
+        };
+        let lasts = ask.reports().map(lasts_of).max().unwrap_or_default();
         // Work that continues after its lease counts, but is not part of what earlier masterships had granted: they
         // may have granted that to others. Nor is a lease that may have ended while the report travelled.
         let is_over = |has: Has| has.expires_in.is_some_and(|lasts| lasts <= TRAVEL_MAX);
@@ -121,7 +123,17 @@ impl Resource {
             true => Amount::ZERO,
             false => ask.in_use(),
         };
-        self.ledger.learned.note(holder, origin, part, now + lasts);
+        let has = ask
+            .has
+            .map(|has| (has.capacity.min(part), now + lasts_of(has)));
+        let report = ReportedLease {
+            origin,
+            amount: part,
+            until: now + lasts,
+            said: now - TRAVEL_MAX,
+            lasts: has,
+        };
+        self.ledger.learned.note(holder, report);
     }
 
     /// What is left for a holder beside what others have, or may have without having reported it.

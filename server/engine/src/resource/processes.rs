@@ -1,13 +1,14 @@
 //! Several processes under one name: which one has it, and what the others may still be using.
 //!
-//! A process with a new incarnation was restarted, and has nothing. But what its predecessor had is not free before
-//! that process should have asked again: if it lives, it asks by then, and keeps its lease. Then the later process is
-//! refused; what it was granted meanwhile came from what was free.
+//! A process with a new incarnation was restarted, and has nothing. But what its
+//! predecessor had is not free before that was to be heard again: if the predecessor lives, it will
+//! say so by then, and goes on with its lease. The later one is refused then; what it was granted
+//! meanwhile came from what was free.
 //!
-//! A child server inherits what its node has, and grants nothing of it while it learns. So nothing is reserved apart when
-//! it restarts, except what a process may have granted that came later than a live one; and what the present process
-//! has, if a process with a new incarnation asks that does not learn. A restarted process learns, so that one is no
-//! restart: it was first.
+//! A child server inherits what its node has, and hands out nothing of it while it learns. So nothing
+//! is kept apart when it is started again, but only what a process may have handed out that came
+//! later than one that lives. One that has learned already inherits nothing: it was heard by a predecessor of
+//! ours, which refused it perhaps, and its word says nothing of what the process has that we heard first.
 
 use crate::amount::Amount;
 use crate::id::{HolderKind, Incarnation};
@@ -36,7 +37,11 @@ impl Resource {
         now: Time,
     ) -> Result<(), RefusalReason> {
         match precedence {
-            Precedence::Next | Precedence::OutOfOrder => Ok(()),
+            Precedence::Next => {
+                self.part_from_former(slot, ask, now);
+                Ok(())
+            }
+            Precedence::OutOfOrder => Ok(()),
             Precedence::Started => {
                 self.hand_name_on(slot, ask, now);
                 Ok(())
@@ -63,7 +68,7 @@ impl Resource {
                     refused: ask.incarnation,
                     at: now,
                 });
-                let (process, sequence, word) = (ask.incarnation, ask.sequence, ask.in_use());
+                let (process, sequence, in_use) = (ask.incarnation, ask.sequence, ask.in_use());
                 self.ledger.note(slot, |holding| {
                     if let Some(past) = &mut holding.past {
                         past.note_request(process, sequence);
@@ -71,7 +76,7 @@ impl Resource {
                 });
                 if ask.holder.kind == HolderKind::Client {
                     self.ledger
-                        .change_leases(slot, |leases| leases.lower_apart(process, word));
+                        .change_leases(slot, |leases| leases.lower_apart(process, in_use));
                 }
                 Err(self.another_process(slot, now))
             }
@@ -104,7 +109,8 @@ impl Resource {
                     leases.set_apart(before, expected_by, now);
                 });
             }
-            // It has learned long ago, and does not ask what the other one has handed out meanwhile.
+            // It has learned long ago, and does not ask what the other one has handed out meanwhile: we refused
+            // it before, or a predecessor of ours did.
             HolderKind::Server if was_refused || ask.acknowledges() => {
                 self.ledger.change_leases(slot, |leases| {
                     leases.set_apart(before, Time::MAX, now);
@@ -127,6 +133,37 @@ impl Resource {
                 past.note_started(expected_by);
             }
         });
+    }
+
+    /// A process of a child server that came later learns no more, though what the one before had is not over: it
+    /// had begun to learn long before we heard of it, and what it says is out is not all. What the other one had counts
+    /// besides. Where nobody learns, it does so until the other one would have been heard.
+    fn part_from_former(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
+        if ask.holder.kind != HolderKind::Server || !ask.acknowledges() {
+            return;
+        }
+        let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
+        let learns = self.policy.algorithm().learns();
+        let expected_by = || past.and_then(|past| past.expected_by(now));
+        let Some(until) = learns.then_some(Time::MAX).or_else(expected_by) else {
+            return;
+        };
+        let Some((former, had)) = past.and_then(|past| past.last_had(now)) else {
+            return;
+        };
+        let ends = had.last_expiry();
+        let apart = Apart {
+            whose: Whose::One(former),
+            lease: Lease {
+                capacity: had.own(),
+                expires_at: ends.min(until),
+            },
+            ends,
+        };
+        if !apart.lease.capacity.is_zero() {
+            self.ledger
+                .change_leases(slot, |leases| leases.add_apart(apart));
+        }
     }
 
     /// A process that was replaced has the name again: it was there first, and lives.
@@ -178,10 +215,12 @@ impl Resource {
             let Some(had) = had else {
                 let own = leases.take_apart(first);
                 leases.set_apart(later, Time::MAX, now);
-                own.into_iter().for_each(|own| leases.grant(own));
+                if let Some(own) = own {
+                    leases.grant_to_server(own);
+                }
                 return;
             };
-            let fresh = leases.own().get() - had.own().get();
+            let fresh = leases.reserved().get() - had.reserved().get();
             let ends = leases.last_expiry();
             let apart = Apart {
                 whose: Whose::One(later),

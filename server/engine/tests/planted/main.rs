@@ -23,10 +23,10 @@ mod behaviours;
 mod bounded_holders;
 #[path = "../lies.rs"]
 mod lies;
-#[path = "../limits_of_clients.rs"]
-mod limits_of_clients;
 #[path = "../limits_of_children.rs"]
 mod limits_of_children;
+#[path = "../limits_of_clients.rs"]
+mod limits_of_clients;
 #[path = "../safe_capacity.rs"]
 mod safe_capacity;
 #[path = "../sent_demand.rs"]
