@@ -224,7 +224,7 @@ impl ClientState {
         let changes = self
             .resources
             .values()
-            .filter_map(|state| state.allowance(now).until)
+            .filter_map(|state| state.changes_at(now))
             .min();
         if self.under_way.is_some() {
             return Step::Wait(changes);

@@ -188,7 +188,7 @@ impl ResourceState {
         let Some(lease) = self.lease(now) else {
             return self.fallback(now);
         };
-        let then = self.fallback(lease.expires_at).capacity;
+        let then = self.fallback_capacity(lease.expires_at);
         let (capacity, source) = if self.is_safe_beside(lease) && then != Capacity::NONE {
             (then, Source::Mode)
         } else {
@@ -199,6 +199,14 @@ impl ResourceState {
             source,
             until: Some(lease.expires_at),
             then,
+        }
+    }
+
+    /// When what may be used changes by itself: [`Allowance::until`] of the allowance.
+    pub(super) fn changes_at(&self, now: Time) -> Option<Time> {
+        match self.lease(now) {
+            Some(lease) => Some(lease.expires_at),
+            None => self.fallback(now).until,
         }
     }
 
@@ -215,6 +223,14 @@ impl ResourceState {
         }
     }
 
+    /// How much of that it is: a lease is in force nearly always, and this is all that is asked then.
+    fn fallback_capacity(&self, now: Time) -> Capacity {
+        match (self.mode, self.safe_capacity, &self.trouble) {
+            (Mode::Safe, Some(safe), None) => safe.capacity(self.wants, now),
+            _ => self.fallback(now).capacity,
+        }
+    }
+
     /// Whether the lease is only that a learning server cannot tell yet what there is: it confirms
     /// what a client says that it has, and this one had nothing. What safe capacity it tells with it
     /// is meant to be used until it knows.
@@ -227,7 +243,7 @@ impl ResourceState {
     /// What is used besides a lease, of which nothing is had.
     fn beside(&self, lease: Lease) -> f64 {
         if self.is_safe_beside(lease) {
-            self.fallback(lease.expires_at).capacity.get()
+            self.fallback_capacity(lease.expires_at).get()
         } else {
             0.0
         }

@@ -273,7 +273,7 @@ fn what_a_root_that_learns_has_cut_in_its_books_is_no_violation_until_it_has_com
         ),
     ] {
         let mut watched = watched(&template(FairShare, 100.0), &[0]);
-        let mut happens = [(learns_at, true), (lowered_at, false)];
+        let mut happens: [(f64, bool); 2] = [(learns_at, true), (lowered_at, false)];
         happens.sort_by(|a, b| a.0.total_cmp(&b.0));
         for (seconds, learns) in happens {
             if learns {

@@ -199,8 +199,13 @@ impl World<'_> {
                         used.map_or(0.0, |(it, _)| it.in_flight())
                     };
                     let request = state.request(in_flight, local);
+                    let has_work = uses.iter().any(|it| it.work.is_some());
                     note_told(client, group, &request, local);
-                    self.publish(number);
+                    // Limiters go on before the request is sent. Nothing else comes of it that is not
+                    // told below, at the same moment.
+                    if has_work {
+                        self.publish(number);
+                    }
                     self.ask(number, request);
                 }
                 Step::Wait(until) => {
