@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tracing::{info, warn};
 
-use crate::app::standing::{Following, obey};
+use crate::app::standing::{Following, apply_standing};
 use crate::clock::{self, Clock};
 use crate::door::{self, Door};
 use crate::election::gate::Gate;
@@ -366,7 +366,7 @@ impl Server {
             // Nothing is granted any more before anybody else can be master. It may be about to bring
             // a standing into force: that must be over.
             self.obeying.shutdown().await;
-            obey(&self.board, &Standing::Unknown);
+            apply_standing(&self.board, &Standing::Unknown);
             self.election.resign().await;
         }
         self.stop_grpc.cancel();

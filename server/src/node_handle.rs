@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use doorward_engine::node::event::Event;
+use doorward_engine::node::event::NodeEvent;
 use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::template::Templates;
@@ -110,7 +110,7 @@ impl NodeHandle {
             }
             let after = node.poll_timeout().map(|timeout| timeout.at);
             while let Some(event) = node.poll_event() {
-                if let Event::ResourceAdded { resource, .. } = &event
+                if let NodeEvent::ResourceAdded { resource, .. } = &event
                     && let Some(left) = learning::left(&node, resource, now)
                 {
                     learning.push((resource.clone(), left));
@@ -262,33 +262,33 @@ fn is_earlier(after: Option<Time>, before: Option<Time>) -> bool {
 }
 
 /// One line for what happened. What every new client can cause is for debugging only.
-pub(crate) fn log(event: &Event) {
+pub(crate) fn log(event: &NodeEvent) {
     match event {
-        Event::TermEnded { epoch } => error!(
+        NodeEvent::TermEnded { epoch } => error!(
             epoch,
             "mastership could not be confirmed in time, and is over: nothing is granted until it is \
              won again; is etcd reachable?"
         ),
-        Event::ResourceAdded { resource, template } => {
+        NodeEvent::ResourceAdded { resource, template } => {
             debug!(%resource, template, "resource added");
         }
-        Event::RefusedByParent { resource, reason } => {
+        NodeEvent::RefusedByParent { resource, reason } => {
             let reason = refusal(*reason);
             warn!(%resource, reason, "the parent refuses it; its leases run down");
         }
-        Event::ParentTalksNonsense { resource, problem } => {
+        NodeEvent::InvalidParentAnswer { resource, problem } => {
             warn!(%resource, problem, "the parent's answer makes no sense and is passed over");
         }
-        Event::Cycle { ancestors } => error!(
+        NodeEvent::Cycle { ancestors } => error!(
             path = ancestors.join(" → "),
             "this server's capacity would come from itself, by way of its parent; what the parent \
              says is passed over; check --node and --parent of the servers on this way"
         ),
-        Event::CycleRefused(cycle) => error!(%cycle, "a child server is refused"),
-        Event::CycleEnded => info!("this server is its own ancestor no more"),
-        Event::ResourceDropped { resource } => debug!(%resource, "resource dropped"),
-        Event::LearningEnded { resource } => info!(%resource, "learning mode ended"),
-        Event::CapacityBelowReserved {
+        NodeEvent::CycleRefused(cycle) => error!(%cycle, "a child server is refused"),
+        NodeEvent::CycleEnded => info!("this server is its own ancestor no more"),
+        NodeEvent::ResourceDropped { resource } => debug!(%resource, "resource dropped"),
+        NodeEvent::LearningEnded { resource } => info!(%resource, "learning mode ended"),
+        NodeEvent::CapacityBelowReserved {
             resource,
             capacity,
             reserved,
@@ -298,13 +298,13 @@ pub(crate) fn log(event: &Event) {
             reserved,
             "capacity is below what is out; nothing new is granted until it fits"
         ),
-        Event::TwoProcesses { resource, holder } => error!(
+        NodeEvent::TwoProcesses { resource, holder } => error!(
             %resource,
             %holder,
             "two live processes ask under one name: the later one is refused; give each a name of its own, \
              or stop one"
         ),
-        Event::TemplateGone { resource } => {
+        NodeEvent::TemplateGone { resource } => {
             warn!(%resource, "its template is gone; its leases run down");
         }
     }

@@ -1,11 +1,11 @@
-//! Whom a node takes on, and whom it tells to come back later.
+//! Which newcomers a node accepts, and which it refuses until later.
 //!
-//! Everything is bounded that one caller can cause: by itself, with all others of a template, and in all. Only
-//! **newcomers** are refused: a resource nobody holds, a holder without a lease, a priority nobody has, a curve
-//! that grows. Who has something keeps it, and refreshes it, whatever is full. So a refresh costs nothing here
-//! but a token of its template, and if there is none, it is put off only while its lease lasts for long.
+//! Everything that one caller can cause is limited: per caller, per template, and in all. Only **newcomers** are refused: a
+//! resource without holders, a holder without a lease, an unused priority, a curve that grows. A holder with a lease keeps
+//! and refreshes it, whatever is full. So a refresh costs only a token of its template, and if there is none, the refresh
+//! is put off only while the lease lasts for long.
 //!
-//! What is there counts for the caller who brought it until it ends. A child server asks on behalf of many:
+//! Everything counts for the caller that brought it until it ends. A child server asks on behalf of many:
 //! its resources and leases are not counted as those of a caller, nor its newcomers each second, for a leaf
 //! that was started brings all of them at once. It is bounded by how many child servers there are, and by
 //! their leases and the points of their curves.

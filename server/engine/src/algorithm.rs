@@ -178,7 +178,7 @@ impl Rule {
     }
 
     /// What a child server needs to know of it besides its own part: see
-    /// [`crate::supply::Told::per_client`].
+    /// [`crate::supply::ParentTerms::per_client`].
     pub(crate) fn per_client(&self) -> Option<Amount> {
         match self {
             Self::PerClient(capacity) => Some(Amount::from_computed(*capacity)),
@@ -227,7 +227,7 @@ pub enum Reason {
     TemplateGone,
     /// In learning mode nothing is shared out.
     Learning,
-    /// This server has no lease itself yet; the holder was told to keep what it has.
+    /// This server has no lease itself yet; the holder keeps what it has.
     WaitsForParent,
     /// A child server in learning mode keeps what it has, although it asks for less.
     ChildLearns,

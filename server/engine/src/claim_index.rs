@@ -17,12 +17,12 @@
 
 mod inner;
 mod leaf;
-mod node;
+mod sums;
 
 use crate::claim::Claim;
 use crate::claim_index::inner::{Found, INNER_MAX, Inner};
 use crate::claim_index::leaf::{LEAF_MAX, Leaf};
-use crate::claim_index::node::{Key, Sums};
+use crate::claim_index::sums::{Key, Sums};
 use crate::planted::{self, Bug};
 use crate::rounding::ENOUGH;
 

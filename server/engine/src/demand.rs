@@ -40,7 +40,7 @@ pub struct BandDemand {
     pub priority: i64,
     /// How many there are, not below 0.
     pub clients: f64,
-    /// Σ wants, as the child told it.
+    /// Σ wants, as the child sent it.
     pub wants: Amount,
     /// How it depends on the level.
     pub curve: DemandCurve,

@@ -1,4 +1,4 @@
-//! A demand curve in compressed form: what a child server tells its parent of its demand.
+//! A demand curve in compressed form: what a child server sends its parent about its demand.
 //!
 //! D(w) = Σ min(q, w·s) over all claims below is concave, non-decreasing and piecewise linear. A
 //! curve keeps some of its corners and joins them by straight lines. A chord of a concave curve
@@ -14,7 +14,7 @@
 //! Curves add up by adding up their pieces: each corner is one claim (see
 //! [`DemandCurve::claims`]) in the parent's index, whose own curve is then the sum of all.
 
-mod bounded;
+mod capped;
 
 use std::collections::BinaryHeap;
 

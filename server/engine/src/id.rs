@@ -47,7 +47,7 @@ fn parse(text: &str) -> Result<SmolStr, IdError> {
 pub struct Incarnation(NonZeroU64);
 
 impl Incarnation {
-    /// A process of which nobody knows another one: for tests.
+    /// A fixed incarnation, for tests.
     pub const FIRST: Self = Self(NonZeroU64::MIN);
 
     /// Those bits. None: there are none, or all are 0.

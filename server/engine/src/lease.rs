@@ -12,7 +12,7 @@
 //! restarted (h is nothing).
 //!
 //! What another process under the same name may be using counts besides ([`Leases::set_apart`]): the
-//! holder's word says nothing of that.
+//! holder's report does not cover that.
 
 mod apart;
 
@@ -53,7 +53,7 @@ pub(crate) struct Leases {
 enum Older {
     #[default]
     None,
-    /// What there is while a shrink is on its way.
+    /// What there is until a shrink is acknowledged.
     One(Lease),
     /// Two or more: shrinks on top of each other. Or other processes have leases besides.
     Many(Box<Many>),

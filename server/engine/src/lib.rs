@@ -4,8 +4,8 @@
 //! same configuration, seed and inputs at the same times give the same outputs, on every machine.
 //! The server runs it on the real clock, the simulator on a virtual one.
 //!
-//! [`node::Node`] is where to start. The contract of its methods: one mutation, then drain what
-//! the node has to tell; time never runs backwards.
+//! [`node::Node`] is where to start. The contract of its methods: one mutation, then drain the
+//! `poll_*` methods; time never runs backwards.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is limited, by name, and what is said to who comes beyond a limit.
+//! The limits of a node by name, and the message of each when it is reached.
 
 use std::fmt;
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl Limit {
     ];
 }
 
-/// Something is full: nobody who has something loses it, and who comes newly is to come back.
+/// A limit is reached: no holder loses anything, and newcomers come back later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full {
     /// What.
@@ -89,8 +89,8 @@ pub struct Full {
 }
 
 impl Limit {
-    /// What is said to who comes beyond it; `{max}` is how much there may be.
-    const fn said(self) -> &'static str {
+    /// The message when it is reached; `{max}` stands for the limit.
+    const fn message(self) -> &'static str {
         match self {
             Self::Resources => "this server serves {max} resources, as many as it may",
             Self::ResourcesPerCaller => "{max} resources came from this address, as many as may",
@@ -142,8 +142,8 @@ impl Limit {
 
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let said = self.limit.said();
-        let (before, after) = said.split_once("{max}").unwrap_or((said, ""));
+        let message = self.limit.message();
+        let (before, after) = message.split_once("{max}").unwrap_or((message, ""));
         write!(f, "{before}{}{after}", self.max)
     }
 }
@@ -156,7 +156,7 @@ mod tests {
     fn every_limit_has_its_place() {
         for (position, limit) in Limit::ALL.iter().enumerate() {
             assert_eq!(*limit as usize, position);
-            assert_eq!(limit.said().matches("{max}").count(), 1, "{limit:?}");
+            assert_eq!(limit.message().matches("{max}").count(), 1, "{limit:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The state machine of a server node.
 //!
 //! Its methods come in four kinds: getters; `handle_*` (a request or an event in, at a time; the
-//! answer out); `poll_*` (what the node wants done, or has to tell); and `snapshot`s (read-only
+//! answer out); `poll_*` (what the node wants done, or reports); and `snapshot`s (read-only
 //! views for pages, metrics and tests). The contract: one mutation, then drain the `poll_*`; time
 //! never runs backwards.
 //!
@@ -11,7 +11,6 @@
 //! Only a master decides anything; *not the master* is an [`Outcome`], not an error. What is known
 //! of leases is dropped whenever mastership is won or lost.
 
-mod admission;
 pub mod ancestry;
 mod asking;
 pub mod children;
@@ -21,6 +20,7 @@ mod entry;
 pub mod event;
 pub mod learning;
 pub mod mastership;
+mod newcomers;
 mod spans;
 pub mod upstream;
 
@@ -35,7 +35,7 @@ use crate::id::{HolderId, Incarnation, MastershipId, ResourceId};
 use crate::node::children::Children;
 use crate::node::conflicts::Conflicts;
 use crate::node::entry::Entry;
-use crate::node::event::Event;
+use crate::node::event::NodeEvent;
 use crate::node::mastership::{Mastership, Outcome};
 use crate::node::upstream::NodeUpstream;
 use crate::request::{GetCapacity, GetCapacityReply, ReleaseCapacity, Released};
@@ -63,7 +63,7 @@ pub enum TimeoutReason {
     TermEnd,
 }
 
-/// Events kept for [`Node::poll_event`]; the oldest are dropped if nobody asks.
+/// Events kept for [`Node::poll_event`]; the oldest are dropped if it is not called.
 const EVENTS_MAX: usize = 4096;
 
 /// Steps of taking out ended leases in one [`Node::handle_timeout`].
@@ -96,7 +96,7 @@ pub struct Node {
     timeouts: BTreeSet<(Time, TimeoutReason, ResourceId)>,
     upstream: NodeUpstream,
     children: Children,
-    events: VecDeque<Event>,
+    events: VecDeque<NodeEvent>,
     counters: Counters,
 }
 
@@ -171,11 +171,11 @@ impl Node {
             resource.handle_template(template, self.longer_leases, now);
             let over = resource.overcommitted();
             if had_source && !resource.has_source() {
-                self.tell(Event::TemplateGone {
+                self.push_event(NodeEvent::TemplateGone {
                     resource: id.clone(),
                 });
             } else if let Some((capacity, reserved)) = over {
-                self.tell(Event::CapacityBelowReserved {
+                self.push_event(NodeEvent::CapacityBelowReserved {
                     resource: id.clone(),
                     capacity,
                     reserved,
@@ -258,7 +258,7 @@ impl Node {
             let steps = steps_left.min(64);
             steps_left -= steps;
             if resource.handle_timeout(steps, now) {
-                self.tell(Event::LearningEnded {
+                self.push_event(NodeEvent::LearningEnded {
                     resource: id.clone(),
                 });
             }
@@ -283,7 +283,7 @@ impl Node {
     }
 
     /// What happened since the last call, oldest first.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<NodeEvent> {
         self.events.pop_front()
     }
 
@@ -362,7 +362,7 @@ impl Node {
         );
     }
 
-    fn tell(&mut self, event: Event) {
+    fn push_event(&mut self, event: NodeEvent) {
         if self.events.len() == EVENTS_MAX {
             self.events.pop_front();
         }

@@ -1,37 +1,36 @@
-//! Who asks under a name: which of several requests counts, and what was before.
+//! The processes of a name: which of several requests counts, and what former processes had.
 //!
-//! A name is one process's at a time. A process draws an [`Incarnation`] when it starts and numbers
-//! its requests; numbers are compared within one incarnation only. A process that was not heard of
-//! before is newer than any before it: it was started again. What still comes from one that it
-//! replaced is either late, with a number that was seen, or, with a number above that, shows that
-//! both live. Then the first of the two keeps the name and the lease, and the later one is refused,
-//! until the first is heard no more.
+//! A name belongs to one process at a time. A process draws an [`Incarnation`] when it starts and numbers its requests;
+//! numbers are compared within one incarnation only. A new incarnation is newer than all before it: the process was
+//! restarted. A request of a replaced process is either late, with a number that was seen, or, with a higher number, shows
+//! that both live. Then the first of the two keeps the name and the lease, and the later one is refused, until the first
+//! stops asking.
 //!
-//! A child server's requests also name the epoch by which it speaks for its node. A newer epoch is
-//! newer whatever else is said; an older one, or none where there was one, is out of order until what
-//! was granted has run out and the name is forgotten.
+//! A child server's requests also carry the epoch of its mastership. A newer epoch is newer whatever the other fields are;
+//! an older one, or an absent one after a present one, is out of order until the leases have ended and the name is
+//! forgotten.
 
 use crate::id::{Incarnation, MastershipId};
 use crate::lease::Leases;
 use crate::planted::{self, Bug};
 use crate::time::Time;
 
-/// Former processes, or masterships of a child's node, that are remembered. Who is forgotten counts as
-/// somebody who was never heard of, which is the safe side.
+/// How many former processes, or masterships of a child's node, are remembered. A forgotten one counts as new, which is
+/// the safe side.
 const REMEMBERED_MAX: usize = 8;
 
-/// How a request stands to what was heard under its name before.
+/// How a request relates to earlier ones under its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precedence {
     /// It is the next one of the same process, or the first one of a newer mastership of its node.
     Next,
     /// It is not newer than the newest seen of the same process, or of an older epoch.
     OutOfOrder,
-    /// A process that was not heard of before: it was started again.
+    /// A new incarnation: the process was restarted.
     Started,
     /// A late duplicate of a process that was replaced.
     Late,
-    /// A process that was replaced, and lives: it was there first.
+    /// A process that was replaced, and lives: it was first.
     Returned,
     /// A process that came later than another one that lives.
     Refused,
@@ -56,11 +55,11 @@ struct Former {
 pub(crate) struct Past {
     formers: Vec<Former>,
     masterships: Masterships,
-    /// The process before was to be heard again by then.
-    heard_by: Option<Time>,
+    /// The former process should have asked again by then.
+    expected_by: Option<Time>,
 }
 
-/// Who asks, as one request says.
+/// The sender of one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// Of a child server, the epoch by which it speaks for its node.
@@ -71,7 +70,7 @@ pub(crate) struct Identity {
     pub sequence: Option<u64>,
 }
 
-/// What is known of who has a name.
+/// What is known of the process that has a name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'a> {
     /// As of its newest request; its number is 0 if it numbers none.
@@ -82,7 +81,7 @@ pub(crate) struct Known<'a> {
     pub sequence: u64,
     /// Its newest request is not answered yet, and may be made again.
     pub pending: bool,
-    /// It was to be heard again before now.
+    /// It should have asked again before now.
     pub overdue: bool,
     /// What was before it.
     pub past: Option<&'a Past>,
@@ -92,7 +91,7 @@ impl Known<'_> {
     /// How a request stands to that.
     pub(crate) fn precedence(&self, asks: Identity) -> Precedence {
         match (asks.epoch, self.epoch) {
-            (Some(epoch), Some(known)) if epoch < known && planted::is(Bug::OlderEpochHeard) => {
+            (Some(epoch), Some(known)) if epoch < known && planted::is(Bug::OlderEpochCounts) => {
                 return Precedence::Next;
             }
             (Some(epoch), Some(known)) if epoch < known => return Precedence::OutOfOrder,
@@ -107,7 +106,7 @@ impl Known<'_> {
                 None if self.sequence > 0 => Precedence::Unnumbered,
                 None => Precedence::Next,
                 Some(sequence) if sequence == self.sequence && self.pending => Precedence::Next,
-                Some(_) if planted::is(Bug::OlderRequestHeard) => Precedence::Next,
+                Some(_) if planted::is(Bug::OlderRequestCounts) => Precedence::Next,
                 Some(sequence) if sequence <= self.sequence && self.sequence > 0 => {
                     Precedence::OutOfOrder
                 }
@@ -213,14 +212,14 @@ impl Past {
         refused.next()?.process
     }
 
-    /// A process was started. The one before it, if it lives, is to be heard by then.
-    pub(crate) fn note_started(&mut self, heard_by: Time) {
-        self.heard_by = Some(heard_by);
+    /// A process was started. The former one, if it lives, asks by then.
+    pub(crate) fn note_started(&mut self, expected_by: Time) {
+        self.expected_by = Some(expected_by);
     }
 
-    /// Until when the process before may be heard, if that is not over.
-    pub(crate) fn heard_by(&self, now: Time) -> Option<Time> {
-        self.heard_by.filter(|by| *by > now)
+    /// Until when the former process may ask, if that is not over.
+    pub(crate) fn expected_by(&self, now: Time) -> Option<Time> {
+        self.expected_by.filter(|by| *by > now)
     }
 
     /// The masterships of the child's node.
@@ -234,17 +233,17 @@ impl Past {
     }
 }
 
-/// The masterships of a child server's node that were heard from, and what the earlier ones may have
-/// handed out: it was cut from what they were granted until the present one was first heard.
+/// The masterships of a child server's node that have asked, and what the earlier ones may have
+/// granted: it was cut from what they were granted until the present one first asked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Masterships {
     current: Option<MastershipId>,
     earlier: Vec<MastershipId>,
     /// What was granted until then, as it runs down.
     before: Option<Leases>,
-    /// We learned when the first of them was heard: what others handed out was never in our books.
+    /// This node was learning when the first of them asked: grants of others were never in its books.
     /// When we have learned, it is over; but what the present mastership has confirmed of it is not,
-    /// and has nothing to do with what those that we heard of handed out.
+    /// and has nothing to do with grants of those that have asked.
     learned: bool,
 }
 

@@ -1,14 +1,13 @@
-//! Bugs that can be switched on, to see that somebody notices: a checker that finds none of them is worth
-//! nothing.
+//! Bugs that tests can switch on, to prove that a checker finds them.
 //!
-//! Only the feature `planted` makes them possible, which packages of tests switch on that are built alone.
-//! Without it, `is` is false when the program is compiled, and no program that ships has a word of this: a test
-//! looks for `MARK` in them. Where each is found stands in `simulator/planted`, and in `tests/planted` of this crate.
+//! They exist only with the feature `planted`, which packages of tests enable that are built alone. Without it, `is` is
+//! false at compile time, and no shipped program contains any of this: a test looks for `MARK` in them.
+//! `simulator/planted` and `tests/planted` of this crate say where each is found.
 
 /// A bug, named for what goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// A shrink frees at once what the holder had, though it may not have heard.
+    /// A shrink frees at once what the holder had, though the answer may be lost.
     OlderLeaseForgotten,
     /// What a holder says it has frees nothing of its older leases.
     AcknowledgementForgotten,
@@ -19,12 +18,12 @@ pub enum Bug {
     /// The place of a holder that is gone is never used again.
     SlotNotFreed,
     /// What a child server asks by an older epoch counts.
-    OlderEpochHeard,
+    OlderEpochCounts,
     /// A request that is older than the newest seen counts.
-    OlderRequestHeard,
-    /// A lease that is heard counts for as long as it was told, as if all clocks went alike.
+    OlderRequestCounts,
+    /// A received lease counts for as long as it was sent, as if all clocks ran alike.
     ClockMarginForgotten,
-    /// A lease is told and heard as if this clock was a good one.
+    /// Leases are sent and received as if this clock were a good one.
     ClockToleranceForgotten,
     /// A mastership that was not confirmed goes on.
     TermWithoutEnd,
@@ -42,41 +41,41 @@ pub enum Bug {
     LevelOfEqualShares,
     /// A capacity that is one rounding short counts as a shortage.
     RoundingIsAShortage,
-    /// The equal share is computed from what a server has, not from what its parent told.
+    /// The equal share is computed from what a server has, not from what its parent sent.
     EqualShareOfOwn,
     /// What others leave is rounded up.
     LeftIsRoundedUp,
     /// Whatever a single holder says counts.
     HolderBoundsForgotten,
-    /// A demand curve is told as its last point.
+    /// A demand curve is sent as its last point only.
     CurveTooCoarse,
-    /// What changes for child servers they hear only when they ask.
+    /// Changes are never pushed to child servers.
     PushesForgotten,
     /// A node may be its own ancestor.
     CycleUnnoticed,
-    /// Who waits, or is waited for, is not told to come back early.
+    /// A holder that waits, or is waited for, is not invited to come early.
     InvitationsForgotten,
-    /// A holder is told to come back when its lease is over.
+    /// The refresh interval is as long as the lease.
     RefreshAfterTheLease,
     /// No limit is full.
     LimitsForgotten,
-    /// A lease that is over still counts for who brought it.
+    /// A lease that has ended still counts for its caller.
     LeasesStayCounted,
     /// A fresh master decides at once, though leases of its predecessors may be out.
     LearningEndsTooSoon,
     /// A fresh master confirms what is out for minutes longer than anything can be.
     LearningLastsTooLong,
-    /// What holders tell of that others granted is not remembered.
+    /// Reports of leases from other masterships are not remembered.
     LearnedForgotten,
-    /// The word of a child server that learns is taken for all that its node has out.
+    /// The report of a child server that learns counts as complete.
     LearnersAcknowledge,
-    /// In learning mode nobody counts whether holders say that they have more than there is.
-    WordsNotCounted,
+    /// In learning mode reports of more than there is are not noticed.
+    ReportsNotCounted,
     /// What others may be using is not left to them.
     OthersForgotten,
     /// When the capacity is lowered, everybody keeps all that it has.
     LoweringForgotten,
-    /// Nobody minds that leases are out from before the parent lowered the capacity.
+    /// Leases from before the parent lowered the capacity are ignored.
     RunsDownForgotten,
     /// A lease below the root lasts longer than the one that it was cut from.
     LeaseOutlivesParents,
@@ -84,11 +83,11 @@ pub enum Bug {
     OutstandingForgotten,
     /// An answer of the parent to an older request counts.
     OlderAnswerApplied,
-    /// What nobody below uses any more is not given back to the parent.
+    /// Unused capacity is not given back to the parent.
     LeftoverKept,
-    /// Anybody frees what somebody else holds.
+    /// Any program can release another one's lease.
     ReleaseOfAnybody,
-    /// A holder is heard as often as it asks.
+    /// Every request of a holder is decided, however often it asks.
     FloorForgotten,
     /// Every client in safe mode may use the whole capacity.
     SafeNotDivided,
@@ -102,8 +101,8 @@ impl Bug {
         Self::ExpiresTooEarly,
         Self::FormerProcessForgotten,
         Self::SlotNotFreed,
-        Self::OlderEpochHeard,
-        Self::OlderRequestHeard,
+        Self::OlderEpochCounts,
+        Self::OlderRequestCounts,
         Self::ClockMarginForgotten,
         Self::ClockToleranceForgotten,
         Self::TermWithoutEnd,
@@ -128,7 +127,7 @@ impl Bug {
         Self::LearningLastsTooLong,
         Self::LearnedForgotten,
         Self::LearnersAcknowledge,
-        Self::WordsNotCounted,
+        Self::ReportsNotCounted,
         Self::OthersForgotten,
         Self::LoweringForgotten,
         Self::RunsDownForgotten,

@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::planted::{self, Bug};
 use crate::time::Time;
 
-/// No holder is told to wait longer than this, whatever its template says. Doorman's own clients obey what
-/// they are told: one wrong interval would leave them deaf to its correction for as long.
+/// The longest refresh interval that is sent, whatever the template says. Doorman's own clients obey any interval: with a
+/// long one, set by mistake, they would not notice the correction for that long.
 pub(crate) const REFRESH_IN_MAX: Duration = Duration::from_secs(60);
 
 /// How many early refreshes a second a server invites for one resource, at most. With demand in
@@ -19,8 +19,8 @@ pub(crate) const REFRESH_IN_MAX: Duration = Duration::from_secs(60);
 /// what keeps a hundred thousand of them from coming every second.
 pub(crate) const EARLY_PER_SECOND_MAX: u32 = 2_000;
 
-/// The floor protects a server from holders that ask faster than they are told to. It need not wait for
-/// those whom it invites, and of whom it knows how many they are.
+/// The floor protects a server from holders that ask faster than their refresh interval. Invited holders may be faster,
+/// because the server limits their number.
 const FLOOR_PART: u32 = 8;
 
 /// What moves from one holder to another takes two requests; with a small part of the interval for each,
@@ -70,9 +70,9 @@ impl Invitations {
         }
     }
 
-    /// How long a holder that waits, or is waited for, is told to stay away: a small part of the interval,
+    /// The refresh interval of a holder that waits, or is waited for: a small part of the usual interval,
     /// or of the floor. If it `waited` so long already and nothing came of it, twice as long, up to a little
-    /// above the floor: what it waits for may be held by somebody who is gone. Later if many are invited
+    /// above the floor: what it waits for may belong to a holder that has ended. Later if many are invited
     /// already, and never longer than `interval`.
     pub(crate) fn soon(
         &mut self,
@@ -95,7 +95,7 @@ impl Invitations {
         soon
     }
 
-    /// How long a holder that learning mode leaves wanting is told to stay away: until learning is
+    /// The refresh interval of a holder that gets less because of learning mode: until learning is
     /// over in `remaining`, and a little, so that all of them do not come at once.
     pub(crate) fn after_learning(
         &mut self,

@@ -1,5 +1,4 @@
-//! What holders ask and what they are answered, as the engine knows it: parsed, and free of any
-//! wire format.
+//! Requests of holders and the answers, as the engine knows them: parsed, and free of any wire format.
 
 pub mod server;
 
@@ -18,8 +17,7 @@ use crate::template::SafeCapacity;
 pub struct GetCapacity {
     /// Who asks.
     pub client: HolderName,
-    /// Which process asks in that name. Absent: it is of an older version and does not say; all that
-    /// do not say are taken for one.
+    /// The process that asks. Absent: a client of an older version; all requests without it count as one process.
     pub incarnation: Option<Incarnation>,
     /// Where it comes from. Absent: what it brings is bounded by no caller.
     pub caller: Option<Caller>,
@@ -31,13 +29,12 @@ pub struct GetCapacity {
 }
 
 impl GetCapacity {
-    /// The same request, which has waited for so long since it came: what the client has lasts for that
-    /// much less, and may be over.
+    /// The same request after it has waited for that time: the client's lease lasts that much less, and may have ended.
     pub(crate) fn after_waiting(&self, waited: Duration) -> Self {
         let mut request = self.clone();
         for ask in &mut request.asks {
             let lasted = ask.has.and_then(|has| has.expires_in);
-            // Work that goes on when a lease is over lasts for nobody knows how long.
+            // Work that continues after its lease lasts for an unknown time.
             if let (Some(has), Some(lasted)) = (&mut ask.has, lasted.filter(|it| !it.is_zero())) {
                 let lasts = lasted.saturating_sub(waited);
                 has.expires_in = Some(lasts);
@@ -76,19 +73,19 @@ pub struct Ask {
     pub has: Option<Has>,
 }
 
-/// What a holder says it may be using, and for how long.
+/// What a holder reports that it may be using, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Has {
     /// How much: of a client, the larger of its lease and what is still in flight.
     pub capacity: Amount,
-    /// How long it still lasts, as far as it says. Absent: up to a whole lease length.
+    /// How long it still lasts. Absent: not reported; up to a whole lease length.
     pub expires_in: Option<Duration>,
-    /// Which mastership of this node granted it last. Absent: the holder does not say.
+    /// The mastership of this node that granted it last. Absent: not reported.
     pub granted_by: Option<MastershipId>,
 }
 
 impl Has {
-    /// So much, nobody says for how long.
+    /// That amount, for an unknown time.
     pub const fn untimed(capacity: Amount) -> Self {
         Self {
             capacity,
@@ -103,19 +100,19 @@ impl Has {
 pub struct ReleaseCapacity {
     /// Who releases.
     pub client: HolderName,
-    /// As in [`GetCapacity`]. Who does not hold the name frees what it has only if that was to be heard
-    /// again before.
+    /// As in [`GetCapacity`]. If it is not the process that holds the name, the lease is freed only once that process
+    /// should have asked again.
     pub incarnation: Option<Incarnation>,
-    /// As in [`GetCapacity`]. What a holder has that does not say which process it is, is its caller's to
-    /// release; of a release from nowhere in particular, anybody's.
+    /// As in [`GetCapacity`]. Its caller may release the lease of a holder without an incarnation; a release without a
+    /// caller may release any.
     pub caller: Option<Caller>,
     /// As in [`GetCapacity`]: an old release changes nothing.
     pub sequence: Option<u64>,
-    /// Of which resources. Of those it does not hold, it is told so.
+    /// The resources. For one that it does not hold, the answer says so.
     pub resources: Vec<ResourceId>,
 }
 
-/// What a client is told of one resource.
+/// The answer to a client for one resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lease {
     /// Of which resource.
@@ -128,11 +125,11 @@ pub struct Lease {
     pub refresh_in: Duration,
     /// What it may use in safe mode, should the lease end unrenewed.
     pub safe_capacity: Option<SafeCapacity>,
-    /// Which mastership grants it: the client gives that back with what it has.
+    /// The mastership that grants it: the client returns it with what it has.
     pub granted_by: Option<MastershipId>,
     /// Why it is no larger.
     pub limited_by: LimitedBy,
-    /// How long learning mode still lasts at most, here or above. Absent: nobody learns.
+    /// How long learning mode still lasts at most, here or above. Absent: no server learns.
     pub learning_for: Option<Duration>,
     /// Whether the wants of this request were decided about, now or before. If not, it came too early, or too
     /// late.
@@ -144,15 +141,15 @@ pub struct Lease {
 pub enum LimitedBy {
     /// It is all that is wanted.
     Wants,
-    /// It is the holder's share; there is not enough for everybody.
+    /// It is the holder's share; there is not enough for all.
     Share,
     /// The rest of the share is held by others until they have shrunk.
     Others,
-    /// Learning mode: only what holders say they have is confirmed.
+    /// Learning mode: only what holders report is confirmed.
     Learning,
     /// The same, of a server above this one.
     ParentLearning,
-    /// The capacity was lowered below what is out.
+    /// The capacity was lowered below what is granted.
     CapacityLowered,
     /// This server asks its own parent for more, or is about to.
     Parent,
@@ -199,8 +196,8 @@ pub enum RefusalReason {
 pub enum Released {
     /// What it had is free.
     Freed,
-    /// The release does not come from the process that holds the name, and that may live: what it has is
-    /// free after so long, unless it is heard before.
+    /// The release does not come from the process that holds the name, which may live: its lease is free after that time,
+    /// unless it asks before.
     UnlessHeard(Duration),
     /// It held nothing.
     NotThere,

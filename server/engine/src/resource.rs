@@ -4,7 +4,7 @@
 //! ([`Supply`]); [`learning_mode`]; and, below the root, [`upstream`], how it stands with its parent.
 //!
 //! What happens to it: [`decision`] is where a request becomes a lease, [`lowering`] what is kept when
-//! there is less, [`pending`] who waits for the parent, [`learned`] what holders told of that others had
+//! there is less, [`pending`] which holders wait for the parent, [`learned`] what holders reported that others had
 //! granted, [`masterships`] of what masterships a child server's node spoke before, [`processes`] who has a
 //! name that several processes ask under; `safe` what clients fall back to in safe mode, [`timer`] what is
 //! due when. Here is what else happens to a resource: templates and time.
@@ -12,10 +12,10 @@
 mod admit;
 mod arrivals;
 pub mod ask;
+mod bounded_reports;
 mod child_lease;
-mod decision;
+mod decide;
 mod grant;
-mod holder_bounds;
 mod learned;
 mod learning_mode;
 mod ledger;
@@ -25,6 +25,7 @@ mod overclaimed;
 mod pace;
 pub(crate) mod parent_answer;
 mod parent_lease;
+pub mod parent_request;
 mod pending;
 mod policy;
 mod processes;
@@ -32,7 +33,6 @@ mod release;
 mod reported;
 mod safe;
 pub(crate) mod timer;
-pub mod upstream;
 mod view;
 
 use std::sync::Arc;
@@ -45,9 +45,9 @@ use crate::refresh::Invitations;
 use crate::resource::learning_mode::{LearningMode, Relearns};
 use crate::resource::ledger::Ledger;
 use crate::resource::lowering::Lowerings;
+use crate::resource::parent_request::Upstream;
 use crate::resource::policy::Policy;
 use crate::resource::reported::Reported;
-use crate::resource::upstream::Upstream;
 use crate::snapshot::Conflict;
 use crate::supply::Supply;
 use crate::template::{Algorithm, Template};
@@ -82,7 +82,7 @@ pub(crate) struct Resource {
     ledger: Ledger,
     beginning: Beginning,
     learning: LearningMode,
-    /// Two live processes under one name were seen, and nobody was told yet.
+    /// Two live processes under one name were seen, which is not reported yet.
     conflict: Option<Conflict>,
     lowering: Lowerings,
     invitations: Invitations,
@@ -90,7 +90,7 @@ pub(crate) struct Resource {
 }
 
 impl Resource {
-    /// A resource of the root that nobody holds yet.
+    /// A resource of the root, without holders yet.
     pub(crate) fn of_root(
         id: ResourceId,
         template: Arc<Template>,
@@ -105,8 +105,8 @@ impl Resource {
         resource
     }
 
-    /// A resource that nobody holds yet, and that is to be leased from a parent. The template is
-    /// for parents of the old kind, which do not say how to divide it.
+    /// A resource without holders yet, which is leased from a parent. The template is
+    /// for Doorman parents, which do not send an algorithm.
     pub(crate) fn of_parent(
         id: ResourceId,
         template: Option<Arc<Template>>,
@@ -114,7 +114,7 @@ impl Resource {
         seed: u64,
     ) -> Self {
         let beginning = Beginning {
-            // The parent tells how long leases last that it granted.
+            // The parent sends how long leases last that it granted.
             longer_leases: Duration::ZERO,
             ..beginning
         };
@@ -153,8 +153,8 @@ impl Resource {
         &self.id
     }
 
-    /// Whether nothing is lost by forgetting it: nobody holds anything of it, and the parent need
-    /// not be told so any more.
+    /// Whether nothing is lost by forgetting it: it has no holders, and the parent needs
+    /// no further request.
     pub(crate) fn is_empty(&self) -> bool {
         self.ledger.is_empty()
             && self
@@ -189,7 +189,7 @@ impl Resource {
         longer_leases: Duration,
         now: Time,
     ) {
-        // A template that was gone had lowered nothing: nobody was cut meanwhile.
+        // While the template was removed, nothing was lowered: no holder was cut.
         let was_overcommitted = self.policy.is_in_force() && self.overcommitted().is_some();
         let capacity = template.as_ref().map(|template| template.capacity);
         let algorithm = self.policy.change_template(template);
@@ -271,7 +271,7 @@ impl Resource {
         self.ledger.assert_consistent();
         assert_eq!(
             self.learning == LearningMode::Undecided,
-            !self.policy.is_heard(),
+            !self.policy.is_answered(),
             "the parent's first answer decides both"
         );
     }
@@ -306,7 +306,7 @@ impl Resource {
         };
         let anew = self.learning_from(now);
         self.learning.change_algorithm(relearns, anew);
-        // Below the root, it is only now told for how long to learn.
+        // Below the root, how long to learn is known only now.
         if self.upstream.is_none() && !self.learning.is_on() {
             self.ledger.reported = Reported::default();
         }
@@ -315,7 +315,7 @@ impl Resource {
 
     pub(super) fn end_learning(&mut self) {
         self.learning.end();
-        self.ledger.forget_words();
+        self.ledger.forget_reports();
         self.ledger.note_unsettled();
     }
 

@@ -107,7 +107,7 @@ pub struct LeaseSnapshot {
     pub expires_at: Time,
     /// When the last of its leases ends.
     pub reserved_until: Time,
-    /// How long it was told to wait before it asks again.
+    /// Its refresh interval.
     pub refresh_interval: Duration,
     /// Why it got that.
     pub why: Why,

@@ -1,4 +1,4 @@
-//! What there is to share of a resource, and until when.
+//! The capacity of a resource that a server may grant, and until when.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,53 +10,49 @@ use crate::rounding::SHORTFALL;
 use crate::template::{HolderBounds, SafeCapacity};
 use crate::time::Time;
 
-/// The capacity a server may hand out.
+/// The capacity that a server may grant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Supply {
-    /// So much in total.
+    /// The total.
     pub capacity: Amount,
-    /// When the server's own lease on it ends; no lease it gives lasts longer. Absent at the root,
-    /// whose capacity is its own.
+    /// When the server's own lease ends; no lease that it grants lasts longer. Absent at the root.
     pub expires_at: Option<Time>,
-    /// What only a parent can tell. Absent at the root, and without a lease.
-    pub told: Option<Arc<Told>>,
-    /// Until when a server above is in learning mode, at most, as far as the parent says so.
+    /// What only a parent knows. Absent at the root, and without a lease.
+    pub terms: Option<Arc<ParentTerms>>,
+    /// Until when a server above is in learning mode, at most. Absent: none is, or the parent does not send it.
     pub learning_until: Option<Time>,
 }
 
-/// What a parent tells of the tree as a whole, with the capacity.
+/// What a parent sends about the tree as a whole, with the capacity.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Told {
+pub struct ParentTerms {
     /// What the server should have once others have shrunk; not below the capacity.
     pub share: Amount,
-    /// PRIORITY_BANDS: how the capacity splits over the bands, by rising priority. Empty: the
-    /// parent does not say.
+    /// PRIORITY_BANDS: how the capacity splits over the bands, by rising priority. Empty: not sent.
     pub bands: Vec<(i64, Amount)>,
     /// STATIC: capacity per client. PROPORTIONAL_SHARE: the equal share of a client.
     pub per_client: Option<Amount>,
     /// The parent is in learning mode, and does not know yet how the whole is divided.
     pub learning: bool,
-    /// For how long it still is, at most, from when it answered. Absent: it is not, or does not say.
+    /// For how long it still is, at most, from when it answered. Absent: it is not, or does not send it.
     pub learning_for: Option<Duration>,
-    /// The most that may be out below us, as far as the parent knows. Absent: it does not say.
+    /// The most that may be in use below this server, as far as the parent knows. Absent: not sent.
     pub reserved: Option<Amount>,
-    /// How long leases last that are out below us, as far as the parent knows.
+    /// How long the leases below this server last, as far as the parent knows.
     pub reserved_for: Option<Duration>,
-    /// How long leases last that the parent granted to our node before it got the request that it
-    /// answers, or, if it learns, what it does not know of: nothing that our predecessor handed out lasts
-    /// longer. Zero: it had granted nothing that is not over. Absent: it does not say.
+    /// How long the leases last that the parent had granted to this node before the request that it answers, or, if it
+    /// learns, how long leases may last that it does not know: no lease of a predecessor lasts longer. Zero: none is
+    /// left. Absent: not sent.
     pub inherited_for: Option<Duration>,
-    /// The most that may be in use of what earlier masterships of our node handed out. Absent: the
-    /// parent does not say; it may be all that we are granted.
+    /// The most that may be in use from earlier masterships of this node. Absent: not sent; it may be the whole capacity.
     pub inherited: Option<Amount>,
-    /// Of which masterships of our node that is; what others handed out comes on top of it. Empty: of
-    /// all.
+    /// The masterships of this node that it covers; leases of other masterships are added to it. Empty: all.
     pub accounted: Vec<MastershipId>,
-    /// Another process of our node may live, and would be heard within this time. Absent: there is none.
+    /// Another process of this node may live; if so, it will ask within this time. Absent: there is none.
     pub predecessor_for: Option<Duration>,
     /// What a client in safe mode falls back to.
     pub safe_capacity: Option<SafeCapacity>,
-    /// That is the template's own word. If not, it is the capacity divided by the number of clients.
+    /// It is set in the template. If false, it is the capacity divided by the number of clients.
     pub safe_is_static: bool,
     /// What counts of what a single holder says, in the whole tree. Absent in it: the template does not
     /// say, or the parent does not.
@@ -68,7 +64,7 @@ impl Supply {
     pub const NONE: Self = Self {
         capacity: Amount::ZERO,
         expires_at: None,
-        told: None,
+        terms: None,
         learning_until: None,
     };
 
@@ -77,80 +73,84 @@ impl Supply {
         Self {
             capacity,
             expires_at: None,
-            told: None,
+            terms: None,
             learning_until: None,
         }
     }
 
-    /// What a parent's answer says, that came now.
-    pub(crate) fn of_parent(capacity: Amount, expires_at: Time, mut told: Told, now: Time) -> Self {
-        // What bands are guaranteed together is no more than there is.
-        let guaranteed: f64 = told.bands.iter().map(|(_, amount)| amount.get()).sum();
+    /// The supply by a parent's answer that came now.
+    pub(crate) fn of_parent(
+        capacity: Amount,
+        expires_at: Time,
+        mut terms: ParentTerms,
+        now: Time,
+    ) -> Self {
+        // All guarantees together must not exceed the capacity.
+        let guaranteed: f64 = terms.bands.iter().map(|(_, amount)| amount.get()).sum();
         if guaranteed > capacity.get() {
-            for (_, amount) in &mut told.bands {
+            for (_, amount) in &mut terms.bands {
                 *amount = Amount::from_computed(amount.get() * (capacity.get() / guaranteed));
             }
         }
-        told.share = told.share.max(capacity);
+        terms.share = terms.share.max(capacity);
         Self {
             capacity,
             expires_at: Some(expires_at),
-            learning_until: told
+            learning_until: terms
                 .learning_for
-                .filter(|_| told.learning)
+                .filter(|_| terms.learning)
                 .map(|remaining| now + remaining),
-            told: Some(Arc::new(told)),
+            terms: Some(Arc::new(terms)),
         }
     }
 
-    /// The same as [`Supply::of_parent`], after this one. What we may have no more of, we may have for as long as
-    /// that was promised before: but not by what another mastership of the parent promised, of which the one
-    /// that answers may believe less. And a parent that learns does not know how the whole is divided: what
-    /// was known of that stays.
+    /// The same as [`Supply::of_parent`], after this one. If the capacity is not larger, the earlier expiry counts if it
+    /// is later, unless another mastership of the parent granted it, which may have believed more. A parent that learns
+    /// does not know how the whole is divided, so the last known division stays.
     pub(crate) fn followed_by(
         &self,
         capacity: Amount,
         expires_at: Time,
-        mut told: Told,
+        mut terms: ParentTerms,
         is_same_granter: bool,
         now: Time,
     ) -> Self {
         let promised = self.expires_at.filter(|_| is_same_granter);
         let promised = promised.filter(|_| capacity <= self.capacity);
         let expires_at = promised.map_or(expires_at, |until| expires_at.max(until));
-        if let (true, Some(before)) = (told.learning, &self.told) {
-            told.bands.clone_from(&before.bands);
-            told.per_client = before.per_client;
+        if let (true, Some(before)) = (terms.learning, &self.terms) {
+            terms.bands.clone_from(&before.bands);
+            terms.per_client = before.per_client;
         }
-        Self::of_parent(capacity, expires_at, told, now)
+        Self::of_parent(capacity, expires_at, terms, now)
     }
 
-    /// Whether more is to come once others have shrunk.
+    /// Whether more will come once others have shrunk.
     pub(crate) fn expects_more(&self) -> bool {
-        self.told
+        self.terms
             .as_ref()
-            .is_some_and(|told| told.share.get() > self.capacity.get() * (1.0 + SHORTFALL))
+            .is_some_and(|terms| terms.share.get() > self.capacity.get() * (1.0 + SHORTFALL))
     }
 
-    /// Whether more may be out than there is: leases from before the capacity shrank are not over.
+    /// Whether more may be in use than the capacity: leases from before it shrank have not ended.
     pub(crate) fn runs_down(&self) -> bool {
-        let reserved = self.told.as_ref().and_then(|told| told.reserved);
+        let reserved = self.terms.as_ref().and_then(|terms| terms.reserved);
         let is_forgotten = planted::is(Bug::RunsDownForgotten);
         reserved.is_some_and(|reserved| reserved > self.capacity && !is_forgotten)
     }
 
-    /// What a parent says of capacity per client.
+    /// The capacity per client that a parent sent.
     pub fn per_client(&self) -> Option<f64> {
-        Some(self.told.as_ref()?.per_client?.get())
+        Some(self.terms.as_ref()?.per_client?.get())
     }
 
-    /// What a parent guarantees the band of that priority. None: no parent says anything of bands.
+    /// What a parent guarantees the band of that priority. None: it sent no bands.
     pub(crate) fn guarantee(&self, priority: i64) -> Option<f64> {
-        let bands = &self.told.as_ref()?.bands;
+        let bands = &self.terms.as_ref()?.bands;
         if bands.is_empty() {
             return None;
         }
-        let told = bands.iter().find(|(band, _)| *band == priority);
-        Some(told.map_or(0.0, |(_, amount)| amount.get()))
+        let found = bands.iter().find(|(band, _)| *band == priority);
+        Some(found.map_or(0.0, |(_, amount)| amount.get()))
     }
 }

@@ -1,6 +1,6 @@
 //! Resource templates: what operators say about resources.
 //!
-//! A resource has no existence of its own: it comes to be when somebody asks for it, and takes its
+//! A resource has no existence of its own: it is created when a holder asks for it, and takes its
 //! capacity and algorithm from the template that matches its id. Matching is Doorman's: first a
 //! template whose `identifier_glob` *is* the id, then the first in order whose glob matches it. A
 //! catch-all `*` must be the last one.
@@ -43,7 +43,7 @@ pub enum AlgorithmKind {
     Static,
     /// An equal share for everyone, then what is left in proportion to what is still wanted.
     ProportionalShare,
-    /// Max-min fairness: a level that nobody is above while somebody who wants more is below.
+    /// Max-min fairness: no holder gets more than a level while one that wants more gets less.
     FairShare,
     /// Guaranteed minimums, then priority by priority from the highest, fair inside each.
     PriorityBands,
@@ -134,7 +134,7 @@ impl Algorithm {
     }
 }
 
-/// What a server goes by as long as nobody has told it how a resource is divided: priorities are
+/// The default of a server until it knows how a resource is divided: priorities are
 /// kept apart, since they may turn out to matter.
 impl Default for Algorithm {
     fn default() -> Self {

@@ -52,7 +52,7 @@ impl Time {
 /// up for the rest by its [`crate::tolerance`].
 const SPEEDS_DIFFER_BY: u32 = 1_000;
 
-/// How long a span that somebody else's clock measures lasts at least, by ours.
+/// How long a span on another machine's clock lasts on this one, at least.
 pub fn at_least(span: Duration) -> Duration {
     if planted::is(Bug::ClockMarginForgotten) {
         return span;
@@ -60,7 +60,7 @@ pub fn at_least(span: Duration) -> Duration {
     span.saturating_sub(span / SPEEDS_DIFFER_BY)
 }
 
-/// How long a span that somebody else's clock measures lasts at most, by ours.
+/// How long a span on another machine's clock lasts on this one, at most.
 pub fn at_most(span: Duration) -> Duration {
     // A little more than the part, so that one shortened and one lengthened are not too short.
     span.saturating_add(span / (SPEEDS_DIFFER_BY - 1))

@@ -1,19 +1,17 @@
-//! By how much this server's clock may be wrong, and what that does to the spans it tells and hears.
+//! By how much this server's clock may be wrong, and how that changes the durations that it sends and receives.
 //!
-//! Everybody allows for a thousandth between two clocks ([`crate::time`]): half of it for each. A
-//! server whose clock may be worse makes up for it alone, where spans come in and go out, so that
-//! all others may take its clock for a good one. It knows two kinds of spans:
+//! Every process allows for a thousandth between two clocks ([`crate::time`]): half of it for each. A server with a worse
+//! clock corrects for it alone, in requests and answers, so that all others may assume a good clock. There are two kinds
+//! of durations:
 //!
-//! - a *promise*, how long something may be used: a lease. It is made shorter, told or heard: who
-//!   relies on it must stop in time, whichever of the two clocks is fast.
-//! - a *report*, how long something may be in use: what a holder has, what is outstanding or
-//!   inherited, how long a predecessor's leases last. It is made longer: who waits for the end must
-//!   not go on too early.
+//! - a *promise*: how long something may be used, such as a lease. It is made shorter when sent or received, so that its
+//!   user stops in time, whichever of the two clocks is fast.
+//! - a *report*: how long something may be in use, such as what a holder has, what is outstanding or inherited, or a
+//!   predecessor's leases. It is made longer, so that a server that waits for its end does not continue too early.
 //!
-//! Its own books stay as they are. By a tolerance T a promise becomes (1 − T) / (1 − 0.001) of what it
-//! was: so a lease that is heard counts (1 − T) of what the parent said, together with the thousandth
-//! that every holder takes off. A report becomes as much longer. By the least tolerance, a
-//! thousandth, nothing changes.
+//! The server's own books stay unchanged. With a tolerance T a promise becomes (1 − T) / (1 − 0.001) of what it was: so a
+//! received lease counts (1 − T) of what the parent sent, including the thousandth that every holder takes off. A report
+//! becomes longer by the same factor. With the smallest tolerance, a thousandth, nothing changes.
 //!
 //! Why that is enough: docs/protocol.md, "A lease".
 
@@ -80,12 +78,12 @@ impl Tolerance {
         self.0 as f64 / WHOLE as f64
     }
 
-    /// A promise, to be told or heard: never longer.
+    /// A promise, when sent or received: never longer.
     pub fn promise(self, span: Duration) -> Duration {
         self.scale(span, WHOLE - self.0, WHOLE - Self::LEAST.0)
     }
 
-    /// A report, to be told or heard: never shorter.
+    /// A report, when sent or received: never shorter.
     pub fn report(self, span: Duration) -> Duration {
         let longer = self.scale(span, WHOLE - Self::LEAST.0, WHOLE - self.0);
         // Rounded up; what is over is over.

@@ -23,12 +23,12 @@ mod passing;
 mod player;
 #[path = "story/script.rs"]
 mod script;
-#[path = "story/server.rs"]
-mod server;
 #[path = "story/spoken.rs"]
 mod spoken;
-#[path = "story/template.rs"]
-mod template;
+#[path = "story/story_server.rs"]
+mod story_server;
+#[path = "story/template_line.rs"]
+mod template_line;
 #[path = "story/wording.rs"]
 mod wording;
 #[path = "story/world.rs"]

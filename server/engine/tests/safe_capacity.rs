@@ -23,12 +23,12 @@ mod passing;
 mod player;
 #[path = "story/script.rs"]
 mod script;
-#[path = "story/server.rs"]
-mod server;
 #[path = "story/spoken.rs"]
 mod spoken;
-#[path = "story/template.rs"]
-mod template;
+#[path = "story/story_server.rs"]
+mod story_server;
+#[path = "story/template_line.rs"]
+mod template_line;
 #[path = "story/wording.rs"]
 mod wording;
 #[path = "story/world.rs"]
@@ -124,7 +124,7 @@ fn a_parent_that_did_not_decide_has_not_counted_the_newcomers() {
                 && let Some(Message::ServerAnswer(_, _, reply)) = player.world.mail.get_mut(answer)
             {
                 reply.leases[0].decided = Some(false);
-                reply.leases[0].told.safe_capacity = told;
+                reply.leases[0].terms.safe_capacity = told;
                 undecided += 1;
             }
             player.play("deliver root eu");

@@ -13,7 +13,7 @@
 //! | `remake NODE` | its process makes the node anew, which is no master yet |
 //! | `elect NODE epoch=N [until=10s] [vacant-since=5s] [longer-leases=40s]`, `depose NODE [to=ADDRESS]` | it is the master, or no more; with `until` that ends by itself |
 //! | `win-mastership epoch=N`, `lose-mastership [to=ADDRESS]` | the same of the only node |
-//! | `templates` | the root takes the templates in the lines that follow, `GLOB KIND CAPACITY [key=value …]`; see `story/template.rs` |
+//! | `templates` | the root takes the templates in the lines that follow, `GLOB KIND CAPACITY [key=value …]`; see `story/template_line.rs` |
 //! | `template GLOB KIND CAPACITY …` | the same with one template |
 //! | `anew` | everything begins anew, without any node, at 0 s |
 //!
@@ -73,12 +73,12 @@ mod passing;
 mod player;
 #[path = "story/script.rs"]
 mod script;
-#[path = "story/server.rs"]
-mod server;
 #[path = "story/spoken.rs"]
 mod spoken;
-#[path = "story/template.rs"]
-mod template;
+#[path = "story/story_server.rs"]
+mod story_server;
+#[path = "story/template_line.rs"]
+mod template_line;
 #[path = "story/wording.rs"]
 mod wording;
 #[path = "story/world.rs"]
@@ -89,7 +89,7 @@ use std::path::{Path, PathBuf};
 
 use doorward_engine::template::AlgorithmKind;
 
-use self::player::retell;
+use self::player::replay;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/stories")
@@ -111,39 +111,42 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_story_comes_out_as_it_is_told() {
+fn every_story_plays_as_written() {
     let files = files(&folder());
     assert!(files.len() >= AlgorithmKind::ALL.len());
     let mut wrong = Vec::new();
     for file in files {
-        let told = fs::read_to_string(&file).unwrap();
-        let came = match retell(&told) {
-            Ok(came) => came,
+        let expected = fs::read_to_string(&file).unwrap();
+        let actual = match replay(&expected) {
+            Ok(actual) => actual,
             Err(bad) => panic!("{}:{}: {}", file.display(), bad.line, bad.problem),
         };
         if std::env::var_os("UPDATE_STORIES").is_some() {
-            fs::write(&file, came).unwrap();
-        } else if came != told {
-            wrong.push(difference(&file, &told, &came));
+            fs::write(&file, actual).unwrap();
+        } else if actual != expected {
+            wrong.push(difference(&file, &expected, &actual));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// The first line in which a story comes out otherwise, and those around it.
-fn difference(file: &Path, told: &str, came: &str) -> String {
-    let same = told.lines().zip(came.lines()).take_while(|(a, b)| a == b);
+fn difference(file: &Path, expected: &str, actual: &str) -> String {
+    let same = expected
+        .lines()
+        .zip(actual.lines())
+        .take_while(|(a, b)| a == b);
     let line = same.count();
     let around = |text: &str| {
         let lines = text.lines().skip(line.saturating_sub(4)).take(8);
         lines.collect::<Vec<_>>().join("\n    ")
     };
     format!(
-        "{}:{}: it comes out otherwise.\n  told:\n    {}\n  came:\n    {}\n",
+        "{}:{}: it comes out otherwise.\n  expected:\n    {}\n  actual:\n    {}\n",
         file.display(),
         line + 1,
-        around(told),
-        around(came)
+        around(expected),
+        around(actual)
     )
 }
 
@@ -195,7 +198,7 @@ fn a_bad_story_says_in_which_line_and_what_is_wrong() {
             "nothing is on its way there",
         ),
     ] {
-        let bad = retell(story).expect_err(story);
+        let bad = replay(story).expect_err(story);
         assert_eq!((bad.line, bad.problem.as_str()), (line, problem), "{story}");
     }
 }

@@ -24,10 +24,10 @@ mod client;
 mod mail;
 #[path = "story/promises.rs"]
 mod promises;
-#[path = "story/server.rs"]
-mod server;
 #[path = "story/setup.rs"]
 mod setup;
+#[path = "story/story_server.rs"]
+mod story_server;
 #[path = "story/upheaval.rs"]
 mod upheaval;
 #[path = "story/world.rs"]

@@ -26,7 +26,7 @@ impl Following {
     pub(super) fn begin(board: &Arc<Board>, election: &Running) -> Self {
         let mut masterships = board.node().masterships();
         let mut standings = election.standings();
-        obey(board, &standings.borrow_and_update());
+        apply_standing(board, &standings.borrow_and_update());
         announce(board, &masterships.borrow_and_update().1);
         Self {
             board: Arc::clone(board),
@@ -48,7 +48,7 @@ impl Following {
             let board = Arc::clone(&self.board);
             async move {
                 while standings.changed().await.is_ok() {
-                    obey(&board, &standings.borrow_and_update());
+                    apply_standing(&board, &standings.borrow_and_update());
                 }
                 debug!("mastership is settled for good");
             }
@@ -86,7 +86,7 @@ impl Following {
 }
 
 /// Brings a standing into force.
-pub(super) fn obey(board: &Board, standing: &Standing) {
+pub(super) fn apply_standing(board: &Board, standing: &Standing) {
     let pages = match standing {
         Standing::Elsewhere { pages, .. } => pages.as_ref().map(ToString::to_string),
         Standing::Alone | Standing::Master(_) | Standing::Unknown => None,

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
 use doorward_engine::node::Node;
-use doorward_engine::node::event::Event;
+use doorward_engine::node::event::NodeEvent;
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
-use doorward_engine::resource::upstream::Pace;
+use doorward_engine::resource::parent_request::Pace;
 use doorward_proto::doorman as wire;
 use doorward_session::parent_session::{AnsweredResource, MasterInfo, Transport};
 use tonic::Status as RpcStatus;
@@ -81,7 +81,7 @@ impl Upstream {
             resources.retain(|resource| learning::left(node, resource, now).is_none());
             node.handle_upstream_reply(&answer.reply, now);
             for (resource, problem) in answer.nonsense {
-                node.handle_upstream_nonsense(&resource, problem, now);
+                node.handle_invalid_upstream_answer(&resource, problem, now);
             }
             let begun = resources.into_iter().filter_map(|resource| {
                 let left = learning::left(node, resource, now)?;
@@ -118,7 +118,7 @@ impl Upstream {
             return;
         };
         if self.board.post_refused_as_ancestor() {
-            log(&Event::Cycle {
+            log(&NodeEvent::Cycle {
                 ancestors: way.clone(),
             });
         }
@@ -138,7 +138,7 @@ impl Upstream {
         let is_in_cycle = self.node.read(|node, _| node.is_in_cycle());
         let is_second = self.session.is_second(self.now());
         if !is_second && !is_in_cycle && self.board.post_parent_answered() {
-            log(&Event::CycleEnded);
+            log(&NodeEvent::CycleEnded);
         }
     }
 }

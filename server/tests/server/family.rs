@@ -73,8 +73,8 @@ pub(crate) fn request(child: &str, resource: &str, word: Word) -> GetServerCapac
         sequence: None,
         height: 1,
         asks: vec![ServerAsk {
-            unheard: Amount::ZERO,
-            told_of: Vec::new(),
+            unreported: Amount::ZERO,
+            reported: Vec::new(),
             resource: ResourceId::new(resource).unwrap(),
             demand: Arc::new(demand),
             has: None,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_engine::node::event::Event;
+use doorward_engine::node::event::NodeEvent;
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_engine::template::Templates;
@@ -238,7 +238,7 @@ impl World<'_> {
                 server.node.assert_consistent();
             }
             while let Some(event) = server.node.poll_event() {
-                is_over |= matches!(event, Event::TermEnded { .. });
+                is_over |= matches!(event, NodeEvent::TermEnded { .. });
             }
             server.tend_streams(local);
         }

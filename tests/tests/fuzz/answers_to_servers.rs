@@ -124,7 +124,7 @@ impl World {
         self.node.handle_upstream_reply(&answer.reply, self.now);
         for (resource, problem) in answer.nonsense {
             self.node
-                .handle_upstream_nonsense(&resource, problem, self.now);
+                .handle_invalid_upstream_answer(&resource, problem, self.now);
         }
     }
 

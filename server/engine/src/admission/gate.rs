@@ -1,4 +1,4 @@
-//! What a request passes on its way in: who comes newly is let in, or told what is full.
+//! The checks of a request: a newcomer is accepted, or refused with the limit that is reached.
 
 use std::time::Duration;
 

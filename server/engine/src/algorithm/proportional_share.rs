@@ -5,7 +5,7 @@
 //! equal share.
 //!
 //! Two numbers describe the outcome, e and the part of what is wanted beyond it. Below the root, e
-//! is what the parent tells (it depends on the clients of the whole tree), and the part follows
+//! is what the parent sends (it depends on the clients of the whole tree), and the part follows
 //! from the capacity. So what is handed out is the capacity, whatever e is.
 
 use crate::algorithm::{Rule, fair_share};

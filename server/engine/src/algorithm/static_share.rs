@@ -1,8 +1,8 @@
 //! STATIC: everyone gets what it wants, up to the capacity, which is per client. It promises no
 //! total: a thousand clients may get a thousand times the capacity.
 //!
-//! Below the root, what counts is the capacity per client that the parent tells, not what the
-//! server was given for all its clients together. A parent of the old kind does not tell it; then
+//! Below the root, what counts is the capacity per client that the parent sends, not what the
+//! server was granted for all its clients together. A Doorman parent does not send it; then
 //! the level at which the claims together take what was given is the same number.
 
 use crate::algorithm::Rule;
@@ -13,7 +13,7 @@ use crate::supply::Supply;
 /// min(q, C·s).
 pub fn solve(bands: &Bands, supply: &Supply) -> Rule {
     let told = supply.per_client();
-    let given = supply.told.is_some();
+    let given = supply.terms.is_some();
     match told {
         Some(capacity) => Rule::PerClient(capacity),
         None if given => match bands.only().level_for(supply.capacity.get()) {

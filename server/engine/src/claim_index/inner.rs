@@ -8,7 +8,7 @@
     reason = "positions are below the node's length, see above"
 )]
 
-use crate::claim_index::node::{Key, Sums, narrow};
+use crate::claim_index::sums::{Key, Sums, narrow};
 
 /// Children of an inner node, at most.
 pub(super) const INNER_MAX: usize = 32;

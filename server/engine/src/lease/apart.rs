@@ -1,5 +1,5 @@
 //! What other processes under a holder's name may be using: it counts besides what the holder has, and the
-//! holder's word says nothing of it.
+//! holder's report does not cover it.
 
 use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
@@ -14,9 +14,9 @@ use crate::time::Time;
 pub(crate) struct Apart {
     /// Which.
     pub whose: Whose,
-    /// What, for as long as it counts: it is to be heard again by then, if it lives.
+    /// What, for as long as it counts: it asks again by then, if it lives.
     pub lease: Lease,
-    /// When what it has really ends: so long it counts if that process is heard again.
+    /// When what it has really ends: it counts that long if that process asks again.
     pub ends: Time,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Apart {
 pub(crate) enum Whose {
     /// This process's. None: one that does not say which it is.
     One(Option<Incarnation>),
-    /// That of several, counted as one: what one of them says is no word on it.
+    /// That of several, counted as one: a report of one of them does not cover it.
     Several,
 }
 

@@ -33,9 +33,9 @@ pub(crate) struct Holding {
     pub past: Option<Box<Past>>,
     /// When its last request was decided.
     pub decided_at: Time,
-    /// When it was told to come back.
+    /// When its refresh is due.
     pub refresh_at: Time,
-    /// It was told to come back before its refresh interval is over, since it waits for others, or others
+    /// It was invited to come before its refresh interval is over, because it waits for others, or others
     /// wait for it.
     pub invited: bool,
     /// Its requests for something else that came faster than the floor are made up for then: each costs a
@@ -94,7 +94,7 @@ impl Holding {
         self.leases.newest()
     }
 
-    /// How a request stands to what was heard under this name before.
+    /// How a request relates to earlier ones under this name.
     pub(crate) fn precedence(&self, asks: Identity, now: Time) -> Precedence {
         let known = Known {
             epoch: self.report.as_ref().and_then(|report| report.epoch),
@@ -151,7 +151,7 @@ impl Holding {
     }
 }
 
-/// A request that is due may be under way for so long.
+/// How long a request that is due may be in flight.
 const OVERDUE_MIN: Duration = Duration::from_secs(1);
 
 /// A child server notices after 2 s that a request is lost; then it connects anew and asks again.
@@ -168,17 +168,17 @@ pub(crate) struct ServerReport {
     pub height: u32,
     /// Whether it is in learning mode.
     pub learning: bool,
-    /// Whether it asks on a stream, on which it is told what changes.
+    /// Whether it asks on a stream, on which changes are pushed.
     pub streams: bool,
     /// What it may hand out by its own lease.
     pub has: Option<Amount>,
-    /// The most its holders may be using. Absent: it is of the old kind and does not say.
+    /// The most its holders may be using. Absent: it is a Doorman server.
     pub outstanding: Option<Amount>,
     /// What it counts, in learning mode, for holders that are no part of its demand, since it has not
     /// heard of them yet.
-    pub unheard: Amount,
-    /// The safe capacity it was told last.
-    pub safe_told: Option<SafeCapacity>,
+    pub unreported: Amount,
+    /// The last safe capacity that it got.
+    pub last_safe_capacity: Option<SafeCapacity>,
     /// When its newest request came. The child counts its lease from when it sent that.
     pub asked_at: Time,
 }

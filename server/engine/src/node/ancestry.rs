@@ -1,4 +1,4 @@
-//! Who is above a node: nobody can be a child of a node that leases its capacity from it.
+//! The ancestors of a node: no node can be a child of a node that leases its capacity from it.
 
 use thiserror::Error;
 

@@ -1,8 +1,7 @@
-//! One way in for all holders: a client or a child server asks something of resources, one by one.
+//! One entry for the requests of all holders, clients and child servers, resource by resource.
 //!
-//! A resource that is asked for is taken on if nobody holds anything of it yet. What is decided is the
-//! resource's matter, whoever asks; the two kinds of holders differ in what they say and in what they are
-//! told.
+//! A resource without holders is added when it is asked for. The resource decides; clients and child servers differ only
+//! in their requests and answers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,7 +23,7 @@ use crate::time::Time;
 pub(super) type Answers<L> = (Vec<L>, Vec<Refusal>);
 
 impl Node {
-    /// Answers each ask of a request on its own; who asks for a resource twice is answered once.
+    /// Answers each ask of a request separately; a resource that is named twice is answered once.
     pub(super) fn answer_each<A, L>(
         &mut self,
         asks: &[A],
@@ -72,8 +71,8 @@ impl Node {
             },
             has: ask.has.map(|has| tolerance.has(has)),
             outstanding: None,
-            told_of: &[],
-            unheard: Amount::ZERO,
+            reported: &[],
+            unreported: Amount::ZERO,
             report: None,
             floor: self.config.refresh_floor,
             caller: CallerSlot::NOBODY,
@@ -114,8 +113,8 @@ impl Node {
             demand: Demand::Server(ask.demand.clone()),
             has: ask.has.map(|has| tolerance.has(has)),
             outstanding: ask.outstanding.map(|has| tolerance.has(has)),
-            told_of: &ask.told_of,
-            unheard: ask.unheard,
+            reported: &ask.reported,
+            unreported: ask.unreported,
             report: Some(report_of(request, ask, via, now)),
             floor: match via {
                 Via::Poll => self.config.refresh_floor,
@@ -131,8 +130,8 @@ impl Node {
         Ok(tolerance.server_lease(lease))
     }
 
-    /// Somebody of that kind asks something of a resource, which is taken on if it is not there. `decide`
-    /// does so, and says how the answer came about, and what is told.
+    /// A holder of that kind asks for a resource, which is added if needed. `decide` returns how the answer came about,
+    /// and the answer.
     fn ask_resource<T>(
         &mut self,
         id: &ResourceId,
@@ -162,9 +161,9 @@ impl Node {
         };
         let decided = decide(resource, &mut gate);
         self.settle(id);
-        let (kind, told) = decided?;
+        let (kind, answer) = decided?;
         self.count(kind);
-        Ok(told)
+        Ok(answer)
     }
 
     fn count(&mut self, kind: AnswerKind) {
@@ -176,7 +175,7 @@ impl Node {
     }
 }
 
-/// What a child server says of itself.
+/// A child server's report about itself.
 fn report_of(request: &GetServerCapacity, ask: &ServerAsk, via: Via, now: Time) -> ServerReport {
     ServerReport {
         epoch: request.epoch,
@@ -186,8 +185,8 @@ fn report_of(request: &GetServerCapacity, ask: &ServerAsk, via: Via, now: Time) 
         streams: via == Via::Stream,
         has: ask.has.map(|has| has.capacity),
         outstanding: ask.outstanding.map(|out| out.capacity),
-        unheard: ask.unheard,
-        safe_told: None,
+        unreported: ask.unreported,
+        last_safe_capacity: None,
         asked_at: now,
     }
 }

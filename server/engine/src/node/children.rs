@@ -1,11 +1,11 @@
-//! A node's child servers: their requests, and what they are told unasked.
+//! A node's child servers: their requests, and pushes to them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
 use crate::node::ancestry::Cycle;
-use crate::node::event::Event;
+use crate::node::event::NodeEvent;
 use crate::node::mastership::Outcome;
 use crate::node::{Entry, Node};
 use crate::planted::{self, Bug};
@@ -14,7 +14,7 @@ use crate::resource::Resource;
 use crate::snapshot::LeaseSnapshot;
 use crate::time::Time;
 
-/// What is to be told to child servers.
+/// What is to be pushed to child servers.
 #[derive(Debug, Default)]
 pub struct Children {
     /// Those that have a stream open.
@@ -23,7 +23,7 @@ pub struct Children {
     unsettled: BTreeSet<ResourceId>,
     /// Whether any has asked for anything, of this master.
     known: bool,
-    /// Those that were refused as ancestors: the log hears of each once.
+    /// Those that were refused as ancestors: each is logged once.
     refused: BTreeSet<HolderName>,
 }
 
@@ -68,7 +68,7 @@ impl Node {
             if self.children.refused.len() < REFUSED_MAX
                 && self.children.refused.insert(request.server.clone())
             {
-                self.tell(Event::CycleRefused(cycle.clone()));
+                self.push_event(NodeEvent::CycleRefused(cycle.clone()));
             }
             return Err(cycle);
         }
@@ -113,12 +113,12 @@ impl Node {
         self.children.known
     }
 
-    /// Whether [`Node::poll_pushes`] may have something to tell.
+    /// Whether [`Node::poll_pushes`] may have a push.
     pub fn has_pushes(&self) -> bool {
         !self.children.unsettled.is_empty()
     }
 
-    /// What child servers with a stream get from now on, where that is not what they were told.
+    /// What child servers with a stream get from now on, where that differs from their last answer.
     /// Does a bounded amount of work; there may be more.
     pub fn poll_pushes(&mut self, now: Time) -> Vec<(HolderName, GetServerCapacityReply)> {
         if self.check_master(now).is_err() {

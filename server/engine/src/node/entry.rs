@@ -4,11 +4,11 @@
 use crate::admission::weight::{self, Weight};
 use crate::admission::{CallerSlot, TemplateSlot};
 use crate::id::ResourceId;
-use crate::node::event::Event;
+use crate::node::event::NodeEvent;
 use crate::node::{Node, TimeoutReason};
 use crate::resource::Resource;
+use crate::resource::parent_request::Pace;
 use crate::resource::timer::Timer;
-use crate::resource::upstream::Pace;
 use crate::snapshot::Conflict;
 use crate::time::Time;
 
@@ -117,7 +117,7 @@ impl Node {
         self.counters.conflicts += 1;
         let holder = conflict.holder.clone();
         if self.conflicts.note(conflict) {
-            self.tell(Event::TwoProcesses {
+            self.push_event(NodeEvent::TwoProcesses {
                 resource: id.clone(),
                 holder,
             });
@@ -132,7 +132,7 @@ impl Node {
         {
             let name = weight::name_bytes(id.as_str());
             self.admission.note_resource_gone(caller, template, name);
-            self.tell(Event::ResourceDropped {
+            self.push_event(NodeEvent::ResourceDropped {
                 resource: id.clone(),
             });
         }

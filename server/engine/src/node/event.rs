@@ -1,4 +1,4 @@
-//! What a node has to tell, for logs.
+//! What a node reports, for logs.
 
 use crate::id::{HolderId, ResourceId};
 use crate::node::ancestry::Cycle;
@@ -6,7 +6,7 @@ use crate::request::RefusalReason;
 
 /// Something worth a line in the log.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum NodeEvent {
     /// A resource got its first holder.
     ResourceAdded {
         /// Which.
@@ -58,14 +58,14 @@ pub enum Event {
         /// Why.
         reason: RefusalReason,
     },
-    /// The parent's answer makes no sense; what was there before stays in force.
-    ParentTalksNonsense {
+    /// The parent's answer is invalid; the last one stays in force.
+    InvalidParentAnswer {
         /// About which resource.
         resource: ResourceId,
         /// What is wrong with it.
         problem: String,
     },
-    /// This node is among its parent's ancestors: nothing the parent says counts.
+    /// This node is among its parent's ancestors: the parent's answers do not count.
     Cycle {
         /// The nodes from the parent up.
         ancestors: Vec<String>,

@@ -1,4 +1,4 @@
-//! Whether a node is in learning mode, and why, in one word: for metrics, pages and tools.
+//! Whether a node is in learning mode, and why, as one name: for metrics, pages and tools.
 //!
 //! Resources learn one by one, and each says for how long ([`crate::snapshot::ResourceSnapshot`]). Here it is
 //! said of all together: what keeps any of them learning now.
@@ -17,7 +17,7 @@ pub enum Learning {
     Standby,
     /// It decides: what is out is known, or is over.
     Over,
-    /// The process has started, and without an election nobody knows until when one before it decided.
+    /// The process has started; without an election it is unknown until when a former one decided.
     Started,
     /// It was elected, and leases of the master before it may be out still.
     Elected,

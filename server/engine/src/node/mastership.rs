@@ -3,16 +3,15 @@
 //! Only the master decides. Winning and losing it both drop all that is known of leases: the new
 //! master learns it from the holders.
 //!
-//! A mastership that was won in an election holds until a time ([`Node::handle_term`]), and is over
-//! then whether or not anybody says so: a process that was frozen, or cut off from whoever elected
-//! it, must not decide a single thing when it goes on. So every method looks at the time it is
-//! handed before it looks at the mastership.
+//! A mastership that was won in an election lasts until a time ([`Node::handle_term`]), and then ends by itself: a process
+//! that was frozen, or cut off from etcd, must not decide anything when it continues. So every method checks the time
+//! before it checks the mastership.
 
 use std::time::Duration;
 
 use crate::id::MastershipId;
 use crate::node::Node;
-use crate::node::event::Event;
+use crate::node::event::NodeEvent;
 use crate::planted::{self, Bug};
 use crate::time::Time;
 
@@ -65,7 +64,7 @@ pub struct Term {
     pub vacant_since: Time,
     /// The longest lease that may have been out when the node became vacant, if it was granted by
     /// templates other than those in force: a root learns for that long, too. Zero: leases were no
-    /// longer than they are now. Below the root the parent's books tell how long leases last, and this
+    /// longer than they are now. Below the root the parent's books say how long leases last, and this
     /// changes nothing.
     pub longer_leases: Duration,
     /// Until when it holds.
@@ -83,7 +82,7 @@ pub enum Outcome<T> {
 
 impl Node {
     /// Mastership was won, lost, or is now elsewhere. All leases are forgotten, except when the
-    /// mastership this node has is told again. Won so, it holds until something else is told.
+    /// mastership this node has is passed in again. Set like this, it lasts until the next call.
     pub fn handle_mastership(&mut self, mastership: Mastership, now: Time) {
         self.end_term_if_over(now);
         self.valid_until = None;
@@ -101,7 +100,7 @@ impl Node {
         self.end_term_if_over(now);
     }
 
-    /// Who is the master at that time.
+    /// Which server is the master at that time.
     pub fn mastership(&self, now: Time) -> &Mastership {
         if self.is_term_over(now) {
             &UNKNOWN
@@ -125,7 +124,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// Who may instead.
+    /// The master, if it is known.
     pub(super) fn check_master(&mut self, now: Time) -> Result<(), Mastership> {
         self.end_term_if_over(now);
         if self.mastership.is_master() {
@@ -138,7 +137,7 @@ impl Node {
     pub(super) fn end_term_if_over(&mut self, now: Time) {
         if self.is_term_over(now) {
             self.ended = self.mastership.epoch().zip(self.valid_until.take());
-            self.tell(Event::TermEnded {
+            self.push_event(NodeEvent::TermEnded {
                 epoch: self.mastership.epoch(),
             });
             self.set_mastership(Mastership::Unknown);

@@ -1,18 +1,18 @@
-//! Spans as they come in and go out: the tolerance of a node's clock, applied to what it is told and
-//! tells. See [`crate::tolerance`].
+//! Durations in requests and answers: the tolerance of a node's clock, applied to what it sends and receives. See
+//! [`crate::tolerance`].
 //!
-//! Whichever way a message goes, its promises become shorter and its reports longer.
+//! In both directions, promises become shorter and reports longer.
 
 use std::borrow::Cow;
 
 use crate::refresh;
 use crate::request::server::{ServerAsk, ServerLease};
 use crate::request::{Has, Lease};
-use crate::supply::Told;
+use crate::supply::ParentTerms;
 use crate::tolerance::Tolerance;
 
 impl Tolerance {
-    /// What a holder says it has, or that is outstanding.
+    /// What a holder reports that it has, or that is outstanding.
     pub(super) fn has(self, has: Has) -> Has {
         Has {
             expires_in: has.expires_in.map(|lasts| self.report(lasts)),
@@ -29,7 +29,7 @@ impl Tolerance {
         }
     }
 
-    /// What a client is told.
+    /// The answer to a client.
     pub(super) fn lease(self, lease: Lease) -> Lease {
         if self == Self::LEAST {
             return lease;
@@ -42,7 +42,7 @@ impl Tolerance {
         }
     }
 
-    /// What a child server is told, or a parent tells.
+    /// The answer to a child server, or of a parent.
     pub(super) fn server_lease(self, lease: ServerLease) -> ServerLease {
         if self == Self::LEAST {
             return lease;
@@ -51,17 +51,17 @@ impl Tolerance {
         ServerLease {
             expires_in,
             refresh_in: refresh::within_lease(lease.refresh_in, expires_in),
-            told: Told {
-                reserved_for: lease.told.reserved_for.map(|lasts| self.report(lasts)),
-                inherited_for: lease.told.inherited_for.map(|lasts| self.report(lasts)),
-                ..lease.told
+            terms: ParentTerms {
+                reserved_for: lease.terms.reserved_for.map(|lasts| self.report(lasts)),
+                inherited_for: lease.terms.inherited_for.map(|lasts| self.report(lasts)),
+                ..lease.terms
             },
             ..lease
         }
     }
 
     /// As [`Self::server_lease`], without a copy if nothing changes.
-    pub(super) fn server_lease_heard(self, lease: &ServerLease) -> Cow<'_, ServerLease> {
+    pub(super) fn received_server_lease(self, lease: &ServerLease) -> Cow<'_, ServerLease> {
         if self == Self::LEAST {
             return Cow::Borrowed(lease);
         }

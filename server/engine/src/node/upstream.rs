@@ -1,16 +1,16 @@
-//! A node's way up: which resources the parent is to be asked for and when, and its answers.
+//! A node and its parent: which resources to ask for and when, and the answers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::id::{HolderName, ResourceId};
-use crate::node::event::Event;
+use crate::node::event::NodeEvent;
 use crate::node::{Entry, Node};
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply};
 use crate::request::{Refusal, RefusalReason};
 use crate::resource::Resource;
 use crate::resource::parent_answer::Applied;
-use crate::resource::upstream::Pace;
+use crate::resource::parent_request::Pace;
 use crate::time::Time;
 
 /// Resources in one request, at most.
@@ -138,7 +138,7 @@ impl Node {
         (!request.asks.is_empty()).then_some(request)
     }
 
-    /// What a stream to the parent begins with if there is nothing to ask: who is there.
+    /// The first message of a stream to the parent if there is nothing to ask: it names this node.
     pub fn upstream_greeting(&self, now: Time) -> Option<GetServerCapacity> {
         let mastership = self.mastership(now);
         Some(GetServerCapacity {
@@ -153,12 +153,12 @@ impl Node {
         })
     }
 
-    /// The parent answered, or told something unasked. Every resource stands on its own: what
-    /// makes no sense changes nothing and is told as an [`Event`].
+    /// The parent answered, or pushed a change. Every resource is handled by itself: an invalid answer changes nothing and
+    /// becomes a [`NodeEvent`].
     pub fn handle_upstream_reply(&mut self, reply: &GetServerCapacityReply, now: Time) {
         if reply.ancestors.contains(&self.config.name) {
             if !std::mem::replace(&mut self.upstream.in_cycle, true) {
-                self.tell(Event::Cycle {
+                self.push_event(NodeEvent::Cycle {
                     ancestors: reply.ancestors.clone(),
                 });
             }
@@ -171,15 +171,15 @@ impl Node {
             return;
         }
         if std::mem::replace(&mut self.upstream.in_cycle, false) {
-            self.tell(Event::CycleEnded);
+            self.push_event(NodeEvent::CycleEnded);
         }
         self.upstream.ancestors.clone_from(&reply.ancestors);
         for lease in &reply.leases {
             let Some(Entry { resource, .. }) = self.resources.get_mut(&lease.resource) else {
                 continue;
             };
-            let heard = self.config.clock_tolerance.server_lease_heard(lease);
-            match resource.handle_upstream_lease(&heard, now) {
+            let received = self.config.clock_tolerance.received_server_lease(lease);
+            match resource.handle_upstream_lease(&received, now) {
                 Ok(Applied::Behind(sequence))
                     if sequence > self.upstream.wall_micros.saturating_add(AHEAD_MICROS) =>
                 {
@@ -187,13 +187,13 @@ impl Node {
                         "it answers a request of number {sequence}, which this node cannot have sent; somebody \
                          else asked in its name"
                     );
-                    self.handle_upstream_nonsense(&lease.resource, problem, now);
+                    self.handle_invalid_upstream_answer(&lease.resource, problem, now);
                 }
                 Ok(Applied::Behind(sequence)) => {
                     self.upstream.sequence = self.upstream.sequence.max(sequence);
                 }
                 Ok(Applied::InForce | Applied::Stale) => {}
-                Err(problem) => self.handle_upstream_nonsense(&lease.resource, problem, now),
+                Err(problem) => self.handle_invalid_upstream_answer(&lease.resource, problem, now),
             }
             self.settle(&lease.resource);
         }
@@ -202,13 +202,13 @@ impl Node {
         }
     }
 
-    /// The parent's answer about a resource makes no sense; why, for the log.
-    pub fn handle_upstream_nonsense(&mut self, id: &ResourceId, problem: String, now: Time) {
+    /// The parent's answer for a resource is invalid; `problem` is for the log.
+    pub fn handle_invalid_upstream_answer(&mut self, id: &ResourceId, problem: String, now: Time) {
         let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
             return;
         };
-        if resource.handle_upstream_nonsense(now) {
-            self.tell(Event::ParentTalksNonsense {
+        if resource.handle_invalid_upstream_answer(now) {
+            self.push_event(NodeEvent::InvalidParentAnswer {
                 resource: id.clone(),
                 problem,
             });
@@ -216,8 +216,8 @@ impl Node {
         self.settle(id);
     }
 
-    /// The connection to the parent broke, or another server answers now: whatever is on its way may
-    /// be lost, and everything is asked again.
+    /// The connection to the parent broke, or another server answers now: messages in flight may be lost, and everything
+    /// is asked again.
     pub fn handle_upstream_lost(&mut self, now: Time) {
         self.for_each_resource(|resource| resource.handle_upstream_lost(now));
     }
@@ -238,7 +238,7 @@ impl Node {
         ends.filter(|end| *end > now).max()
     }
 
-    /// The nodes from the parent up to the root, as far as the parent has told.
+    /// The nodes from the parent up to the root, as far as the parent has sent them.
     pub fn ancestors(&self) -> &[String] {
         &self.upstream.ancestors
     }
@@ -253,7 +253,7 @@ impl Node {
             return;
         };
         if resource.handle_upstream_refusal(reason, now) {
-            self.tell(Event::RefusedByParent {
+            self.push_event(NodeEvent::RefusedByParent {
                 resource: id.clone(),
                 reason,
             });

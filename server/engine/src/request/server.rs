@@ -1,4 +1,4 @@
-//! What servers ask each other: a child on behalf of its holders, of its parent.
+//! Requests between servers: a child asks its parent on behalf of its holders.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::amount::Amount;
 use crate::demand::ServerDemand;
 use crate::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
 use crate::request::{Has, Refusal};
-use crate::supply::Told;
+use crate::supply::ParentTerms;
 use crate::template::Algorithm;
 
 /// A child server asks for capacity of one or more resources.
@@ -15,15 +15,14 @@ use crate::template::Algorithm;
 pub struct GetServerCapacity {
     /// The name of its node.
     pub server: HolderName,
-    /// The epoch of the mastership by which it speaks for its node. Absent: the node has no
-    /// election, or it is of the old kind. What a master of an older epoch asks is out of order, and
-    /// none is older than any.
+    /// The epoch of its mastership. Absent: the node has no election, or it is a Doorman server. A request of an older
+    /// epoch is out of order; an absent one is older than any.
     pub epoch: Option<u64>,
-    /// Which process asks in that name. Absent: it does not say.
+    /// The process that asks. Absent: not sent.
     pub incarnation: Option<Incarnation>,
     /// Where it comes from, as in [`crate::request::GetCapacity`].
     pub caller: Option<Caller>,
-    /// By which mastership of its node it hands out leases. Absent: it does not say.
+    /// The mastership of its node that grants its leases. Absent: not sent.
     pub mastership: Option<MastershipId>,
     /// As in [`crate::request::GetCapacity`]. Of a newer epoch, any is newer.
     pub sequence: Option<u64>,
@@ -42,20 +41,20 @@ pub struct ServerAsk {
     pub demand: Arc<ServerDemand>,
     /// The lease it has itself. Absent: none.
     pub has: Option<Has>,
-    /// The most its holders may be using. Absent: it is of the old kind and does not say.
+    /// The most its holders may be using. Absent: it is a Doorman server.
     pub outstanding: Option<Has>,
-    /// In learning mode: what holders told of that earlier masterships of its node had granted.
-    pub told_of: Vec<HandedOut>,
-    /// Of what is outstanding, what it counts for holders that it has not heard of yet.
-    pub unheard: Amount,
-    /// It does not know yet what its predecessor gave to others.
+    /// In learning mode: what holders reported from earlier masterships of its node.
+    pub reported: Vec<ReportedLeases>,
+    /// The part of what is outstanding that it keeps for holders that have not reported yet.
+    pub unreported: Amount,
+    /// It does not know yet what its predecessor granted to others.
     pub learning: bool,
 }
 
-/// What holders told of that one mastership had granted.
+/// What holders reported from one mastership.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HandedOut {
-    /// Which. Absent: the holders did not say.
+pub struct ReportedLeases {
+    /// The mastership. Absent: the holders did not report it.
     pub granted_by: Option<MastershipId>,
     /// How much, all together.
     pub capacity: Amount,
@@ -64,36 +63,36 @@ pub struct HandedOut {
 /// How a child server's request came, which decides how fast the next may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
-    /// By a call of its own: not faster than the refresh floor.
+    /// By a call: not faster than the refresh floor.
     Poll,
     /// On a stream, where the child gathers what changes in rounds.
     Stream,
 }
 
-/// What a child server is told of one resource.
+/// The answer to a child server for one resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerLease {
     /// Of which resource.
     pub resource: ResourceId,
-    /// How much it may hand out.
+    /// How much it may grant.
     pub capacity: Amount,
     /// How long, from now.
     pub expires_in: Duration,
     /// When it asks again, from now. Shorter than `expires_in`.
     pub refresh_in: Duration,
-    /// How it is to divide what it gets. Absent: as it did.
+    /// How it divides what it gets. Absent: as before.
     pub algorithm: Option<Algorithm>,
-    /// What it is told of the tree as a whole.
-    pub told: Told,
-    /// Which mastership of the parent grants it: the child gives that back with what it has.
+    /// What the parent sends about the tree as a whole.
+    pub terms: ParentTerms,
+    /// The mastership of the parent that grants it: the child returns it with what it has.
     pub granted_by: Option<MastershipId>,
     /// The newest request of the child that the answer takes into account.
     pub sequence: Option<u64>,
-    /// Whether what the child asks for now was decided about. Absent: the parent does not say.
+    /// Whether the present demand of the child was decided about. Absent: not sent.
     pub decided: Option<bool>,
 }
 
-/// The answer of a master to [`GetServerCapacity`], or what it tells a child unasked.
+/// The answer of a master to [`GetServerCapacity`], or what it pushes to a child.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GetServerCapacityReply {
     /// In the order asked.

@@ -1,4 +1,4 @@
-//! What a holder asks of one resource, and what it is told.
+//! A holder's request for one resource, and the answer.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::lease::Lease;
 use crate::lease_table::ServerReport;
 use crate::past::Identity;
 use crate::planted::{self, Bug};
-use crate::request::server::HandedOut;
+use crate::request::server::ReportedLeases;
 use crate::request::{Has, LimitedBy};
 use crate::template::SafeCapacity;
 
@@ -27,13 +27,13 @@ pub(crate) struct HolderAsk<'a> {
     pub(crate) demand: Demand,
     /// What it has by a lease, or may be using still.
     pub(crate) has: Option<Has>,
-    /// What its own holders may be using, if it is a child server that says so.
+    /// What its own holders may be using, if it is a child server that reports it.
     pub(crate) outstanding: Option<Has>,
-    /// See [`crate::request::server::ServerAsk::told_of`].
-    pub(crate) told_of: &'a [HandedOut],
-    /// See [`crate::request::server::ServerAsk::unheard`].
-    pub(crate) unheard: Amount,
-    /// What it says of itself, if it is a child server.
+    /// See [`crate::request::server::ServerAsk::reported`].
+    pub(crate) reported: &'a [ReportedLeases],
+    /// See [`crate::request::server::ServerAsk::unreported`].
+    pub(crate) unreported: Amount,
+    /// Its report about itself, if it is a child server.
     pub(crate) report: Option<ServerReport>,
     /// Asks faster than this get the current lease again.
     pub(crate) floor: Duration,
@@ -42,8 +42,8 @@ pub(crate) struct HolderAsk<'a> {
 }
 
 impl<'a> HolderAsk<'a> {
-    /// The same, but that it has no more than so much.
-    pub(crate) fn with_words_up_to(&self, most: Amount) -> HolderAsk<'a> {
+    /// The same, with its reports limited to that amount.
+    pub(crate) fn with_reports_up_to(&self, most: Amount) -> HolderAsk<'a> {
         let bounded = |has: Has| Has {
             capacity: has.capacity.min(most),
             ..has
@@ -55,27 +55,27 @@ impl<'a> HolderAsk<'a> {
         }
     }
 
-    /// What it says of what it may be using. The larger counts, each for as long as it lasts.
-    pub(crate) fn words(&self) -> impl Iterator<Item = Has> {
+    /// What it reports that it may be using. The larger counts, each for as long as it lasts.
+    pub(crate) fn reports(&self) -> impl Iterator<Item = Has> {
         let is_forgotten = planted::is(Bug::OutstandingForgotten);
         let outstanding = self.outstanding.filter(|_| !is_forgotten);
         self.has.into_iter().chain(outstanding)
     }
 
     /// The most it may be using now, as far as it knows.
-    pub(crate) fn word(&self) -> Amount {
-        let most = self.words().map(|has| has.capacity).max();
+    pub(crate) fn in_use(&self) -> Amount {
+        let most = self.reports().map(|has| has.capacity).max();
         most.unwrap_or(Amount::ZERO)
     }
 
-    /// What of that is to be confirmed to it in learning mode. What a child server counts for holders that it
-    /// has not heard of is a part of the lease that it has, if it still has one; beside that it only keeps
-    /// others from getting it. It may be counted twice, and whoever is granted it would hand it out.
+    /// The part of it to confirm in learning mode. What a child server keeps for holders that have not reported is part of
+    /// its lease, if it still has one; beyond that, it is only reserved. It may be counted twice, and a server that
+    /// was granted it would grant it on.
     pub(crate) fn to_confirm(&self) -> Amount {
         let has = self.has.map_or(Amount::ZERO, |has| has.capacity);
         let outstanding = self.outstanding.map_or(Amount::ZERO, |has| has.capacity);
         has.max(Amount::from_computed(
-            outstanding.get() - self.unheard.get(),
+            outstanding.get() - self.unreported.get(),
         ))
     }
 
@@ -98,15 +98,15 @@ impl<'a> HolderAsk<'a> {
         self.report.as_ref().and_then(|report| report.mastership)
     }
 
-    /// Whether its word is all there is. A server in learning mode does not know yet what its
-    /// predecessor gave to others: it acknowledges nothing, and nothing is taken from it.
+    /// Whether its report is complete. A server in learning mode does not know yet what its predecessor granted to others:
+    /// it acknowledges nothing, and nothing is taken from it.
     pub(crate) fn acknowledges(&self) -> bool {
         let learns = self.report.as_ref().is_some_and(|report| report.learning);
         !learns || planted::is(Bug::LearnersAcknowledge)
     }
 }
 
-/// What a holder is told.
+/// The answer to a holder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Answer {
     /// Its newest lease.
@@ -117,7 +117,7 @@ pub(crate) struct Answer {
     pub(crate) safe_capacity: SafeCapacity,
     /// Why the lease is no larger.
     pub(crate) limited_by: LimitedBy,
-    /// How long learning mode still lasts at most, here or above. Absent: nobody learns.
+    /// How long learning mode still lasts at most, here or above. Absent: no server learns.
     pub(crate) learning_for: Option<Duration>,
     /// How it came about.
     pub(crate) kind: AnswerKind,

@@ -1,4 +1,4 @@
-//! What a child server is told: its lease, and what only its parent can tell of the tree as a whole.
+//! The answer to a child server: its lease, and what only its parent knows of the tree as a whole.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::request::RefusalReason;
 use crate::request::server::ServerLease;
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
-use crate::resource::decision::without_apart;
+use crate::resource::decide::without_apart;
 use crate::resource::grant;
 use crate::rounding::SHORTFALL;
-use crate::supply::Told;
+use crate::supply::ParentTerms;
 use crate::time::Time;
 
 /// A child server that is pushed to may be silent for so long, and twice its refresh interval.
 const SILENT_MIN: Duration = Duration::from_secs(5);
 
 impl Resource {
-    /// A request of a child server: how the answer came about, and everything that the child is told.
+    /// A request of a child server: how the answer came about, and the answer.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl Resource {
     }
 
     /// Decides anew for a child server with a stream that did not ask, by what it last asked. None:
-    /// it would get and be told just what it has, or it has been silent for too long.
+    /// the answer would not differ from the last one, or it has been silent for too long.
     pub(crate) fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
         let holding = self.ledger.get(slot)?;
         let safe_fell = self.safe_fell(holding, now);
@@ -56,7 +56,7 @@ impl Resource {
         if !self.has_source() {
             return None;
         }
-        // Whoever is silent may be gone: what it has must end.
+        // A silent child may have ended: what it has must end.
         let asked_at = holding
             .report
             .as_ref()
@@ -71,10 +71,11 @@ impl Resource {
         let kept = without_apart(holding, kept);
         let share_before = holding.share;
         let report = holding.report.as_ref().filter(|report| report.learning);
-        let unheard = report.map(|report| report.unheard);
+        let unreported = report.map(|report| report.unreported);
         let demand = holding.demand.clone();
         let share = self.rule_for(&demand).share_of(&demand);
-        let keeps = unheard.map(|unheard| grant::keeps(newest.capacity, share, unheard.min(held)));
+        let keeps =
+            unreported.map(|unreported| grant::keeps(newest.capacity, share, unreported.min(held)));
         let grant = self.grant_share(share, held, kept, keeps);
         let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * SHORTFALL;
         if same(grant.gets, newest.capacity) && same(grant.share.amount, share_before) && !safe_fell
@@ -96,7 +97,7 @@ impl Resource {
         Some(self.current(slot, refresh_in, AnswerKind::Decided, now))
     }
 
-    /// Everything that a child server is told unasked. It counts its lease from when it sent its
+    /// What is pushed to a child server. It counts its lease from when it sent its
     /// newest request, and so do we, from when that came.
     pub(crate) fn pushed_lease(
         &self,
@@ -129,7 +130,7 @@ impl Resource {
         lasts.max(learns_for)
     }
 
-    /// Everything that a child server is told with its newest lease, which is counted from
+    /// The whole answer to a child server with its newest lease, which is counted from
     /// `asked_at`. Before it asked, what it was granted lasted for `inherited_for`.
     fn server_lease(
         &self,
@@ -154,7 +155,7 @@ impl Resource {
             .and_then(|it| it.accounted())
             .unwrap_or_default();
         // In learning mode nothing is shared out, so how is not known either; nor if our parent is.
-        let parent_learns = self.supply.told.as_ref().is_some_and(|told| told.learning);
+        let parent_learns = self.supply.terms.as_ref().is_some_and(|told| told.learning);
         let is_known = self.learning_remaining(now).is_none() && !parent_learns;
         let bands = if self.policy.algorithm().kind.has_bands() && is_known {
             let split: Vec<_> = rule.split(demand).collect();
@@ -174,7 +175,7 @@ impl Resource {
             expires_in: answer.lease.expires_at.since(asked_at),
             refresh_in: answer.refresh_in,
             algorithm: Some(self.policy.algorithm().clone()),
-            told: Told {
+            terms: ParentTerms {
                 share: holding.share,
                 bands,
                 per_client: rule.per_client().filter(|_| is_known),
@@ -188,7 +189,7 @@ impl Resource {
                 predecessor_for: holding
                     .past
                     .as_ref()
-                    .and_then(|past| past.heard_by(now))
+                    .and_then(|past| past.expected_by(now))
                     .map(|by| by.since(now)),
                 safe_capacity: Some(answer.safe_capacity),
                 safe_is_static: self.safe_is_static(),

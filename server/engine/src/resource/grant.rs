@@ -39,21 +39,21 @@ impl Resource {
     ) -> Grant {
         let learns = self.learning_remaining(now).is_some();
         let confirmed = learns.then(|| self.confirm(ask, demand, held, kept, newest, now));
-        if let Some(confirmed) = confirmed.filter(|_| !self.hands_out_fresh(now)) {
+        if let Some(confirmed) = confirmed.filter(|_| !self.may_grant_growth(now)) {
             return confirmed;
         }
         let share = self.rule_for(demand).share_of(demand);
         let keeps = (!ask.acknowledges()).then(|| {
             // If its demand looks small, that of before counts, and theirs is in it.
-            let unheard = if *demand == ask.demand {
-                ask.unheard
+            let unreported = if *demand == ask.demand {
+                ask.unreported
             } else {
                 Amount::ZERO
             };
-            keeps(newest, share, unheard.min(held))
+            keeps(newest, share, unreported.min(held))
         });
         let shared = self.grant_share(share, held, kept, keeps);
-        // What holders say that they have comes first; what is left then is nobody's.
+        // Reports come first; what is left then is free.
         match confirmed {
             Some(confirmed) if confirmed.gets >= shared.gets => confirmed,
             _ => shared,
@@ -64,7 +64,7 @@ impl Resource {
     /// of what we should have ourselves, so that those below it know, too, that more is to come.
     pub(super) fn prospect(&self, demand: &Demand, share: Share) -> Amount {
         let (Demand::Server(_), Some(told), true) =
-            (demand, &self.supply.told, self.supply.expects_more())
+            (demand, &self.supply.terms, self.supply.expects_more())
         else {
             return share.amount;
         };
@@ -93,7 +93,7 @@ impl Resource {
 
     /// The most that can be given to a holder that has so much reserved.
     fn room(&self, held: Amount, kept: Amount) -> Amount {
-        let free = self.room_for_heard(held);
+        let free = self.room_beside_others(held);
         if self.overcommitted().is_some() {
             free.max(kept)
         } else {
@@ -127,7 +127,7 @@ impl Resource {
         let share = part.map_or(confirmed, |(level, claim)| {
             confirmed.min(part_of(claim, level))
         });
-        let gets = share.min(room).min(self.left_by_words(holder));
+        let gets = share.min(room).min(self.left_by_reports(holder));
         let is_cut = gets < confirmed && (level.is_some() || was_cut_from.is_some());
         let bound = if gets < confirmed {
             Bound::LearningLeft
@@ -195,7 +195,7 @@ impl Resource {
 
 /// What a child server in learning mode keeps: what it has, and no less than its share by what it has
 /// heard and what others of its holders have, which is no more than it has itself.
-pub(super) fn keeps(newest: Amount, share: Share, unheard: Amount) -> Amount {
-    let share = share.amount.get() + unheard.get();
+pub(super) fn keeps(newest: Amount, share: Share, unreported: Amount) -> Amount {
+    let share = share.amount.get() + unreported.get();
     newest.max(Amount::from_computed(share))
 }

@@ -1,24 +1,21 @@
-//! What holders told of in learning mode, below the root: which mastership of our node had granted
-//! it to them, and so whether the parent has it in its books.
+//! What holders report in learning mode, below the root: which mastership of this node granted their leases, and
+//! so whether the parent's books contain them.
 //!
-//! What earlier masterships handed out was cut from what the parent had granted them. If the parent
-//! says how much that is at most (`inherited`), then what we are granted above it is nobody's yet:
-//! it may be handed out at once, and only what we have not heard of must be left for those who
-//! have it. If the parent learned, too, when it first heard of us, it knows only of the masterships
-//! that it has heard from. What others granted comes on top: holders' words of it go up, and are
-//! added there.
+//! Leases of earlier masterships were cut from what the parent had granted them. If the parent sends how much that
+//! is at most (`inherited`), then capacity granted above it is free: it may be granted at once, and only what is not
+//! reported yet must be kept for its holders. If the parent was learning when this node first asked, it knows only the
+//! masterships that have asked it. Leases of other masterships are added: reports of them go up, and the parent adds
+//! them.
 //!
-//! What the parent says runs down: it is of what lasts on at that moment. A holder whose lease was over
-//! by then was no part of it, though it told of more before. So each smaller amount that the parent
-//! says counts by itself, with the words that outlast that moment, beside the first one with all
-//! words; the least that may be left by any of them is left.
+//! The parent's amount shrinks, because it covers what is still valid at that moment. A lease that had ended by then is
+//! not part of it, though its holder may have reported more before. So each smaller amount counts by itself, with the
+//! reports that outlast that moment, beside the first one with all reports; the smallest remainder of them is kept.
 //!
-//! What a child server says of its holders is a sum of leases, of which the last ends when it says. Others may end
-//! before. So of a word from before such a moment only the lease that the child has itself counts, which lasts in
-//! full; of a child without one, nothing. Once it has said so again, all of it counts.
+//! What a child server reports for its holders is a sum of leases, and its duration is that of the last one. Others may
+//! end before. So of a report from before such a moment only the child's own lease counts, which lasts in full; for a
+//! child without one, nothing counts. Once the child has reported again, the whole report counts.
 //!
-//! Words only grow until learning is over: that a holder has less by now than it told of says nothing
-//! of the others.
+//! Reports only grow until learning is over: that one holder has less than it reported says nothing about the others.
 
 use std::collections::BTreeMap;
 
@@ -26,76 +23,75 @@ use crate::amount::Amount;
 use crate::exact_sum::ExactSum;
 use crate::id::MastershipId;
 use crate::planted::{self, Bug};
-use crate::request::server::HandedOut;
-use crate::supply::Told;
+use crate::request::server::ReportedLeases;
+use crate::supply::ParentTerms;
 use crate::time::Time;
 
-/// Masterships told apart. What else holders name counts as granted by nobody that is known, which is
-/// the safe side.
+/// How many masterships are distinguished. Any further one counts as unknown, which is the safe side.
 const ORIGINS_MAX: usize = 16;
 
-/// Who granted something. None: the holder does not say.
+/// The mastership that granted something. None: the holder does not report it.
 pub(crate) type Origin = Option<MastershipId>;
 
-/// What one holder told of.
+/// The report of one holder.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Word {
-    /// Who granted it.
+pub(crate) struct ReportedLease {
+    /// The mastership that granted it.
     pub(crate) origin: Origin,
     /// All that it may be using.
     pub(crate) amount: Amount,
     /// When the last of that is over, at the earliest.
     pub(crate) until: Time,
-    /// When it said so, at the latest.
+    /// When it was reported, at the latest.
     pub(crate) said: Time,
     /// What of that lasts on in full, and how long at least. None: the holder has no lease of its own.
     pub(crate) lasts: Option<(Amount, Time)>,
 }
 
-/// A word, and whether its holder is still there.
+/// A report, and whether its holder is still there.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
-    word: Word,
+    report: ReportedLease,
     is_there: bool,
 }
 
-/// What holders told of, and what the parent.
+/// The reports of holders, and the parent's books.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Learned {
     /// By a hash of the holder's name.
-    words: BTreeMap<u64, Kept>,
-    /// Of holders that are still there, by who granted it.
+    reports: BTreeMap<u64, Kept>,
+    /// The sums for present holders, by granting mastership.
     there: BTreeMap<Origin, ExactSum>,
     books: Option<Books>,
 }
 
-/// What a parent has in its books as handed out by earlier masterships of our node.
+/// What the parent has in its books for earlier masterships of this node.
 #[derive(Clone, Debug)]
 struct Books {
-    /// Of which masterships that is. Empty: of all.
+    /// The masterships that it covers. Empty: all.
     accounted: Vec<MastershipId>,
-    /// Which mastership of the parent says so.
-    told_by: Option<MastershipId>,
-    first: Telling,
+    /// The mastership of the parent that sent it.
+    parent: Option<MastershipId>,
+    first: BookEntry,
     /// The least since.
-    least: Option<Telling>,
+    least: Option<BookEntry>,
 }
 
-/// How much the parent said that it is.
+/// One amount that the parent sent.
 #[derive(Clone, Copy, Debug)]
-struct Telling {
+struct BookEntry {
     at: Time,
-    /// Nothing was told before.
+    /// There was no report before.
     is_first: bool,
     amount: Amount,
-    /// What was told of that is a part of it.
-    heard: ExactSum,
+    /// The reported part of it.
+    reported: ExactSum,
 }
 
 impl Learned {
-    /// A holder, by a hash of its name, says what it may be using. A holder that told of it before is taken at
-    /// its first word as to who granted it, and at its largest as to how much.
-    pub(crate) fn note(&mut self, holder: u64, said: Word) {
+    /// A holder, by a hash of its name, reports what it may be using. If it has reported before, it is taken at
+    /// its first report as to who granted it, and at its largest as to how much.
+    pub(crate) fn note(&mut self, holder: u64, said: ReportedLease) {
         if planted::is(Bug::LearnedForgotten) {
             return;
         }
@@ -105,38 +101,41 @@ impl Learned {
         } else {
             Some(MastershipId::NOBODY)
         };
-        let nothing = Word {
+        let nothing = ReportedLease {
             origin,
             amount: Amount::ZERO,
             lasts: None,
             ..said
         };
-        let kept = self.words.entry(holder).or_insert(Kept {
-            word: nothing,
+        let kept = self.reports.entry(holder).or_insert(Kept {
+            report: nothing,
             is_there: false,
         });
-        let there = self.there.entry(kept.word.origin).or_insert(ExactSum::ZERO);
+        let there = self
+            .there
+            .entry(kept.report.origin)
+            .or_insert(ExactSum::ZERO);
         if kept.is_there {
-            there.subtract(kept.word.amount);
+            there.subtract(kept.report.amount);
         }
-        let before = kept.word;
-        kept.word.add(&said);
+        let before = kept.report;
+        kept.report.add(&said);
         kept.is_there = true;
-        there.add(kept.word.amount);
-        let after = kept.word;
+        there.add(kept.report.amount);
+        let after = kept.report;
         if let Some(books) = &mut self.books {
             books.replace(&before, &after);
         }
     }
 
-    /// Of what a holder told of, no more than this is believed.
+    /// Limits a holder's report to what is believed of it.
     pub(crate) fn lower(&mut self, holder: u64, most: Amount) {
-        let Some(kept) = self.words.get_mut(&holder) else {
+        let Some(kept) = self.reports.get_mut(&holder) else {
             return;
         };
-        let before = kept.word;
-        kept.word.lower(most);
-        let after = kept.word;
+        let before = kept.report;
+        kept.report.lower(most);
+        let after = kept.report;
         if let Some(there) = self.there.get_mut(&after.origin).filter(|_| kept.is_there) {
             there.replace(before.amount, after.amount);
         }
@@ -145,78 +144,82 @@ impl Learned {
         }
     }
 
-    /// When what a holder told of is over, if it was not made longer since.
+    /// When the lease that a holder reported ends, unless it was extended since.
     pub(crate) fn until(&self, holder: u64) -> Option<Time> {
-        self.words.get(&holder).map(|kept| kept.word.until)
+        self.reports.get(&holder).map(|kept| kept.report.until)
     }
 
     /// A holder is gone.
     pub(crate) fn note_gone(&mut self, holder: u64) {
-        if let Some(kept) = self.words.get_mut(&holder).filter(|kept| kept.is_there) {
+        if let Some(kept) = self.reports.get_mut(&holder).filter(|kept| kept.is_there) {
             kept.is_there = false;
-            if let Some(there) = self.there.get_mut(&kept.word.origin) {
-                there.subtract(kept.word.amount);
+            if let Some(there) = self.there.get_mut(&kept.report.origin) {
+                there.subtract(kept.report.amount);
             }
         }
     }
 
-    /// What a parent says. Earlier masterships hand out nothing more: what was known stays known,
-    /// whatever a parent that has just begun has not heard of. Costs as much as there are words if the
-    /// parent says less than before, which it does a few times.
-    pub(crate) fn note_told(&mut self, told: &Told, by: Option<MastershipId>, now: Time) {
-        let Some(amount) = told.inherited else {
+    /// Takes the parent's books. Earlier masterships grant nothing more, so what was known stays known, even if a parent
+    /// that has just begun does not know it. O(reports) if the parent sends less than before, which happens a few times.
+    pub(crate) fn note_parent_books(
+        &mut self,
+        terms: &ParentTerms,
+        by: Option<MastershipId>,
+        now: Time,
+    ) {
+        let Some(amount) = terms.inherited else {
             return;
         };
-        let is_complete = told.accounted.is_empty();
+        let is_complete = terms.accounted.is_empty();
         let known = self.books.take();
         let goes_on = known.as_ref().is_some_and(|known| {
-            let same_books = known.told_by == by && known.accounted == told.accounted;
+            let same_books = known.parent == by && known.accounted == terms.accounted;
             same_books || known.accounted.is_empty()
         });
         let knows_more = known.as_ref().is_some_and(|known| {
-            known.told_by != by && (known.accounted.is_empty() || !is_complete)
+            known.parent != by && (known.accounted.is_empty() || !is_complete)
         });
         let Some(mut books) = known.filter(|_| goes_on || knows_more) else {
             let mut books = Books {
-                accounted: told.accounted.clone(),
-                told_by: by,
-                first: Telling {
+                accounted: terms.accounted.clone(),
+                parent: by,
+                first: BookEntry {
                     at: now,
                     is_first: true,
                     amount,
-                    heard: ExactSum::ZERO,
+                    reported: ExactSum::ZERO,
                 },
                 least: None,
             };
-            books.first.heard = self.heard(&books, &books.first);
+            books.first.reported = self.reported_after(&books, &books.first);
             self.books = Some(books);
             return;
         };
-        // Of parents that know all, whoever says less.
-        let speaks_of_same = books.told_by == by || is_complete && books.accounted.is_empty();
+        // Between parents with complete books, the smaller amount counts.
+        let speaks_of_same = books.parent == by || is_complete && books.accounted.is_empty();
         let least = books.least.map_or(books.first.amount, |least| least.amount);
         if speaks_of_same && amount < least {
-            let mut least = Telling {
+            let mut least = BookEntry {
                 at: now,
                 is_first: false,
                 amount,
-                heard: ExactSum::ZERO,
+                reported: ExactSum::ZERO,
             };
-            least.heard = self.heard(&books, &least);
+            least.reported = self.reported_after(&books, &least);
             books.least = Some(least);
         }
         self.books = Some(books);
     }
 
-    /// What was told of that is a part of that.
-    fn heard(&self, books: &Books, telling: &Telling) -> ExactSum {
-        let mut heard = ExactSum::ZERO;
-        for Kept { word, .. } in self.words.values() {
-            if books.accounts_for(word.origin) {
-                heard.add(telling.part_of(word));
+    /// The reported part of it.
+    fn reported_after(&self, books: &Books, entry: &BookEntry) -> ExactSum {
+        let mut reported = ExactSum::ZERO;
+        for Kept { report, .. } in self.reports.values() {
+            if books.accounts_for(report.origin) {
+                reported.add(entry.part_of(report));
             }
         }
-        heard
+        reported
     }
 
     /// Learning is over.
@@ -224,31 +227,30 @@ impl Learned {
         *self = Self::default();
     }
 
-    /// Whether no holder told of anything.
+    /// Whether there are no reports.
     pub(crate) fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.reports.is_empty()
     }
 
-    /// Whether a parent has said how much earlier masterships handed out.
+    /// Whether the parent has sent its books.
     pub(crate) fn has_books(&self) -> bool {
         self.books.is_some()
     }
 
-    /// Of what earlier masterships handed out, as far as a parent knows, the most that was not told of
-    /// yet.
-    pub(crate) fn unheard(&self) -> ExactSum {
+    /// The part of the parent's books that is not reported yet, at most.
+    pub(crate) fn unreported(&self) -> ExactSum {
         let Some(books) = &self.books else {
             return ExactSum::ZERO;
         };
-        let first = books.first.unheard();
+        let first = books.first.unreported();
         books
             .least
-            .map_or(first, |least| first.min(least.unheard()))
+            .map_or(first, |least| first.min(least.unreported()))
     }
 
-    /// What holders that are there told of, by who granted it.
-    pub(crate) fn told_of(&self) -> Vec<HandedOut> {
-        let part = |(origin, there): (&Origin, &ExactSum)| HandedOut {
+    /// The reports of present holders, by granting mastership.
+    pub(crate) fn reported(&self) -> Vec<ReportedLeases> {
+        let part = |(origin, there): (&Origin, &ExactSum)| ReportedLeases {
             granted_by: *origin,
             capacity: there.rounded_up(),
         };
@@ -261,20 +263,20 @@ impl Books {
         self.accounted.is_empty() || origin.is_none_or(|origin| self.accounted.contains(&origin))
     }
 
-    /// A holder told of more than before, or for longer.
-    fn replace(&mut self, before: &Word, after: &Word) {
+    /// A report has changed.
+    fn replace(&mut self, before: &ReportedLease, after: &ReportedLease) {
         if !self.accounts_for(after.origin) {
             return;
         }
-        for telling in std::iter::once(&mut self.first).chain(&mut self.least) {
-            let part = telling.part_of(before);
-            telling.heard.subtract(part);
-            telling.heard.add(telling.part_of(after));
+        for entry in std::iter::once(&mut self.first).chain(&mut self.least) {
+            let part = entry.part_of(before);
+            entry.reported.subtract(part);
+            entry.reported.add(entry.part_of(after));
         }
     }
 }
 
-impl Word {
+impl ReportedLease {
     /// The same holder says so much again.
     fn add(&mut self, said: &Self) {
         // Of a smaller one nobody knows whether it is of all that the larger one was of.
@@ -298,15 +300,15 @@ impl Word {
     }
 }
 
-impl Telling {
-    /// What of a word is a part of what lasted on at that moment.
-    fn part_of(&self, word: &Word) -> Amount {
-        let (amount, until) = match word.lasts {
-            _ if word.said >= self.at => (word.amount, word.until),
+impl BookEntry {
+    /// What of a report is a part of what lasted on at that moment.
+    fn part_of(&self, report: &ReportedLease) -> Amount {
+        let (amount, until) = match report.lasts {
+            _ if report.said >= self.at => (report.amount, report.until),
             Some(lasts) => lasts,
             // Before that nothing is known of what ran down.
-            None if self.is_first => (word.amount, word.until),
-            None => (Amount::ZERO, word.until),
+            None if self.is_first => (report.amount, report.until),
+            None => (Amount::ZERO, report.until),
         };
         if until > self.at {
             amount
@@ -315,8 +317,8 @@ impl Telling {
         }
     }
 
-    fn unheard(&self) -> ExactSum {
-        ExactSum::from(self.amount).without(&self.heard)
+    fn unreported(&self) -> ExactSum {
+        ExactSum::from(self.amount).without(&self.reported)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whether a resource is in learning mode, and until when.
 //!
-//! A fresh master confirms what it hears until what its predecessors granted is over. At the root, the
-//! templates tell when that is. Below it, only the parent can: until its first answer nothing is decided.
+//! A fresh master confirms reports until the leases of its predecessors have ended. At the root, the
+//! templates determine when that is. Below it, the parent does: until its first answer nothing is decided.
 //! Once learning is over it stays over, but for one case: the algorithm promised no total, so there was
 //! nothing to learn, and now it promises one.
 
@@ -13,7 +13,7 @@ use crate::time::Time;
 /// Whether a resource is in learning mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LearningMode {
-    /// Below the root, before the parent's first answer: it learns, and nobody knows for how long.
+    /// Below the root, before the parent's first answer: it learns, for an unknown time.
     Undecided,
     /// It learns until then. It goes on until that is noticed ([`LearningMode::is_due`]).
     Until(Time),
@@ -46,7 +46,7 @@ impl LearningMode {
         }
     }
 
-    /// The parent has answered for the first time. By the algorithm it tells, learning takes as long as
+    /// The parent has answered for the first time. By the algorithm in it, learning takes as long as
     /// `by_algorithm`; and as long as leases last that are out. But if it knows when the last of them ends
     /// that our predecessors handed out (`inherited_until`), it is that.
     pub(super) fn decide(
@@ -95,7 +95,7 @@ impl LearningMode {
         self != Self::Over
     }
 
-    /// The same at that time, also if nobody noticed its end yet.
+    /// The same at that time, also if its end was not handled yet.
     pub(super) fn is_on_at(self, now: Time) -> bool {
         match self {
             Self::Undecided => true,

@@ -59,7 +59,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Nobody holds anything.
+    /// There are no holders.
     pub(super) fn new(kind: AlgorithmKind, seed: u64) -> Self {
         Self {
             table: LeaseTable::new(seed),
@@ -94,7 +94,7 @@ impl Ledger {
         self.table.find(holder.kind, holder.name.as_str())
     }
 
-    /// Whether nobody holds anything.
+    /// Whether there are no holders.
     pub(super) fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
@@ -204,7 +204,7 @@ impl Ledger {
     }
 
     /// This is the newest request that is known of a holder.
-    pub(super) fn hear(&mut self, slot: Slot, ask: &HolderAsk<'_>) {
+    pub(super) fn note_request(&mut self, slot: Slot, ask: &HolderAsk<'_>) {
         self.table.note(slot, |holding| {
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
             holding.incarnation = ask.incarnation;
@@ -214,7 +214,7 @@ impl Ledger {
                 && holding.demand != ask.demand
             {
                 // It looks smaller than what counts, in which theirs is.
-                report.unheard = Amount::ZERO;
+                report.unreported = Amount::ZERO;
             }
         });
     }
@@ -292,15 +292,15 @@ impl Ledger {
         self.note_demand_changed();
     }
 
-    /// Takes the words of a holder that is gone, or of a process that has its name no more, for unsaid.
-    pub(super) fn forget_word(&mut self, holder: &HolderId) {
+    /// Drops the reports of a holder that has ended, or of a process that lost its name.
+    pub(super) fn forget_report(&mut self, holder: &HolderId) {
         if !self.reported.is_empty() {
             self.reported.forget(self.table.name_hash(holder));
         }
     }
 
     /// Learning is over: what holders say is no news any more.
-    pub(super) fn forget_words(&mut self) {
+    pub(super) fn forget_reports(&mut self) {
         self.learned.forget();
         self.reported = Reported::default();
     }
@@ -349,7 +349,7 @@ impl Ledger {
         let demand = &gone.demand;
         demand.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
         self.arrivals.note_gone(gone);
-        self.forget_word(&gone.holder);
+        self.forget_report(&gone.holder);
         if !self.learned.is_empty() {
             self.learned.note_gone(self.table.name_hash(&gone.holder));
         }

@@ -1,5 +1,5 @@
-//! Learning mode, when holders say that they have more than there is: what each is confirmed of it, and
-//! for how long. What they say, all together, is in [`reported`](super::reported).
+//! Learning mode, when holders report more than there is: how much of it each is confirmed, and for how long.
+//! [`reported`](super::reported) has all reports together.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use crate::template::HolderBounds;
 use crate::time::Time;
 
 impl Resource {
-    /// What there is for those who say that they have something: below the root, what is to come, too.
+    /// The capacity for reports: below the root, with what is to come.
     fn for_reported(&self) -> Amount {
-        let told = self.supply.told.as_ref();
+        let told = self.supply.terms.as_ref();
         let share = told.map_or(Amount::ZERO, |told| told.share);
         self.supply.capacity.max(share)
     }
@@ -40,7 +40,7 @@ impl Resource {
         if self.ledger.reported.is_empty() || !self.learns(now) || !self.has_lease(now) {
             return None;
         }
-        let told = self.supply.told.as_ref()?;
+        let told = self.supply.terms.as_ref()?;
         let known = self.for_reported().max(told.reserved?);
         if self.ledger.reported.said_fits(known) {
             return None;
@@ -50,7 +50,7 @@ impl Resource {
 
     /// In learning mode, the most that a holder gets beside what all others say that they have, if all of that
     /// may be true: one that was cut does not grow again by what another one, which was not believed, still has.
-    pub(super) fn left_by_words(&self, holder: u64) -> Amount {
+    pub(super) fn left_by_reports(&self, holder: u64) -> Amount {
         let there_is = self.for_reported();
         if self.ledger.reported.is_empty() || !self.ledger.reported.said_fits(there_is) {
             return Amount::MAX;
@@ -77,21 +77,27 @@ impl Resource {
             // Its demand looks smaller than it is.
             clients = clients.max(holding.demand.clients());
         }
-        claim_of(ask.word().max(cut_from), clients)
+        claim_of(ask.in_use().max(cut_from), clients)
     }
 
-    /// A holder's word counts from now on, if we learn.
-    pub(super) fn count_word(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
-        if self.learns(now) && !planted::is(Bug::WordsNotCounted) {
+    /// A holder's report counts from now on, in learning mode.
+    pub(super) fn count_report(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
+        if self.learns(now) && !planted::is(Bug::ReportsNotCounted) {
             let claim = self.claimed(slot, ask);
             let holder = self.ledger.key_of(ask.holder);
-            self.ledger.reported.count(holder, claim, ask.word());
+            self.ledger.reported.count(holder, claim, ask.in_use());
         }
     }
 
-    /// A holder's word was noted and goes up to the parent, as the newest of all.
-    pub(super) fn await_word(&mut self, slot: Slot, ask: &HolderAsk<'_>, held: Amount, now: Time) {
-        let Some(number) = self.upstream.as_mut().map(|it| it.words_mut().count()) else {
+    /// A holder's report was noted and goes up to the parent, as the newest of all.
+    pub(super) fn await_parent_answer(
+        &mut self,
+        slot: Slot,
+        ask: &HolderAsk<'_>,
+        held: Amount,
+        now: Time,
+    ) {
+        let Some(number) = self.upstream.as_mut().map(|it| it.reports_mut().count()) else {
             return;
         };
         if !self.learns(now) {
@@ -101,20 +107,20 @@ impl Resource {
             number,
             slot,
             claim: self.claimed(Some(slot), ask),
-            said: ask.word(),
+            said: ask.in_use(),
             held,
         };
         let holder = self.ledger.key_of(ask.holder);
         self.ledger.reported.wait_for_answer(holder, unanswered);
     }
 
-    /// The parent has answered: what it was told counts, and if that is more than it granted, no more is
-    /// reserved for anybody by its word than it will be confirmed.
-    pub(super) fn count_answered_words(&mut self, now: Time) {
+    /// The parent has answered: the reports that went up count, and if they exceed its grant, no more is reserved for a
+    /// report than will be confirmed.
+    pub(super) fn count_answered_reports(&mut self, now: Time) {
         let Some(upstream) = &self.upstream else {
             return;
         };
-        let answered = self.ledger.reported.answered(upstream.words().answered());
+        let answered = self.ledger.reported.answered(upstream.reports().answered());
         let Some(level) = self.believed_level(now) else {
             return;
         };
@@ -140,8 +146,8 @@ impl Resource {
         }
     }
 
-    /// What of a holder's word is believed, if it says that it has more than it will be confirmed; never
-    /// less than is reserved for it already. None: all of it.
+    /// The believed part of a holder's report, if that is more than will be confirmed; never less than is reserved for it
+    /// already. None: all of it.
     pub(super) fn believed<'a>(
         &self,
         slot: Option<Slot>,
@@ -155,13 +161,13 @@ impl Resource {
             .reported
             .counts(self.ledger.key_of(ask.holder))?;
         let part = part_of(counts, level);
-        let is_settled = ask.word() <= counts.wants || part < counts.wants;
+        let is_settled = ask.in_use() <= counts.wants || part < counts.wants;
         let own = slot.and_then(|slot| Some(self.ledger.get(slot)?.own()));
         let most = part.max(own.unwrap_or(Amount::ZERO));
-        if !is_settled || ask.word() <= most {
+        if !is_settled || ask.in_use() <= most {
             return None;
         }
-        Some(ask.with_words_up_to(most))
+        Some(ask.with_reports_up_to(most))
     }
 
     /// The most that a holder is confirmed of what it says, however much there is. A child server in
@@ -183,10 +189,10 @@ impl Resource {
     }
 
     /// In learning mode: what a holder says it may be using, as leases. At the root it cannot be more than
-    /// there is; below it, more may be out than we have by now, and our parent still reserves it. Of a word
+    /// there is; below it, more may be out than we have by now, and the parent still reserves it. For a report
     /// that is cut, no more is reserved than is confirmed, nor for longer. But a child server that says no
     /// more than there is has handed it out for as long as it says, though it may be less.
-    pub(super) fn leases_of_words(
+    pub(super) fn leases_of_reports(
         &self,
         ask: &HolderAsk<'_>,
         room: Amount,
@@ -208,8 +214,8 @@ impl Resource {
         let short = short_lease(self.policy.algorithm().refresh_interval);
         let hands_out = ask.holder.kind == HolderKind::Server;
         let mut leases = Vec::new();
-        for has in ask.words() {
-            let lasts = self.word_lasts(has.expires_in, now);
+        for has in ask.reports() {
+            let lasts = self.report_lasts(has.expires_in, now);
             let mut lease = |capacity: Amount, lasts: Duration| {
                 leases.push(Lease {
                     capacity: capacity.min(most),
@@ -229,7 +235,7 @@ impl Resource {
         leases
     }
 
-    /// When a lease by a decision ends: soon, if it is by a word that was cut. But a child server hands out
+    /// When a lease by a decision ends: soon, if its report was cut. But a child server grants
     /// what it has: a larger lease of it must not end before a smaller one that it had until `had_until`.
     /// When it shrinks, some of its holders still have the one, while others have the other already.
     pub(super) fn grant_ends(

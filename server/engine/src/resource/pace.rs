@@ -1,4 +1,4 @@
-//! How often a holder is heard, and when it is to come back.
+//! How often a holder gets a decision, and when it is to come back.
 //!
 //! The floor keeps holders from being decided about faster than once in so long, whatever they send. Three
 //! pass it: who acknowledges a shrink, once for each; who comes back when it was invited to; and who wants
@@ -85,7 +85,7 @@ impl Resource {
                     .algorithm()
                     .decay_factor
                     .powi(i32::try_from(report.height.min(HEIGHT_MAX)).unwrap_or_default());
-                // As numbers, which cannot overflow: the height is the child's word.
+                // As floats, which cannot overflow: the height is reported by the child.
                 let seconds = self.policy.algorithm().refresh_interval.as_secs_f64() * decay;
                 let interval = Duration::from_secs_f64(seconds.min(INTERVAL_MAX.as_secs_f64()));
                 interval
@@ -116,14 +116,14 @@ impl Resource {
             || self.ledger.table().wants() > self.ledger.table().granted();
         // Below the root, who waits for it may be anywhere in the tree.
         let awaited = (others_want || self.upstream.is_some()) && holding.own() > newest.capacity;
-        // What it wants goes up to the parent now, or what it is to get is on its way down.
+        // What it wants goes up to the parent now, or the answer to it comes down.
         let more_comes = self.upstream.is_some() && (grew || self.supply.expects_more());
-        // On a stream, what changes is told as it happens, from either side.
+        // On a stream, both sides send changes at once.
         let streams = holding.report.as_ref().is_some_and(|report| report.streams);
         // In learning mode, holders say that they have more than there is: who has less than its part waits
         // for those who have more.
         let is_contested = self.confirmed_level(now).is_some();
-        let hands_out_fresh = self.hands_out_fresh(now);
+        let may_grant_growth = self.may_grant_growth(now);
         let planned = match self.learning_remaining(now) {
             Some(_)
                 if is_contested
@@ -133,7 +133,7 @@ impl Resource {
                 Planned::soon(refresh_in, interval)
             }
             _ if streams => Planned::at_leisure(interval),
-            Some(remaining) if wanting && !(more_comes && hands_out_fresh) => {
+            Some(remaining) if wanting && !(more_comes && may_grant_growth) => {
                 Planned::at_leisure(self.invitations.after_learning(interval, floor, remaining))
             }
             _ if holding.waits || wanting && more_comes || awaited => {
@@ -154,7 +154,7 @@ impl Resource {
 pub(super) struct Planned {
     pub(super) refresh_in: Duration,
     /// Before its refresh interval is over: it waits for others, or others wait for it. The floor is not
-    /// for whoever comes when it was told to come.
+    /// for a holder that comes when it was asked to.
     pub(super) invited: bool,
 }
 
@@ -189,7 +189,7 @@ pub(super) struct Before {
     pub(super) wants: Amount,
     has: Amount,
     share: Amount,
-    /// How long it was told to stay away, if it was invited early.
+    /// Its refresh interval, if it was invited to come early.
     invited_after: Option<Duration>,
 }
 
@@ -204,7 +204,7 @@ impl Before {
         }
     }
 
-    /// How long it was told to stay away, if nothing came of that.
+    /// Its refresh interval, if it was invited to come early in vain.
     pub(super) fn waited_for(&self, after: Self) -> Option<Duration> {
         let is_same =
             self.wants == after.wants && self.has == after.has && self.share == after.share;

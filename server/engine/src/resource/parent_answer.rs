@@ -1,7 +1,7 @@
 //! What an answer of the parent does to a resource, below the root.
 //!
-//! The first answer decides how what there is is divided, and for how long to learn. Every answer may
-//! change what there is, and how that is divided; and while a parent learns itself, so do we.
+//! The first answer decides the algorithm, and how long to learn. Every answer may change the capacity and the
+//! algorithm; and while a parent learns, its child servers do.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::request::RefusalReason;
 use crate::request::server::ServerLease;
 use crate::resource::Resource;
 use crate::resource::parent_lease::AnswerTo;
-use crate::supply::{Supply, Told};
+use crate::supply::{ParentTerms, Supply};
 use crate::time::{self, Time};
 
 /// What an answer of the parent did.
@@ -29,7 +29,7 @@ impl Resource {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, if it makes no sense; nothing is changed then.
+    /// What is wrong with it, if it is invalid. Then nothing changes.
     pub(crate) fn handle_upstream_lease(
         &mut self,
         lease: &ServerLease,
@@ -42,7 +42,7 @@ impl Resource {
             AnswerTo::Newest(request) => request,
             AnswerTo::Older => return Ok(Applied::Stale),
             AnswerTo::Newer(sequence) => {
-                upstream.lease.be_behind(now);
+                upstream.lease.become_behind(now);
                 return Ok(Applied::Behind(sequence));
             }
         };
@@ -56,16 +56,16 @@ impl Resource {
             ));
         }
         let is_same_granter = upstream.note_granted(lease, &request, expires_at, now);
-        let is_first = !self.policy.is_heard();
+        let is_first = !self.policy.is_answered();
         let was_overcommitted = self.overcommitted().is_some();
         let algorithm = self
             .policy
-            .hear_parent(lease.algorithm.as_ref(), &lease.told);
+            .apply_parent(lease.algorithm.as_ref(), &lease.terms);
         if let Some(algorithm) = algorithm {
             self.set_algorithm(algorithm, now);
         }
         if is_first {
-            self.decide_learning(&lease.told, now);
+            self.decide_learning(&lease.terms, now);
         }
         self.learn_of_parent(lease, now);
         if is_first {
@@ -75,47 +75,47 @@ impl Resource {
         if self.is_learning() {
             self.ledger
                 .learned
-                .note_told(&lease.told, lease.granted_by, now);
+                .note_parent_books(&lease.terms, lease.granted_by, now);
         }
-        let told = lease.told.clone();
+        let terms = lease.terms.clone();
         let supply =
             self.supply
-                .followed_by(lease.capacity, expires_at, told, is_same_granter, now);
+                .followed_by(lease.capacity, expires_at, terms, is_same_granter, now);
         self.change_supply(supply, was_overcommitted);
-        self.count_answered_words(now);
+        self.count_answered_reports(now);
         Ok(Applied::InForce)
     }
 
     /// By the parent's first answer: until now, how long to learn was not known, nor how long leases are.
-    fn decide_learning(&mut self, told: &Told, now: Time) {
+    fn decide_learning(&mut self, terms: &ParentTerms, now: Time) {
         let Some(upstream) = &mut self.upstream else {
             return;
         };
-        // What our predecessor handed out was cut from what the parent had granted it. When that is over,
-        // there is nothing left to learn of. What is told later counts what we were granted ourselves.
-        let inherited_for = told
+        // Leases of the predecessor were cut from what the parent had granted it. When that has ended, there is nothing
+        // left to learn. Later answers include what this server was granted itself.
+        let inherited_for = terms
             .inherited_for
             .filter(|_| self.policy.algorithm().learns());
         let inherited_until = inherited_for.map(|lasts| now + time::at_most(lasts));
         upstream.inherited_until = inherited_until;
-        // Leases of our predecessor may be longer than they are now.
-        let out_until = now + told.reserved_for.unwrap_or_default();
+        // Leases of the predecessor may be longer than they are now.
+        let out_until = now + terms.reserved_for.unwrap_or_default();
         let by_algorithm = self.learning_from(now);
         self.learning
             .decide(by_algorithm, out_until, inherited_until);
     }
 
-    /// There is nothing left to learn of when what our predecessor handed out is over, and be it now; and
-    /// when the parent knows how the whole is divided, which it does not while it learns itself.
+    /// Learning ends when all leases of the predecessor have ended, perhaps at once, and the parent knows how the whole is
+    /// divided, which it does not while it learns itself.
     fn learn_of_parent(&mut self, lease: &ServerLease, now: Time) {
         let upstream = self.upstream.as_ref();
         let inherited_until = upstream.and_then(|upstream| upstream.inherited_until);
-        if lease.told.learning {
-            // It confirms what it is told, rounded up. That is not to be handed out before the parent knows
-            // how the whole is divided, be it that it cannot be asked meanwhile.
+        if lease.terms.learning {
+            // It confirms reports, rounded up. The rest is not granted before the parent knows how the whole is
+            // divided, even if it is unreachable meanwhile.
             let next = 2 * lease.refresh_in.min(refresh::REFRESH_IN_MAX);
             let learns = lease
-                .told
+                .terms
                 .learning_for
                 .map_or(Duration::ZERO, time::at_most);
             self.learning.outlast(now + next.max(learns));
@@ -127,35 +127,34 @@ impl Resource {
         }
     }
 
-    /// The parent's answer makes no sense: it is asked again later. Returns whether this is news.
-    pub(crate) fn handle_upstream_nonsense(&mut self, now: Time) -> bool {
+    /// The parent's answer is invalid: it is asked again later. Returns whether this is to be reported.
+    pub(crate) fn handle_invalid_upstream_answer(&mut self, now: Time) -> bool {
         let Some(upstream) = &mut self.upstream else {
             return false;
         };
-        upstream.lease.note_nonsense(now);
-        !std::mem::replace(&mut upstream.is_nonsense_told, true)
+        upstream.lease.note_invalid_answer(now);
+        !std::mem::replace(&mut upstream.is_invalid_reported, true)
     }
 
-    /// The parent refuses the resource. What is out goes on until it expires. Returns whether this
-    /// is news. If another live process of the node has the lease, ours is not our own: nothing more is
-    /// handed out by it.
+    /// The parent refuses the resource. Granted leases last until they expire. Returns whether this is to be reported. If
+    /// another live process of the node has the lease, nothing more is granted from it.
     pub(crate) fn handle_upstream_refusal(&mut self, reason: RefusalReason, now: Time) -> bool {
         let Some(upstream) = &mut self.upstream else {
             return false;
         };
         if reason == RefusalReason::NotReady {
-            upstream.lease.be_not_ready();
+            upstream.lease.become_not_ready();
             return false;
         }
-        let is_news = upstream.lease.refuse(reason, now);
+        let is_news = upstream.lease.become_refused(reason, now);
         if matches!(reason, RefusalReason::AnotherProcess(_)) {
             self.set_supply(Supply::NONE);
         }
         is_news
     }
 
-    /// The connection broke, or another server answers now: the newest request, the answer to it, or
-    /// what was told unasked may be lost. The parent is to be asked again.
+    /// The connection broke, or another server answers now: the newest request, its answer, or a push may be lost. The
+    /// parent is asked again.
     pub(crate) fn handle_upstream_lost(&mut self, now: Time) {
         if let Some(upstream) = &mut self.upstream {
             upstream.lease.note_lost(now);

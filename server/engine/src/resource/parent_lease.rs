@@ -1,19 +1,20 @@
-//! How a resource stands with its parent, below the root: whether the newest request is on its way, and
-//! what the parent said last. From that follows when to ask again.
+//! The state of a resource's own lease, below the root: whether the newest request is in flight, and the parent's last
+//! answer. From that follows when to ask again.
 //!
 //! ```text
 //!         ask           an answer, or its loss           give_back
-//!  Fresh ─────▶ Asked ─────────────────────────▶ Heard ───────────▶ GivenBack
+//!  Fresh ─────▶ Asked ─────────────────────────▶ Answered ────────▶ GivenBack
 //!                 ▲                                │
 //!                 └────────────────────────────────┘
 //!                                ask
 //! ```
 //!
-//! What comes in answer: `hold`, `refuse`, `be_not_ready`, `be_behind`, `note_nonsense`; `note_lost` if nothing does.
+//! On an answer: `become_held`, `become_refused`, `become_not_ready`, `become_behind`, `note_invalid_answer`; without
+//! one: `note_lost`.
 //!
-//! What the parent said last is kept while the next request is on its way: if that is lost, it counts
-//! still. A parent that was once not ready is asked often until it grants a lease, whatever it says in
-//! between; what is on top of that is a refusal, which ends by itself.
+//! The last answer is kept while the next request is in flight, and still counts if that is lost. A parent that was not
+//! ready is asked often until it grants a lease, whatever it answers in between; a refusal on top of that ends by
+//! itself.
 
 use std::time::Duration;
 
@@ -22,72 +23,71 @@ use crate::planted::{self, Bug};
 use crate::request::RefusalReason;
 use crate::time::Time;
 
-/// How long a resource that the parent refused is not asked for again.
+/// How long to wait after a refusal.
 const REFUSED_LENGTH: Duration = Duration::from_secs(5);
 
-/// Whom another process of its node keeps waiting asks again after so long at the latest: so its
-/// operators are told for as long as both live.
+/// The longest wait of a process that is refused because of another one of its node: so the conflict is reported for
+/// as long as both live.
 const ANOTHER_PROCESS_MAX: Duration = Duration::from_secs(60);
 
-/// How long after a parent was not ready it is asked again, at most: whoever has leases left must
-/// not lose them because every level between it and the root waits for the next in turn.
+/// The longest wait after a parent was not ready: holders with leases must not lose them because each level of the tree
+/// waits for the next one.
 const NOT_READY_LENGTH: Duration = Duration::from_millis(250);
 
-/// How long after an answer that made no sense the parent is asked again.
-const NONSENSE_LENGTH: Duration = Duration::from_secs(1);
+/// How long to wait after an invalid answer.
+const INVALID_ANSWER_LENGTH: Duration = Duration::from_secs(1);
 
-/// How soon what changed goes up to the parent.
+/// How soon changes go up to the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// After the last request, what matters: other leases depend on it.
+    /// After the last request, for changes on which other leases depend.
     pub round: Duration,
-    /// After the last request, what may change little for anybody.
+    /// After the last request, for changes that matter little.
     pub slow: Duration,
 }
 
-/// How a resource stands with its parent.
+/// The state of a resource's own lease.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ParentLease {
-    /// The parent was not asked yet. What is in `last` is an answer to somebody before us, to whom the
-    /// same resource was given back.
+    /// The parent was not asked yet. `last` may be the answer to an earlier request, if the resource was given back
+    /// since.
     Fresh {
-        /// What the parent said last.
-        last: Standing,
+        /// The parent's last answer.
+        last: LastAnswer,
     },
-    /// The newest request is on its way.
+    /// The newest request is in flight.
     Asked {
-        /// That one.
+        /// That request.
         request: Request,
-        /// What the parent said before.
-        last: Standing,
+        /// The answer before it.
+        last: LastAnswer,
     },
     /// The newest request was answered, or it is lost.
-    Heard {
-        /// That one.
+    Answered {
+        /// That request.
         request: Request,
-        /// What the parent said last.
-        last: Standing,
+        /// The parent's last answer.
+        last: LastAnswer,
     },
-    /// What was left over was given back, and nobody holds anything: nothing is asked any more.
+    /// The rest was given back, and there are no holders: nothing is asked any more.
     GivenBack,
 }
 
-/// What a parent said last.
+/// The last answer of a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// It granted a lease, which is to be refreshed then. Or nothing was heard of it yet that counts, and
-    /// it is to be asked again then.
+pub(super) enum LastAnswer {
+    /// A lease, to be refreshed at that time. Or no valid answer came yet, and it is asked again at that time.
     Held {
         /// When.
         refresh_at: Time,
     },
-    /// It has no lease itself yet. It is asked often, until it grants one.
+    /// It has no lease itself yet. It is asked often until it grants one.
     NotReady,
     /// It refuses the resource, and is not asked before then.
     Refused {
-        /// Why, as holders are told.
+        /// The reason, as holders get it.
         why: RefusalReason,
-        /// For so long.
+        /// Until when.
         until: Time,
         /// When to ask again should the refusal be forgotten. None: it was not ready before.
         refresh_at: Option<Time>,
@@ -113,25 +113,25 @@ pub(super) struct Request {
     pub(super) learning: bool,
 }
 
-/// How much there is to tell the parent since the newest request.
+/// How much has changed since the newest request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum Changes {
     /// Other leases depend on it.
     Matters,
-    /// It may change little for anybody.
+    /// It matters little.
     Little,
     /// Nothing.
     None,
 }
 
-/// Who is left to ask for.
+/// For what the parent has to be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     /// Holders are served.
     Holders,
-    /// Nobody holds anything, but somebody may who was not heard yet.
-    Unheard,
-    /// Nobody holds anything, and something is left over to be given back.
+    /// There are no holders, but some may not have reported yet.
+    Unreported,
+    /// There are no holders, and a rest has to be given back.
     Leftover,
     /// Nothing.
     Nothing,
@@ -142,16 +142,16 @@ pub(super) enum Needs {
 pub(super) enum AnswerTo {
     /// The newest request.
     Newest(Request),
-    /// An older one, or somebody else's.
+    /// An older one, or another server's.
     Older,
-    /// One that is newer than the newest of this server; another one of its node sent it.
+    /// A newer one than the newest of this server: another server of its node sent it.
     Newer(u64),
 }
 
 impl ParentLease {
-    /// Nobody has said anything yet.
+    /// There is no answer yet.
     pub(super) const NEW: Self = Self::Fresh {
-        last: Standing::UNHEARD,
+        last: LastAnswer::NONE_YET,
     };
 
     /// A request goes up.
@@ -161,7 +161,7 @@ impl ParentLease {
         }
     }
 
-    /// What is left over goes up with a last request, whatever is answered.
+    /// The rest is given back with a last request. Its answer does not matter.
     pub(super) fn give_back(&mut self) {
         *self = Self::GivenBack;
     }
@@ -181,17 +181,17 @@ impl ParentLease {
     }
 
     /// The parent grants a lease, to be refreshed then.
-    pub(super) fn hold(&mut self, refresh_at: Time) {
-        self.hear(|_| Standing::Held { refresh_at });
+    pub(super) fn become_held(&mut self, refresh_at: Time) {
+        self.on_answer(|_| LastAnswer::Held { refresh_at });
     }
 
     /// The parent has no lease itself yet.
-    pub(super) fn be_not_ready(&mut self) {
-        self.hear(|_| Standing::NotReady);
+    pub(super) fn become_not_ready(&mut self) {
+        self.on_answer(|_| LastAnswer::NotReady);
     }
 
     /// The parent refuses the resource. Returns whether it did not before.
-    pub(super) fn refuse(&mut self, reason: RefusalReason, now: Time) -> bool {
+    pub(super) fn become_refused(&mut self, reason: RefusalReason, now: Time) -> bool {
         let (why, wait) = match reason {
             RefusalReason::UnknownResource => (reason, REFUSED_LENGTH),
             RefusalReason::AnotherProcess(wait) => {
@@ -201,7 +201,7 @@ impl ParentLease {
             _ => (RefusalReason::RefusedByParent, REFUSED_LENGTH),
         };
         let is_news = self.refused_until().is_none();
-        self.hear(|last| Standing::Refused {
+        self.on_answer(|last| LastAnswer::Refused {
             why,
             until: now + wait,
             refresh_at: last.refresh_at(),
@@ -209,23 +209,23 @@ impl ParentLease {
         is_news
     }
 
-    /// The parent's answer makes no sense: it is asked again later. It does not refuse, at least.
-    pub(super) fn note_nonsense(&mut self, now: Time) {
-        let at = now + NONSENSE_LENGTH;
-        self.hear(|last| last.with_refresh(|_| at).unrefused());
+    /// The parent's answer is invalid: it is asked again later. This ends a refusal.
+    pub(super) fn note_invalid_answer(&mut self, now: Time) {
+        let at = now + INVALID_ANSWER_LENGTH;
+        self.on_answer(|last| last.with_refresh(|_| at).unrefused());
     }
 
-    /// Another server of the node has asked since: the next request is numbered above that.
-    pub(super) fn be_behind(&mut self, now: Time) {
-        self.hear(|last| last.with_refresh(|_| now));
+    /// Another server of the node has asked since: the next request gets a higher number.
+    pub(super) fn become_behind(&mut self, now: Time) {
+        self.on_answer(|last| last.with_refresh(|_| now));
     }
 
-    /// The newest request, the answer to it, or what was told unasked may be lost.
+    /// The newest request, its answer, or a push may be lost.
     pub(super) fn note_lost(&mut self, now: Time) {
-        self.hear(|last| last.with_refresh(|at| at.min(now)));
+        self.on_answer(|last| last.with_refresh(|at| at.min(now)));
     }
 
-    /// Forgets a refusal that is over, when nobody is left to whom it matters.
+    /// Forgets a refusal that is over, when there are no holders.
     pub(super) fn forget_refusal(&mut self, now: Time) {
         let is_over = self.refused_until().is_some_and(|until| until <= now);
         if let Some(last) = self.last_mut().filter(|_| is_over) {
@@ -241,7 +241,7 @@ impl ParentLease {
     /// The newest request.
     pub(super) fn request(&self) -> Option<Request> {
         match self {
-            Self::Asked { request, .. } | Self::Heard { request, .. } => Some(*request),
+            Self::Asked { request, .. } | Self::Answered { request, .. } => Some(*request),
             Self::Fresh { .. } | Self::GivenBack => None,
         }
     }
@@ -249,7 +249,7 @@ impl ParentLease {
     /// Why holders are refused, if the parent refuses the resource.
     pub(super) fn refused(&self, now: Time) -> Option<RefusalReason> {
         match self.last()? {
-            Standing::Refused { why, until, .. } if until > now => Some(why),
+            LastAnswer::Refused { why, until, .. } if until > now => Some(why),
             _ => None,
         }
     }
@@ -257,85 +257,85 @@ impl ParentLease {
     /// Until when a refusal is remembered.
     pub(super) fn refused_until(&self) -> Option<Time> {
         match self.last()? {
-            Standing::Refused { until, .. } => Some(until),
-            Standing::Held { .. } | Standing::NotReady => None,
+            LastAnswer::Refused { until, .. } => Some(until),
+            LastAnswer::Held { .. } | LastAnswer::NotReady => None,
         }
     }
 
-    /// Whether the parent need not hear any more of a resource that nobody holds.
+    /// Whether the parent needs no further request for a resource without holders.
     pub(super) fn is_settled(&self, has_leftover: bool) -> bool {
         match self {
             Self::GivenBack => true,
             Self::Asked { .. } => false,
-            Self::Fresh { .. } | Self::Heard { .. } => {
+            Self::Fresh { .. } | Self::Answered { .. } => {
                 !has_leftover && self.refused_until().is_none()
             }
         }
     }
 
-    /// When the parent is to be asked. None: not as long as nothing changes. `news` is what there is to
-    /// tell since that request; it is looked for only if it matters.
+    /// When to ask the parent. None: not until something changes. `news` computes what has changed since that request;
+    /// it is called only if needed.
     pub(super) fn next_request(
         &self,
         needs: Needs,
-        news: impl FnOnce(&Request) -> News,
+        news: impl FnOnce(&Request) -> Changes,
         pace: Pace,
     ) -> Option<Time> {
         let (sent_at, last) = match self {
             Self::Asked { .. } | Self::GivenBack => return None,
             Self::Fresh { last } => (None, last),
-            Self::Heard { request, last } => (Some(request), last),
+            Self::Answered { request, last } => (Some(request), last),
         };
-        if let Standing::Refused { until, .. } = last {
+        if let LastAnswer::Refused { until, .. } = last {
             let asked_at = sent_at.map_or(Time::ZERO, |request| request.sent_at);
             return Some((*until).max(asked_at + pace.round)).filter(|_| needs == Needs::Holders);
         }
         let Some(request) = sent_at else {
             return Some(Time::ZERO).filter(|_| needs == Needs::Holders);
         };
-        // However soon a parent wants to be asked again.
+        // No matter how short a refresh interval the parent sends.
         let earliest = request.sent_at + pace.round;
         match (needs, last) {
             (Needs::Nothing, _) => None,
             (Needs::Leftover, _) if planted::is(Bug::LeftoverKept) => None,
             (Needs::Leftover, _) => Some(earliest),
-            (_, Standing::Held { refresh_at }) => {
+            (_, LastAnswer::Held { refresh_at }) => {
                 let due = match news(request) {
-                    News::Matters => (*refresh_at).min(earliest),
-                    News::Little => (*refresh_at).min(request.sent_at + pace.slow),
-                    News::None => *refresh_at,
+                    Changes::Matters => (*refresh_at).min(earliest),
+                    Changes::Little => (*refresh_at).min(request.sent_at + pace.slow),
+                    Changes::None => *refresh_at,
                 };
                 Some(due.max(earliest))
             }
-            (_, Standing::NotReady | Standing::Refused { .. }) => {
+            (_, LastAnswer::NotReady | LastAnswer::Refused { .. }) => {
                 Some(request.sent_at + NOT_READY_LENGTH.min(2 * pace.round))
             }
         }
     }
 
-    fn last(&self) -> Option<Standing> {
+    fn last(&self) -> Option<LastAnswer> {
         match self {
-            Self::Fresh { last } | Self::Asked { last, .. } | Self::Heard { last, .. } => {
+            Self::Fresh { last } | Self::Asked { last, .. } | Self::Answered { last, .. } => {
                 Some(*last)
             }
             Self::GivenBack => None,
         }
     }
 
-    fn last_mut(&mut self) -> Option<&mut Standing> {
+    fn last_mut(&mut self) -> Option<&mut LastAnswer> {
         match self {
-            Self::Fresh { last } | Self::Asked { last, .. } | Self::Heard { last, .. } => {
+            Self::Fresh { last } | Self::Asked { last, .. } | Self::Answered { last, .. } => {
                 Some(last)
             }
             Self::GivenBack => None,
         }
     }
 
-    /// Nothing is on its way any more, and the parent stands so.
-    fn hear(&mut self, change: impl FnOnce(Standing) -> Standing) {
+    /// No request is in flight any more, and this is the last answer.
+    fn on_answer(&mut self, change: impl FnOnce(LastAnswer) -> LastAnswer) {
         *self = match *self {
             Self::Fresh { last } => Self::Fresh { last: change(last) },
-            Self::Asked { request, last } | Self::Heard { request, last } => Self::Heard {
+            Self::Asked { request, last } | Self::Answered { request, last } => Self::Answered {
                 request,
                 last: change(last),
             },
@@ -344,13 +344,13 @@ impl ParentLease {
     }
 }
 
-impl Standing {
-    /// Nothing was heard yet.
-    const UNHEARD: Self = Self::Held {
+impl LastAnswer {
+    /// No answer yet.
+    const NONE_YET: Self = Self::Held {
         refresh_at: Time::ZERO,
     };
 
-    /// When to ask again, but for a refusal. None: soon, since the parent was not ready.
+    /// When to ask again, apart from a refusal. None: soon, because the parent was not ready.
     fn refresh_at(self) -> Option<Time> {
         match self {
             Self::Held { refresh_at } => Some(refresh_at),

@@ -1,10 +1,9 @@
 //! Requests that wait for the parent.
 //!
-//! Below the root, a resource without a lease of its own cannot decide anything. Its holders are
-//! told to keep what they have and to ask again; what they say they have is remembered, and goes up
-//! to the parent, which in learning mode gives it back. The same goes for a lease that is too small
-//! for what holders say they have, as long as the parent has not heard of all of it: nothing is cut
-//! that the parent may confirm.
+//! Below the root, a resource without a lease of its own cannot decide anything. Its holders get *not ready*: they keep
+//! what they have, and ask again. Their reports are remembered, and go up to the parent, which in learning mode grants
+//! them. The same happens if the lease is too small for the reports, until the parent has got all of them: nothing is
+//! cut that the parent may confirm.
 
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use crate::resource::ledger::Decision;
 use crate::template::DURATION_MAX;
 use crate::time::{self, Time};
 
-/// A lease that ends sooner is over by the time its holder hears of it.
+/// A lease that ends sooner has ended before its holder gets it.
 const LEASE_MIN: Duration = Duration::from_millis(10);
 
 /// A holder whose lease lasts longer may as well keep it for a while.
@@ -29,7 +28,7 @@ const WORD_MIN: Duration = Duration::from_secs(3);
 /// So much of what a holder says it has is good enough for it.
 const NEARLY: f64 = 0.9;
 
-/// How long the claim of a holder counts that was told to ask again.
+/// How long the claim of a holder counts that got *not ready*.
 const PENDING_LENGTH: Duration = Duration::from_secs(20);
 
 impl Resource {
@@ -40,10 +39,9 @@ impl Resource {
         self.upstream.is_none() || self.supply.expires_at.is_some_and(lasts)
     }
 
-    /// Whether a holder can only be told to keep what it has: there is no lease yet, or a lease
-    /// that does not cover what the holder says it has, which the parent may not have heard of yet;
-    /// or our predecessor's lease was shrunk while more was out, and what was out runs down. What is not
-    /// believed of its word is no news to the parent.
+    /// Whether a holder can only get *not ready*: there is no lease yet, or a lease that does not cover its report, which
+    /// the parent may not know yet; or the predecessor's lease was shrunk below what was granted, and that runs down.
+    /// What is not believed of its report is not new to the parent.
     pub(super) fn must_wait_for_parent(
         &self,
         slot: Option<Slot>,
@@ -66,26 +64,25 @@ impl Resource {
         }
         let holding = slot.and_then(|slot| self.ledger.get(slot));
         let held = holding.map_or(Amount::ZERO, Holding::own);
-        let news = believed.word() > held;
+        let news = believed.in_use() > held;
         if !news && !holding.is_some_and(|holding| holding.pending) {
             return false;
         }
-        if self.supply.runs_down() && !ask.word().is_zero() {
-            // What our predecessor had given under its larger lease must not be made longer, and
-            // we cannot tell it from the rest. It is over by the time the parent says so; what is
-            // not over then fits, and is confirmed.
+        if self.supply.runs_down() && !ask.in_use().is_zero() {
+            // What the predecessor had granted under its larger lease must not be extended, and cannot be
+            // distinguished from the rest. It has ended when the parent says so; what is left then fits, and is
+            // confirmed.
             return true;
         }
-        let room = self.room_for_heard(held);
-        let unheard = news || !upstream.words().are_all_answered();
+        let room = self.room_beside_others(held);
+        let unreported = news || !upstream.reports().are_all_answered();
         let lasts_on = |has: Has| has.expires_in.is_none_or(|lasts| lasts > WORD_MIN);
-        let has_time = ask.words().any(lasts_on);
-        let far_off = room.get() < ask.word().get() * NEARLY;
-        ask.word() > room && (unheard || has_time && far_off)
+        let has_time = ask.reports().any(lasts_on);
+        let far_off = room.get() < ask.in_use().get() * NEARLY;
+        ask.in_use() > room && (unreported || has_time && far_off)
     }
 
-    /// Remembers what a holder asks and what it says it has, as far as it is believed, without a
-    /// decision.
+    /// Remembers a holder's request and report, as far as it is believed, without a decision.
     pub(super) fn note_pending(
         &mut self,
         slot: Option<Slot>,
@@ -104,10 +101,10 @@ impl Resource {
         let slot = match slot {
             Some(slot) => {
                 self.change_demand(slot, ask);
-                let words: Vec<_> = self.words_learned(believed, now).collect();
+                let words: Vec<_> = self.reported_leases(believed, now).collect();
                 self.ledger.change_leases(slot, |leases| {
                     if ask.acknowledges() {
-                        leases.acknowledge(ask.word());
+                        leases.acknowledge(ask.in_use());
                     }
                     let known = leases.own();
                     for lease in words {
@@ -121,7 +118,7 @@ impl Resource {
             }
             None => {
                 let mut leases = Leases::new(nothing);
-                for lease in self.words_learned(believed, now) {
+                for lease in self.reported_leases(believed, now) {
                     leases.grant(lease);
                 }
                 leases.grant(nothing);
@@ -143,11 +140,11 @@ impl Resource {
             .get(slot)
             .is_some_and(|holding| holding.own() > held)
         {
-            self.await_word(slot, ask, held, now);
+            self.await_parent_answer(slot, ask, held, now);
         }
-        // It is told to ask again sooner; if another process of its name comes first, it is heard by then.
+        // It comes back sooner; if another process of its name comes first, it has asked by then.
         let refresh_at = now + self.policy.algorithm().refresh_interval;
-        self.ledger.hear(slot, ask);
+        self.ledger.note_request(slot, ask);
         self.ledger.note(slot, |holding| {
             holding.decided_at = now;
             holding.refresh_at = refresh_at;
@@ -155,24 +152,24 @@ impl Resource {
         });
     }
 
-    /// What a holder may be using by its own word, as leases; nothing if there is nothing to learn.
-    fn words_learned(&self, ask: &HolderAsk<'_>, now: Time) -> impl Iterator<Item = Lease> {
-        let words = ask.words().filter(|_| self.is_learning());
+    /// What a holder reports, as leases; none if there is nothing to learn.
+    fn reported_leases(&self, ask: &HolderAsk<'_>, now: Time) -> impl Iterator<Item = Lease> {
+        let words = ask.reports().filter(|_| self.is_learning());
         words.map(move |has| Lease {
             capacity: has.capacity,
-            expires_at: now + self.word_lasts(has.expires_in, now),
+            expires_at: now + self.report_lasts(has.expires_in, now),
         })
     }
 
-    /// How long a whole lease of somebody else's clock may last by ours.
+    /// How long a full lease on another machine's clock may last on this one.
     pub(super) fn longest_by_others(&self) -> Duration {
         let length = self.policy.algorithm().lease_length;
         self.beginning.clock_tolerance.report(length)
     }
 
-    /// How long a lease by the holder's own word counts.
-    pub(super) fn word_lasts(&self, expires_in: Option<Duration>, now: Time) -> Duration {
-        // A lease that is over, but for work that goes on: nobody knows for how long.
+    /// How long a reported lease counts.
+    pub(super) fn report_lasts(&self, expires_in: Option<Duration>, now: Time) -> Duration {
+        // A lease that has ended, but whose work continues, for an unknown time.
         let expires_in = expires_in.filter(|lasts| !lasts.is_zero());
         let expires_in = expires_in.map(time::at_most);
         let length = self.longest_by_others();
@@ -186,8 +183,8 @@ impl Resource {
         }
     }
 
-    /// How long a lease may last that a predecessor granted: leases may have been longer than they
-    /// are now, and as long as any may be out, we learn.
+    /// How long a predecessor's lease may last: leases may have been longer than they are now, and learning lasts until
+    /// all have ended.
     pub(super) fn longest_of_predecessors(&self, now: Time) -> Duration {
         let learning = self.learning_remaining(now).unwrap_or_default();
         self.longest_by_others().max(learning).min(DURATION_MAX)

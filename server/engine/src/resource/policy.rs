@@ -1,30 +1,30 @@
-//! By what a resource is divided: the algorithm, what counts of what a single holder says, and who says so.
+//! How a resource is divided: the algorithm, the limits on a single holder's report, and their source.
 //!
-//! At the root, the template does. If it is gone, the leases run down by what it said. Below the root, the
-//! parent does; until its first answer, and if it never says (a Doorman server), our own template does, or
-//! what is usual if there is none.
+//! At the root, the source is the template. If it is removed, its last values count until the leases have ended. Below
+//! the root, the source is the parent. Until its first answer, and if it sends no algorithm (a Doorman server), the own
+//! template counts, or a default if there is none.
 
 use std::sync::Arc;
 
-use crate::supply::Told;
+use crate::supply::ParentTerms;
 use crate::template::{Algorithm, HolderBounds, Template};
 
-/// Who says how a resource is divided.
+/// The source of a resource's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PolicySource {
     /// The root's template.
     Template,
-    /// Nobody any more: the root's template is gone. Nothing new is given.
+    /// None any more: the root's template was removed. Nothing new is granted.
     TemplateGone,
-    /// Nobody yet: the parent was not heard. Our own template stands in for it.
+    /// None yet: the parent has not answered. The own template stands in for it.
     Unheard,
     /// The parent.
     Parent,
-    /// The parent leaves it to our own template.
+    /// The parent sends no algorithm, so the own template counts.
     LeftToUs,
 }
 
-/// By what a resource is divided.
+/// How a resource is divided.
 #[derive(Debug)]
 pub(super) struct Policy {
     source: PolicySource,
@@ -40,7 +40,7 @@ impl Policy {
         Self::of(PolicySource::Template, Some(template))
     }
 
-    /// That of a node whose parent was not heard yet.
+    /// That of a node whose parent has not answered yet.
     pub(super) fn of_parent(template: Option<Arc<Template>>) -> Self {
         Self::of(PolicySource::Unheard, template)
     }
@@ -74,13 +74,12 @@ impl Policy {
         Some(template.algorithm.clone())
     }
 
-    /// The parent has answered, and says how to divide if `algorithm` is there. What it says of a single
-    /// holder counts then, too. Returns the algorithm that is to be put in force, if it is another one,
-    /// or the first one that is known to count.
-    pub(super) fn hear_parent(
+    /// The parent has answered, with an algorithm or without one. Its limits for a single holder count then, too. Returns
+    /// the algorithm to put in force, if it is another one, or the first confirmed one.
+    pub(super) fn apply_parent(
         &mut self,
         algorithm: Option<&Algorithm>,
-        told: &Told,
+        told: &ParentTerms,
     ) -> Option<Algorithm> {
         let is_first = self.source == PolicySource::Unheard;
         let own = self.template.as_ref().filter(|_| algorithm.is_none());
@@ -104,7 +103,7 @@ impl Policy {
         &self.algorithm
     }
 
-    /// What counts of what a single holder says; in force also while the template is gone.
+    /// The limits on a single holder's report; also in force after the template was removed.
     pub(super) fn holder_bounds(&self) -> HolderBounds {
         self.holder_bounds
     }
@@ -119,8 +118,8 @@ impl Policy {
         self.source != PolicySource::TemplateGone
     }
 
-    /// Whether the parent was heard. At the root there is none to be heard.
-    pub(super) fn is_heard(&self) -> bool {
+    /// Whether the parent has answered. Always true at the root.
+    pub(super) fn is_answered(&self) -> bool {
         self.source != PolicySource::Unheard
     }
 }
@@ -198,7 +197,7 @@ mod tests {
         ] {
             let mut policy = policy(before);
             let algorithm = told.map(|seconds| template(seconds).algorithm.clone());
-            let found = policy.hear_parent(algorithm.as_ref(), &Told::default());
+            let found = policy.apply_parent(algorithm.as_ref(), &ParentTerms::default());
             assert_eq!(seconds(found), puts_in_force, "{before:?}, {told:?}");
             assert_eq!(policy.source, after, "{before:?}, {told:?}");
         }
@@ -215,7 +214,7 @@ mod tests {
         ] {
             let policy = policy(source);
             assert_eq!(policy.is_in_force(), is_in_force, "{source:?}");
-            assert_eq!(policy.is_heard(), is_heard, "{source:?}");
+            assert_eq!(policy.is_answered(), is_heard, "{source:?}");
         }
     }
 }

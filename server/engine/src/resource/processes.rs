@@ -1,6 +1,6 @@
-//! Several processes under one name: who has it, and what the others may still be using.
+//! Several processes under one name: which one has it, and what the others may still be using.
 //!
-//! A process that was not heard of before was started again, and has nothing. But what its
+//! A process with a new incarnation was restarted, and has nothing. But what its
 //! predecessor had is not free before that was to be heard again: if the predecessor lives, it will
 //! say so by then, and goes on with its lease. The later one is refused then; what it was granted
 //! meanwhile came from what was free.
@@ -23,12 +23,12 @@ use crate::snapshot::Conflict;
 use crate::time::Time;
 
 impl Resource {
-    /// Settles who has the name that is asked under. Two live processes under it are noted for
+    /// Decides which process has the name of a request. Two live processes under it are noted for
     /// [`Resource::take_conflict`].
     ///
     /// # Errors
     ///
-    /// If it is not who asks: nothing is decided then.
+    /// If it is not the one that asks: then nothing is decided.
     pub(super) fn settle_name(
         &mut self,
         slot: Slot,
@@ -58,7 +58,7 @@ impl Resource {
                 });
                 Ok(())
             }
-            // Who asks again is heard.
+            // A process that asks again lives.
             Precedence::Late => Err(RefusalReason::NotReady),
             Precedence::Unnumbered => Err(self.another_process(slot, now)),
             Precedence::Refused => {
@@ -68,7 +68,7 @@ impl Resource {
                     refused: ask.incarnation,
                     at: now,
                 });
-                let (process, sequence, word) = (ask.incarnation, ask.sequence, ask.word());
+                let (process, sequence, in_use) = (ask.incarnation, ask.sequence, ask.in_use());
                 self.ledger.note(slot, |holding| {
                     if let Some(past) = &mut holding.past {
                         past.note_request(process, sequence);
@@ -76,7 +76,7 @@ impl Resource {
                 });
                 if ask.holder.kind == HolderKind::Client {
                     self.ledger
-                        .change_leases(slot, |leases| leases.lower_apart(process, word));
+                        .change_leases(slot, |leases| leases.lower_apart(process, in_use));
                 }
                 Err(self.another_process(slot, now))
             }
@@ -85,8 +85,8 @@ impl Resource {
 
     /// Another process has the name: when to ask again.
     fn another_process(&self, slot: Slot, now: Time) -> RefusalReason {
-        let heard_by = self.ledger.get(slot).map_or(now, Holding::overdue_at);
-        let wait = heard_by
+        let expected_by = self.ledger.get(slot).map_or(now, Holding::overdue_at);
+        let wait = expected_by
             .since(now)
             .max(self.policy.algorithm().refresh_interval);
         RefusalReason::AnotherProcess(wait.min(refresh::REFRESH_IN_MAX))
@@ -98,15 +98,15 @@ impl Resource {
             return;
         };
         let before = holding.incarnation;
-        let mut heard_by = holding.overdue_at();
+        let mut expected_by = holding.overdue_at();
         let past = holding.past.as_ref();
         let was_refused = past.is_some_and(|past| past.was_refused(ask.incarnation));
-        let still_waits = past.and_then(|past| past.heard_by(now));
+        let still_waits = past.and_then(|past| past.expected_by(now));
         let mut had = None;
         match ask.holder.kind {
             HolderKind::Client => {
                 self.ledger.change_leases(slot, |leases| {
-                    leases.set_apart(before, heard_by, now);
+                    leases.set_apart(before, expected_by, now);
                 });
             }
             // It has learned long ago, and does not ask what the other one has handed out meanwhile: we refused
@@ -119,7 +119,7 @@ impl Resource {
             HolderKind::Server => had = Some(holding.leases().clone()),
         }
         if let Some(by) = still_waits {
-            heard_by = heard_by.max(by);
+            expected_by = expected_by.max(by);
         }
         self.rename(slot, ask.incarnation, false);
         self.ledger.note(slot, |holding| {
@@ -130,7 +130,7 @@ impl Resource {
                 if let Some(had) = had {
                     past.note_had(had);
                 }
-                past.note_started(heard_by);
+                past.note_started(expected_by);
             }
         });
     }
@@ -144,8 +144,8 @@ impl Resource {
         }
         let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
         let learns = self.policy.algorithm().learns();
-        let heard_by = || past.and_then(|past| past.heard_by(now));
-        let Some(until) = learns.then_some(Time::MAX).or_else(heard_by) else {
+        let expected_by = || past.and_then(|past| past.expected_by(now));
+        let Some(until) = learns.then_some(Time::MAX).or_else(expected_by) else {
             return;
         };
         let Some((former, had)) = past.and_then(|past| past.last_had(now)) else {
@@ -208,7 +208,7 @@ impl Resource {
         let past = holding.past.as_ref();
         let had = past.and_then(|past| past.had(first, now));
         // Until then it has made no lease longer: all that it confirmed is the first one's.
-        let may_confirm = past.is_none_or(|past| past.heard_by(now).is_none());
+        let may_confirm = past.is_none_or(|past| past.expected_by(now).is_none());
         let report = holding.report.as_ref().filter(|_| may_confirm);
         let outstanding = report.and_then(|it| it.outstanding).unwrap_or(Amount::ZERO);
         self.ledger.change_leases(slot, |leases| {

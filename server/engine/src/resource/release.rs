@@ -1,10 +1,9 @@
-//! A holder gives back what it has: at once if it is its own word, and after a while if it may be somebody
-//! else's.
+//! Releases: a holder's own release frees its lease at once, another program's release only later.
 //!
-//! One message in somebody's name must not free what he still uses. Who holds the name is a process, which
-//! draws a number that nobody else knows; of a process that does not say which it is, all that is known is
-//! where it came from. A release by anybody else frees what there is only once the holder was to be heard
-//! again. Until then it counts; and if the holder is heard, it goes on as if nothing had been said.
+//! A message of another program under the same name must not free what the holder still uses. The process that holds
+//! the name has drawn a random incarnation, which no other program knows; a process without one is identified by the
+//! address of its requests. A release from anywhere else frees the lease only when the holder should have asked again.
+//! Until then the lease counts; and if the holder asks before, the release has no effect.
 
 use crate::admission::CallerSlot;
 use crate::amount::Amount;
@@ -17,7 +16,7 @@ use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
 use crate::time::Time;
 
 impl Resource {
-    /// Somebody gives back what a holder has. `caller` is where that comes from: nobody, if it does not matter,
+    /// A release of what a holder has. `caller` is where it comes from; none if that does not matter,
     /// and none, if nothing came from there before.
     pub(crate) fn handle_release(
         &mut self,
@@ -41,13 +40,13 @@ impl Resource {
         match holding.precedence(asks, now) {
             Precedence::Next if is_its_own(holding, caller) => self.free(slot, holder),
             Precedence::Next | Precedence::Started => {
-                let heard_by = holding.overdue_at();
-                if heard_by <= now {
+                let expected_by = holding.overdue_at();
+                if expected_by <= now {
                     return self.free(slot, holder);
                 }
                 self.ledger
-                    .change_leases(slot, |leases| leases.end_own_by(heard_by));
-                Released::UnlessHeard(heard_by.since(now))
+                    .change_leases(slot, |leases| leases.end_own_by(expected_by));
+                Released::UnlessHeard(expected_by.since(now))
             }
             Precedence::Returned | Precedence::Refused => {
                 // It has the name no more, but says that it uses nothing. Who does not say which process
@@ -74,7 +73,7 @@ impl Resource {
         {
             // What another process may be using is not this one's to give back.
             self.release_own(slot);
-            self.ledger.forget_word(holder);
+            self.ledger.forget_report(holder);
         } else {
             self.ledger.remove(slot);
         }
@@ -82,7 +81,7 @@ impl Resource {
     }
 }
 
-/// Whether the process that holds the name says so, as far as anybody can tell.
+/// Whether the release comes from the process that holds the name, as far as that is known.
 fn is_its_own(holding: &Holding, caller: Option<CallerSlot>) -> bool {
     let anybody = CallerSlot::NOBODY;
     planted::is(Bug::ReleaseOfAnybody)

@@ -1,17 +1,15 @@
-//! What holders say in learning mode that they have, all together, and what of that each is confirmed.
+//! What all holders together report in learning mode, and how much of it each is confirmed.
 //!
-//! A fresh master knows nothing, so it believes what it hears, as long as all of it fits into what there
-//! is. If it does not, not all of it can be true, or the capacity was lowered. Then it is shared out among
-//! those who said it, max-min: who comes first, or says most, takes nothing from who said less than an
-//! equal part. Leases by a word that was cut are short ([`short_lease`]), so whoever came first shrinks as
-//! soon as others are heard.
+//! A fresh master knows nothing, so it believes reports as long as all of them fit into the capacity. If they do
+//! not, some are wrong, or the capacity was lowered. Then the capacity is divided max-min: a holder that is first, or
+//! reports most, takes nothing from a holder that reports less than an equal part. Leases for a report that was cut are
+//! short ([`short_lease`]), so an early holder shrinks as soon as others have reported.
 //!
-//! A holder that was cut has less by now, and says so: what it was cut from is remembered, and is its word
-//! until it is confirmed, wants less, or is gone.
+//! A holder that was cut has less by now, and reports that. So its full report is remembered, and counts until it is
+//! confirmed, or the holder wants less or has ended.
 //!
-//! Below the root there is as much as the parent grants, and that is decided by what it was told. So a word
-//! counts here when the parent has answered a request that told of it; until then it counts in full for
-//! everybody else, and is not cut.
+//! Below the root the capacity is what the parent grants, which depends on the reports that went up. So a report counts
+//! here once the parent has answered a request that contained it; until then it is reserved in full, and not cut.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,53 +22,53 @@ use crate::lease_table::Slot;
 use crate::refresh::REFRESH_IN_MAX;
 use crate::rounding::SHORTFALL;
 
-/// The words of all holders that say they have something, by a hash of the holder's name.
+/// The reports of all holders that have something, by a hash of the holder's name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reported {
-    words: BTreeMap<u64, Word>,
+    reports: BTreeMap<u64, HolderReport>,
     /// Those that count.
     index: ClaimIndex,
-    /// What those holders say now that they have, whatever they were cut from.
+    /// The sum of their present reports, without what they were cut from.
     said: ExactSum,
-    /// Those that the parent has not answered yet, by how many were told it before.
+    /// Reports that the parent has not answered yet, by their number.
     unanswered: BTreeMap<u64, u64>,
 }
 
-/// What one holder says.
+/// One holder's report.
 #[derive(Clone, Copy, Debug, Default)]
-struct Word {
+struct HolderReport {
     counts: Option<Claim>,
     said: Amount,
     cut_from: Option<Amount>,
     unanswered: Option<Unanswered>,
-    /// We have granted the holder something ourselves.
+    /// This mastership has granted the holder something.
     is_granted: bool,
 }
 
-/// A word that the parent has not answered yet.
+/// A report that the parent has not answered yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unanswered {
-    /// How many words were told before it.
+    /// Its number: how many reports came before it.
     pub(crate) number: u64,
-    /// Whose it is.
+    /// The holder.
     pub(crate) slot: Slot,
-    /// What that holder says, or was cut from.
+    /// The reported amount, or what it was cut from.
     pub(crate) claim: Claim,
-    /// What it says.
+    /// The reported amount.
     pub(crate) said: Amount,
-    /// What we had reserved for it before by what we granted it.
+    /// What was reserved for it before by a grant of this mastership.
     pub(crate) held: Amount,
 }
 
-/// A claim, which always stands for somebody.
-pub(crate) fn claim_of(word: Amount, clients: f64) -> Claim {
+/// A report as a claim, of at least one client.
+pub(crate) fn claim_of(report: Amount, clients: f64) -> Claim {
     Claim {
-        wants: word,
+        wants: report,
         subclients: Subclients::new(clients.max(1.0)).unwrap_or(Subclients::MAX),
     }
 }
 
-/// How long a lease lasts by a word that was cut.
+/// How long a lease lasts for a report that was cut.
 pub(crate) fn short_lease(refresh_interval: Duration) -> Duration {
     2 * refresh_interval.min(REFRESH_IN_MAX)
 }
@@ -84,18 +82,18 @@ pub(crate) fn part_of(claim: Claim, level: f64) -> Amount {
 }
 
 impl Reported {
-    /// A holder's word counts from now on; nothing, if it says that it has nothing. It says so much, and may
-    /// have been cut from more.
+    /// A holder's report counts from now on, unless it reports nothing. It reports `said`; `claim` may be a larger
+    /// amount, from which it was cut.
     pub(crate) fn count(&mut self, holder: u64, claim: Claim, said: Amount) {
-        let word = self.words.entry(holder).or_default();
-        self.said.replace(word.said, said);
-        word.said = said;
-        if let Some(unanswered) = word.unanswered.take() {
+        let report = self.reports.entry(holder).or_default();
+        self.said.replace(report.said, said);
+        report.said = said;
+        if let Some(unanswered) = report.unanswered.take() {
             self.unanswered.remove(&unanswered.number);
         }
         let counts = Some(claim).filter(|claim| !claim.wants.is_zero());
-        let before = std::mem::replace(&mut word.counts, counts);
-        let is_nothing = counts.is_none() && word.cut_from.is_none();
+        let before = std::mem::replace(&mut report.counts, counts);
+        let is_nothing = counts.is_none() && report.cut_from.is_none();
         if before != counts {
             before.map(|claim| self.index.remove(claim));
             counts
@@ -103,35 +101,34 @@ impl Reported {
                 .for_each(|claim| self.index.insert(claim));
         }
         if is_nothing {
-            self.words.remove(&holder);
+            self.reports.remove(&holder);
         }
     }
 
-    /// The parent is to hear of a holder's word before it counts.
+    /// A holder's report must be answered by the parent before it counts.
     pub(crate) fn wait_for_answer(&mut self, holder: u64, mut unanswered: Unanswered) {
-        let word = self.words.entry(holder).or_insert(Word {
+        let report = self.reports.entry(holder).or_insert(HolderReport {
             is_granted: !unanswered.held.is_zero(),
-            ..Word::default()
+            ..HolderReport::default()
         });
-        if !word.is_granted {
+        if !report.is_granted {
             unanswered.held = Amount::ZERO;
         }
-        if let Some(before) = word.unanswered.replace(unanswered) {
+        if let Some(before) = report.unanswered.replace(unanswered) {
             self.unanswered.remove(&before.number);
             unanswered.held = unanswered.held.min(before.held);
-            word.unanswered = Some(unanswered);
+            report.unanswered = Some(unanswered);
         }
         self.unanswered.insert(unanswered.number, holder);
     }
 
-    /// The parent has answered so many words. Those count from now on, and are returned with their
-    /// holders.
-    pub(crate) fn answered(&mut self, words: u64) -> Vec<(u64, Unanswered)> {
-        let later = self.unanswered.split_off(&(words + 1));
+    /// The parent has answered that many reports. They count from now on, and are returned with their holders.
+    pub(crate) fn answered(&mut self, reports: u64) -> Vec<(u64, Unanswered)> {
+        let later = self.unanswered.split_off(&(reports + 1));
         let answered = std::mem::replace(&mut self.unanswered, later);
         let taken = answered.into_values().filter_map(|holder| {
-            let word = self.words.get_mut(&holder)?;
-            Some((holder, word.unanswered.take()?))
+            let report = self.reports.get_mut(&holder)?;
+            Some((holder, report.unanswered.take()?))
         });
         let taken: Vec<_> = taken.collect();
         for (holder, unanswered) in &taken {
@@ -140,39 +137,39 @@ impl Reported {
         taken
     }
 
-    /// A holder was confirmed less than this; or all that it says.
+    /// A holder was confirmed less than this; or, with None, all of its report.
     pub(crate) fn note_granted(&mut self, holder: u64, cut_from: Option<Amount>) {
-        if let Some(word) = self.words.get_mut(&holder) {
-            word.cut_from = cut_from;
-            word.is_granted = true;
+        if let Some(report) = self.reports.get_mut(&holder) {
+            report.cut_from = cut_from;
+            report.is_granted = true;
         }
     }
 
     /// What a holder was cut from, if it was.
     pub(crate) fn cut_from(&self, holder: u64) -> Option<Amount> {
-        self.words.get(&holder)?.cut_from
+        self.reports.get(&holder)?.cut_from
     }
 
-    /// What counts of a holder's word.
+    /// What counts of a holder's report.
     pub(crate) fn counts(&self, holder: u64) -> Option<Claim> {
-        self.words.get(&holder)?.counts
+        self.reports.get(&holder)?.counts
     }
 
     /// A holder is gone, or another process has its name.
     pub(crate) fn forget(&mut self, holder: u64) {
-        let Some(word) = self.words.remove(&holder) else {
+        let Some(report) = self.reports.remove(&holder) else {
             return;
         };
-        self.said.subtract(word.said);
-        if let Some(claim) = word.counts {
+        self.said.subtract(report.said);
+        if let Some(claim) = report.counts {
             self.index.remove(claim);
         }
-        if let Some(unanswered) = word.unanswered {
+        if let Some(unanswered) = report.unanswered {
             self.unanswered.remove(&unanswered.number);
         }
     }
 
-    /// The most for each client, if not all words that count fit into so much.
+    /// The limit for each client, if the counted reports do not fit into that capacity.
     pub(crate) fn level_for(&self, capacity: Amount) -> Option<f64> {
         match self.index.level_for(capacity.get()) {
             Level::AboveAll => None,
@@ -180,29 +177,29 @@ impl Reported {
         }
     }
 
-    /// Whether all that holders say now fits into so much, but for rounding: those who were cut have come down.
+    /// Whether the present reports fit into that capacity, except for rounding: holders that were cut have shrunk.
     pub(crate) fn said_fits(&self, capacity: Amount) -> bool {
         self.said.rounded_down() <= capacity.get() * (1.0 + SHORTFALL)
     }
 
-    /// What is left of so much beside what all other holders say now.
+    /// What is left of that capacity beside the present reports of all other holders.
     pub(crate) fn left_beside_others(&self, holder: u64, capacity: Amount) -> Amount {
         let mut others = self.said;
-        if let Some(word) = self.words.get(&holder) {
-            others.subtract(word.said);
+        if let Some(report) = self.reports.get(&holder) {
+            others.subtract(report.said);
         }
         others.left_of(capacity)
     }
 
     /// Bytes of memory behind it.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let words = self.words.len() * (size_of::<(u64, Word)>() + size_of::<u64>());
-        words + self.unanswered.len() * size_of::<(u64, u64)>() + self.index.memory_bytes()
+        let reports = self.reports.len() * (size_of::<(u64, HolderReport)>() + size_of::<u64>());
+        reports + self.unanswered.len() * size_of::<(u64, u64)>() + self.index.memory_bytes()
     }
 
-    /// Whether nobody says that it has anything.
+    /// Whether there are no reports.
     pub(crate) fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.reports.is_empty()
     }
 
     /// Asserts that what is kept agrees with itself. O(n), for tests.
@@ -211,15 +208,20 @@ impl Reported {
     ///
     /// If it does not.
     pub(crate) fn assert_consistent(&self, is_holder: impl Fn(u64) -> bool) {
-        let counted = self.words.values().filter(|word| word.counts.is_some());
-        assert_eq!(counted.count(), self.index.len(), "words that count");
+        let counted = self
+            .reports
+            .values()
+            .filter(|report| report.counts.is_some());
+        assert_eq!(counted.count(), self.index.len(), "reports that count");
         let mut said = ExactSum::ZERO;
-        self.words.values().for_each(|word| said.add(word.said));
+        self.reports
+            .values()
+            .for_each(|report| said.add(report.said));
         assert_eq!(said, self.said, "what holders say now");
-        let waiting = self.words.values().filter_map(|word| word.unanswered);
-        assert_eq!(waiting.count(), self.unanswered.len(), "unanswered words");
-        for holder in self.words.keys() {
-            assert!(is_holder(*holder), "a word of somebody who is gone");
+        let waiting = self.reports.values().filter_map(|report| report.unanswered);
+        assert_eq!(waiting.count(), self.unanswered.len(), "unanswered reports");
+        for holder in self.reports.keys() {
+            assert!(is_holder(*holder), "a report of a holder that has ended");
         }
     }
 }
@@ -296,7 +298,7 @@ mod tests {
             answered[0].1.held.get()
         };
         let mut reported = Reported::default();
-        // Two words, one after the other: what the first one reserved was granted by nobody.
+        // Two reports, one after the other: what the first one reserved was granted by nobody.
         reported.wait_for_answer(1, unanswered(1, 0.0));
         reported.wait_for_answer(1, unanswered(2, 30.0));
         assert_eq!(held(&mut reported, 2), 0.0);
@@ -304,7 +306,7 @@ mod tests {
         reported.wait_for_answer(2, unanswered(3, 10.0));
         reported.wait_for_answer(2, unanswered(4, 30.0));
         assert_eq!(held(&mut reported, 4), 10.0);
-        // Its word counted already, and it was granted something since.
+        // Its report counted already, and it was granted something since.
         reported.count(3, claim(5.0), amount(5.0));
         reported.note_granted(3, None);
         reported.wait_for_answer(3, unanswered(5, 7.0));
@@ -319,8 +321,8 @@ mod tests {
             reported.count(holder, claim(5.0), amount(5.0));
         }
         let counted = reported.memory_bytes();
-        let word = size_of::<Word>() + 2 * size_of::<u64>();
-        assert_eq!(counted, 100 * word + reported.index.memory_bytes());
+        let report = size_of::<HolderReport>() + 2 * size_of::<u64>();
+        assert_eq!(counted, 100 * report + reported.index.memory_bytes());
         for holder in 0..100 {
             reported.wait_for_answer(holder, unanswered(holder, 0.0));
         }

@@ -1,13 +1,12 @@
 //! What a client in safe mode may use when its lease has ended: the safe capacity.
 //!
-//! It is the template's word (*static*), or the capacity divided by the number of clients in the whole tree
-//! (*dynamic*). A dynamic one is to add up to no more than the capacity once every client has refreshed
-//! since the last one joined. So
+//! It is set in the template (*static*), or the capacity divided by the number of clients in the whole tree (*dynamic*).
+//! All dynamic ones add up to no more than the capacity once every client has refreshed since the last one joined. So
 //!
-//! - a parent of servers counts clients in steps, rounded up ([`in_steps`]), and tells its children at
-//!   once when a step makes it less: steps, so that not every client that joins is told to the whole tree;
-//! - a child divides by as many clients more as it has itself since it last asked;
-//! - a server in learning mode does not know how many clients there are. It tells 0.
+//! - a parent of servers counts clients in steps, rounded up ([`in_steps`]), and pushes to its children when a step
+//!   makes it less: in steps, so that not every client that joins causes a push to the whole tree;
+//! - a child adds the clients that it has gained since it last asked;
+//! - a server in learning mode does not know how many clients there are, and sends 0.
 
 use crate::amount::Amount;
 use crate::claim::Subclients;
@@ -41,9 +40,9 @@ fn number(safe: SafeCapacity) -> f64 {
 }
 
 impl Resource {
-    /// What a client in safe mode may use. Below the root, what the parent says counts.
+    /// What a client in safe mode may use. Below the root, the parent's value counts.
     pub(super) fn safe_capacity(&self, now: Time) -> SafeCapacity {
-        let told = self.supply.told.as_ref();
+        let told = self.supply.terms.as_ref();
         let of_parent = told.and_then(|told| told.safe_capacity);
         let template = self.policy.template();
         let of_template = template.and_then(|template| template.safe_capacity);
@@ -55,7 +54,7 @@ impl Resource {
             }
             (Some(SafeCapacity::Unlimited), _) => SafeCapacity::Unlimited,
             (Some(SafeCapacity::Limited(each)), _) => {
-                let heard = self.upstream.as_ref().map_or(0.0, |it| it.clients_heard);
+                let heard = self.upstream.as_ref().map_or(0.0, |it| it.clients_reported);
                 let heard = heard.max(Subclients::ONE.get());
                 let part = heard / self.ledger.clients().max(heard);
                 SafeCapacity::Limited(Amount::from_computed(each.get() * part))
@@ -75,9 +74,9 @@ impl Resource {
         }
     }
 
-    /// Whether that is what a template says, here or at the root.
+    /// Whether it is set in a template, here or at the root.
     pub(super) fn safe_is_static(&self) -> bool {
-        match &self.supply.told {
+        match &self.supply.terms {
             Some(told) if told.safe_capacity.is_some() => told.safe_is_static,
             _ => {
                 let template = self.policy.template();
@@ -86,18 +85,21 @@ impl Resource {
         }
     }
 
-    /// A child server is told that with its newest lease.
-    pub(super) fn note_safe_told(&mut self, slot: Slot, safe: SafeCapacity) {
+    /// A child server gets this with its newest lease.
+    pub(super) fn note_safe_capacity(&mut self, slot: Slot, safe: SafeCapacity) {
         self.ledger.note(slot, |holding| {
             if let Some(report) = &mut holding.report {
-                report.safe_told = Some(safe);
+                report.last_safe_capacity = Some(safe);
             }
         });
     }
 
-    /// Whether a child server was told a larger safe capacity than there is now.
+    /// Whether the last safe capacity that a child server got is larger than the present one.
     pub(super) fn safe_fell(&self, holding: &Holding, now: Time) -> bool {
-        let told = holding.report.as_ref().and_then(|report| report.safe_told);
+        let told = holding
+            .report
+            .as_ref()
+            .and_then(|report| report.last_safe_capacity);
         told.is_some_and(|told| number(self.safe_capacity(now)) < number(told) * (1.0 - SHORTFALL))
     }
 }

@@ -1,7 +1,7 @@
-//! What is to be done about a resource at a time though nobody asks, and when.
+//! What a resource has to do without a request, and when.
 
 use crate::resource::Resource;
-use crate::resource::upstream::Pace;
+use crate::resource::parent_request::Pace;
 use crate::time::Time;
 
 /// What is to be done at a time.
@@ -12,7 +12,7 @@ pub(crate) enum Timer {
     LeaseExpiry,
     /// When to hand out nothing any more, since our own lease of the parent has ended.
     OwnLeaseEnd,
-    /// When to forget that the parent refused the resource, which nobody holds any more.
+    /// When to forget that the parent refused the resource, which has no holders any more.
     RefusalEnd,
     /// When to end learning mode: what predecessors granted is over.
     LearningEnd,

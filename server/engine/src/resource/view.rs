@@ -77,7 +77,7 @@ impl Resource {
             return (Amount::ZERO, Why { reason, bound });
         }
         let decided = holding.why.reason;
-        let confirms = self.learning_remaining(now).is_some() && !self.hands_out_fresh(now);
+        let confirms = self.learning_remaining(now).is_some() && !self.may_grant_growth(now);
         if holding.pending || confirms || matches!(decided, Reason::Learning | Reason::ChildLearns)
         {
             return (holding.share, holding.why);
@@ -96,7 +96,7 @@ impl Resource {
             Bound::NotAskedYet
         } else if self.overcommitted().is_some() {
             Bound::CapacityLowered
-        } else if self.room_for_heard(holding.own()).get() + rounding >= share.get() {
+        } else if self.room_beside_others(holding.own()).get() + rounding >= share.get() {
             Bound::NotAskedYet
         } else {
             Bound::OthersHold
@@ -116,11 +116,11 @@ impl Resource {
         if self.learning_remaining(now).is_some() {
             return LimitedBy::Learning;
         }
-        if self.supply.told.as_ref().is_some_and(|told| told.learning) {
+        if self.supply.terms.as_ref().is_some_and(|told| told.learning) {
             return LimitedBy::ParentLearning;
         }
         match holding.why.bound {
-            _ if self.parent_is_to_hear() => LimitedBy::Parent,
+            _ if self.parent_is_behind() => LimitedBy::Parent,
             Bound::CapacityLowered => LimitedBy::CapacityLowered,
             Bound::OthersHold => LimitedBy::Others,
             _ if self.supply.expects_more() => LimitedBy::Others,
@@ -142,7 +142,7 @@ impl Resource {
         match &self.upstream {
             None => Some(is_over),
             Some(_) if is_over && self.learns_above(now) => None,
-            // How long leases last that its predecessor handed out, the parent's books tell.
+            // The parent's books show how long leases of its predecessor last.
             Some(_) => Some(false),
         }
     }

@@ -14,7 +14,7 @@ use doorward_engine::request::server::{
     GetServerCapacity, GetServerCapacityReply, ServerAsk, ServerLease, Via,
 };
 use doorward_engine::request::{Ask, GetCapacity, Has, Lease};
-use doorward_engine::supply::Told;
+use doorward_engine::supply::ParentTerms;
 use doorward_engine::template::{Algorithm, AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
@@ -50,7 +50,7 @@ fn node(capacity: Option<f64>) -> Node {
     node
 }
 
-/// What a client is told that wants so much. None: to come back.
+/// What a client is terms that wants so much. None: to come back.
 fn ask(node: &mut Node, client: &str, wants: f64, now: u64) -> Option<Lease> {
     ask_having(node, client, wants, None, now)
 }
@@ -84,16 +84,22 @@ fn ask_having(
 }
 
 /// A parent's answer: 60, for a minute.
-fn answer(node: &mut Node, sequence: Option<u64>, algorithm: Algorithm, told: Told, now: u64) {
+fn answer(
+    node: &mut Node,
+    sequence: Option<u64>,
+    algorithm: Algorithm,
+    terms: ParentTerms,
+    now: u64,
+) {
     let lease = ServerLease {
         resource: resource(),
         capacity: amount(60.0),
         expires_in: Duration::from_secs(60),
         refresh_in: Duration::from_secs(5),
         algorithm: Some(algorithm),
-        told: Told {
+        terms: ParentTerms {
             share: amount(60.0),
-            ..told
+            ..terms
         },
         granted_by: None,
         sequence,
@@ -139,8 +145,8 @@ fn what_a_child_asks_by_an_older_epoch_does_not_count() {
                 demand: Arc::new(ServerDemand::new(vec![band])),
                 has: None,
                 outstanding: None,
-                told_of: Vec::new(),
-                unheard: Amount::ZERO,
+                reported: Vec::new(),
+                unreported: Amount::ZERO,
                 learning: false,
             }],
         };
@@ -163,16 +169,16 @@ fn the_equal_share_is_that_of_the_whole_tree() {
         assert_eq!(ask(&mut leaf, client, wants, 1), None);
     }
     let request = leaf.poll_upstream_request(1, Time::from_secs(2)).unwrap();
-    let told = Told {
+    let terms = ParentTerms {
         per_client: Some(amount(10.0)),
-        ..Told::default()
+        ..ParentTerms::default()
     };
     let algorithm = Algorithm {
         kind: AlgorithmKind::ProportionalShare,
         learning_mode_duration: Duration::ZERO,
         ..Algorithm::default()
     };
-    answer(&mut leaf, request.sequence, algorithm, told, 2);
+    answer(&mut leaf, request.sequence, algorithm, terms, 2);
     let gets = clients.map(|(client, wants)| {
         let lease = ask(&mut leaf, client, wants, 3).unwrap();
         lease.capacity.get()
@@ -195,11 +201,11 @@ fn what_runs_down_is_not_made_longer_while_a_server_learns() {
         let mut leaf = node(None);
         assert_eq!(ask(&mut leaf, "a", 1.0, 1), None);
         let request = leaf.poll_upstream_request(1, Time::from_secs(2)).unwrap();
-        let told = Told {
+        let terms = ParentTerms {
             reserved: Some(amount(reserved)),
-            ..Told::default()
+            ..ParentTerms::default()
         };
-        answer(&mut leaf, request.sequence, algorithm.clone(), told, 2);
+        answer(&mut leaf, request.sequence, algorithm.clone(), terms, 2);
         let lease = ask_having(&mut leaf, "b", 30.0, Some(30.0), 3);
         assert_eq!(lease.is_some(), is_confirmed, "{reserved}: {lease:?}");
     };
@@ -220,7 +226,13 @@ fn an_answer_to_an_older_request_does_not_count() {
         ..Algorithm::default()
     };
     for (sequence, is_heard) in [(first.sequence, false), (second.sequence, true)] {
-        answer(&mut leaf, sequence, algorithm.clone(), Told::default(), 6);
+        answer(
+            &mut leaf,
+            sequence,
+            algorithm.clone(),
+            ParentTerms::default(),
+            6,
+        );
         assert_eq!(ask(&mut leaf, "a", 30.0, 6).is_some(), is_heard);
     }
 }

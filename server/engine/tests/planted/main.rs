@@ -19,20 +19,20 @@
 
 mod behaviours;
 
-#[path = "../admission.rs"]
-mod admission;
-#[path = "../admission_children.rs"]
-mod admission_children;
-#[path = "../holder_bounds.rs"]
-mod holder_bounds;
+#[path = "../bounded_holders.rs"]
+mod bounded_holders;
 #[path = "../lies.rs"]
 mod lies;
+#[path = "../limits_of_children.rs"]
+mod limits_of_children;
+#[path = "../limits_of_clients.rs"]
+mod limits_of_clients;
 #[path = "../safe_capacity.rs"]
 mod safe_capacity;
+#[path = "../sent_demand.rs"]
+mod sent_demand;
 #[path = "../stories.rs"]
 mod stories;
-#[path = "../told_demand.rs"]
-mod told_demand;
 #[path = "../vectors.rs"]
 mod vectors;
 
@@ -49,10 +49,10 @@ const FOUND: &[(Bug, &str)] = &[
     (Bug::FormerProcessForgotten, STORIES),
     (Bug::SlotNotFreed, STORIES),
     (
-        Bug::OlderEpochHeard,
+        Bug::OlderEpochCounts,
         "behaviours::what_a_child_asks_by_an_older_epoch_does_not_count",
     ),
-    (Bug::OlderRequestHeard, STORIES),
+    (Bug::OlderRequestCounts, STORIES),
     (Bug::ClockMarginForgotten, STORIES),
     (Bug::ClockToleranceForgotten, STORIES),
     (Bug::TermWithoutEnd, STORIES),
@@ -76,11 +76,11 @@ const FOUND: &[(Bug, &str)] = &[
     (Bug::LeftIsRoundedUp, "vectors::proportional_share"),
     (
         Bug::HolderBoundsForgotten,
-        "holder_bounds::by_any_algorithm_nobody_has_more_than_one_client_can_have",
+        "bounded_holders::by_any_algorithm_nobody_has_more_than_one_client_can_have",
     ),
     (
         Bug::CurveTooCoarse,
-        "admission_children::a_curve_that_may_not_grow_is_served_by_what_it_was",
+        "limits_of_children::a_curve_that_may_not_grow_is_served_by_what_it_was",
     ),
     (Bug::PushesForgotten, STORIES),
     (Bug::CycleUnnoticed, STORIES),
@@ -91,11 +91,11 @@ const FOUND: &[(Bug, &str)] = &[
     ),
     (
         Bug::LimitsForgotten,
-        "admission::counts_are_bounded_in_all_by_template_and_by_caller",
+        "limits_of_clients::counts_are_bounded_in_all_by_template_and_by_caller",
     ),
     (
         Bug::LeasesStayCounted,
-        "admission::counts_are_bounded_in_all_by_template_and_by_caller",
+        "limits_of_clients::counts_are_bounded_in_all_by_template_and_by_caller",
     ),
     (
         Bug::LearningEndsTooSoon,
@@ -104,7 +104,7 @@ const FOUND: &[(Bug, &str)] = &[
     (Bug::LearningLastsTooLong, STORIES),
     (Bug::LearnedForgotten, STORIES),
     (Bug::LearnersAcknowledge, STORIES),
-    (Bug::WordsNotCounted, STORIES),
+    (Bug::ReportsNotCounted, STORIES),
     (
         Bug::OthersForgotten,
         "behaviours::a_capacity_that_is_one_rounding_short_is_enough_for_all",
@@ -130,7 +130,7 @@ const FOUND: &[(Bug, &str)] = &[
 ];
 
 /// All of `testdata/stories`.
-const STORIES: &str = "stories::every_story_comes_out_as_it_is_told";
+const STORIES: &str = "stories::every_story_plays_as_written";
 
 /// Whether a test of this program passes when a bug is planted.
 fn passes(test: &str, bug: Option<Bug>) -> bool {

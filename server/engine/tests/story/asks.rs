@@ -9,13 +9,13 @@ use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use super::client::{Client, EARLY_GAP};
 use super::mail::Message;
 use super::player::Player;
-use super::script::{Command, Told};
+use super::script::{Command, CommandResult};
 use super::wording;
 use super::world::Arrived;
 
 impl Player {
     /// A client asks, and is answered at once. The first time it needs `wants=`, and in a tree `at=`.
-    pub fn ask(&mut self, command: &Command) -> Told<String> {
+    pub fn ask(&mut self, command: &Command) -> CommandResult<String> {
         let name = command.the(0, "client")?;
         let number = match self.world.client_named(name) {
             Some(number) => number,
@@ -53,16 +53,16 @@ impl Player {
             }
             other => return Ok(format!("{name}: {other:?}\n")),
         };
-        let told = self.answer(&name, answer);
+        let output = self.answer(&name, answer);
         if is_lost {
             self.world.mail.take(answer);
-            return Ok(told + "the answer is lost\n");
+            return Ok(output + "the answer is lost\n");
         }
         self.world.deliver(answer, Duration::ZERO);
-        Ok(told)
+        Ok(output)
     }
 
-    fn new_client(&mut self, name: &str, command: &Command) -> Told<usize> {
+    fn new_client(&mut self, name: &str, command: &Command) -> CommandResult<usize> {
         HolderName::new(name).map_err(|it| format!("client {name:?} {it}"))?;
         command.need("wants")?;
         let home = self.at(command.text("at"))?;
@@ -74,21 +74,21 @@ impl Player {
     }
 
     fn answer(&self, name: &str, answer: u64) -> String {
-        let mut told = String::new();
+        let mut output = String::new();
         if let Some(Message::Answer(_, _, reply)) = self.world.mail.get(answer) {
             for lease in &reply.leases {
-                writeln!(told, "{name} {}", wording::lease(lease)).unwrap();
+                writeln!(output, "{name} {}", wording::lease(lease)).unwrap();
             }
             for refused in &reply.refused {
                 let reason = wording::refusal(refused.reason);
-                writeln!(told, "{name} is refused: {reason}").unwrap();
+                writeln!(output, "{name} is refused: {reason}").unwrap();
             }
         }
-        told
+        output
     }
 
     /// A client wants something else, and says so when it runs.
-    pub fn wants(&mut self, command: &Command) -> Told<String> {
+    pub fn wants(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.client(command.the(0, "client")?)?;
         let wants = command.the(1, "number")?;
         let wants = wants.parse().map_err(|_| format!("{wants} is no number"))?;
@@ -100,7 +100,7 @@ impl Player {
     }
 
     /// A client stops using what it has, and says so.
-    pub fn release(&mut self, command: &Command) -> Told<String> {
+    pub fn release(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.client(command.the(0, "client")?)?;
         let message = self.world.client_releases(number);
         self.world.clients[number].crashed = true;
@@ -111,7 +111,7 @@ impl Player {
     }
 
     /// A client is gone, and says nothing.
-    pub fn drop_client(&mut self, command: &Command) -> Told<String> {
+    pub fn drop_client(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.client(command.the(0, "client")?)?;
         self.world.clients[number].crashed = true;
         Ok(String::new())
@@ -119,16 +119,16 @@ impl Player {
 
     /// What every client uses, and may use in safe mode.
     pub fn clients(&self) -> String {
-        let mut told = String::new();
+        let mut output = String::new();
         let now = self.world.now;
         for client in &self.world.clients {
             let uses = wording::number(client.uses(now).get());
             let safe = wording::safe(client.safe_capacity);
             let home = &self.world.servers[client.home].name;
-            writeln!(told, "{} at {home} has {uses}, safe {safe}", client.name).unwrap();
+            writeln!(output, "{} at {home} has {uses}, safe {safe}", client.name).unwrap();
         }
         let all = wording::number(self.world.used().rounded_down());
-        writeln!(told, "all together {all}").unwrap();
-        told
+        writeln!(output, "all together {all}").unwrap();
+        output
     }
 }

@@ -19,8 +19,8 @@ use doorward_engine::time::Time;
 use super::chance::Chance;
 use super::client::Client;
 use super::mail::{Message, Way};
-use super::server::Server;
 use super::setup::{Faults, Setup};
+use super::story_server::Server;
 use super::world::{Arrived, PATIENCE, ROUND, World};
 
 /// The resource that everyone shares.

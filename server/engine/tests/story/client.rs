@@ -40,7 +40,7 @@ pub struct Client {
     /// The newest request, if it was not answered yet: when it was sent.
     asked: Option<Time>,
     /// What was wanted in the newest request.
-    told: f64,
+    sent_wants: f64,
     pub next_send: Time,
     pub crashed: bool,
     /// How many answers it has applied.
@@ -64,7 +64,7 @@ impl Client {
             safe_capacity: None,
             sequence: 0,
             asked: None,
-            told: 0.0,
+            sent_wants: 0.0,
             next_send: Time::ZERO,
             crashed: false,
             answers: 0,
@@ -97,7 +97,7 @@ impl Client {
     pub fn request(&mut self, patience: Duration, now: Time) -> GetCapacity {
         self.sequence += 1;
         self.asked = Some(now);
-        self.told = self.wants;
+        self.sent_wants = self.wants;
         self.next_send = now + patience;
         let uses = self.uses(now);
         let valid = self.lease.filter(|(_, until)| *until > now);
@@ -142,7 +142,7 @@ impl Client {
         self.granted_by = lease.granted_by.filter(|_| self.incarnation.is_some());
         self.safe_capacity = lease.safe_capacity;
         self.next_send = now + lease.refresh_in;
-        if self.wants != self.told {
+        if self.wants != self.sent_wants {
             self.next_send = self.next_send.min(now + EARLY_GAP);
         }
     }

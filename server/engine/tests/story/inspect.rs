@@ -8,12 +8,12 @@ use doorward_engine::node::learning::Learning;
 use doorward_engine::snapshot::{LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot};
 
 use super::player::Player;
-use super::script::{Command, Told};
+use super::script::{Command, CommandResult};
 use super::wording;
 
 impl Player {
     /// `inspect eu us`: of these nodes; without a name, of all.
-    pub fn inspect(&mut self, command: &Command) -> Told<String> {
+    pub fn inspect(&mut self, command: &Command) -> CommandResult<String> {
         self.at(None)?;
         let names = command.all_words();
         let mut numbers = Vec::new();
@@ -27,41 +27,47 @@ impl Player {
     }
 
     fn node_now(&self, number: usize) -> String {
-        let mut told = String::new();
+        let mut output = String::new();
         let server = &self.world.servers[number];
         let now = self.world.shown(number);
         if self.has_names {
             let mastership = server.node.mastership(now);
-            write!(told, "{}: {}", server.name, wording::mastership(mastership)).unwrap();
+            write!(
+                output,
+                "{}: {}",
+                server.name,
+                wording::mastership(mastership)
+            )
+            .unwrap();
             let until = server.node.valid_until();
             if let Some(until) = until.filter(|_| mastership.is_master()) {
-                write!(told, " until {until}").unwrap();
+                write!(output, " until {until}").unwrap();
             }
             if let Some(end) = server.node.upstream_leases_end(now) {
-                write!(told, ", has leases of its parent until {end}").unwrap();
+                write!(output, ", has leases of its parent until {end}").unwrap();
             }
             if let Some(at) = server.node.poll_upstream_timeout() {
-                write!(told, ", asks its parent at {at}").unwrap();
+                write!(output, ", asks its parent at {at}").unwrap();
             }
-            writeln!(told).unwrap();
+            writeln!(output).unwrap();
         }
         for resource in server.node.snapshot(now).resources {
-            told += &of_resource(&resource);
+            output += &of_resource(&resource);
             if let Some(upstream) = &resource.upstream {
-                told += &of_parent(upstream);
+                output += &of_parent(upstream);
             }
             for lease in server.node.lease_snapshots(&resource.resource, 100, now) {
-                told += &of_holder(&lease);
+                output += &of_holder(&lease);
             }
         }
         if server.node.snapshot(now).resources.is_empty() {
-            told += "nobody holds anything\n";
+            output += "nobody holds anything\n";
         }
-        told
+        output
     }
 
     /// `learning eu`: whether a node learns, and why.
-    pub fn learning(&mut self, command: &Command) -> Told<String> {
+    pub fn learning(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.server(command.the(0, "node")?)?;
         let now = self.world.shown(number);
         let node = &self.world.servers[number].node;
@@ -83,18 +89,18 @@ impl Player {
 }
 
 fn of_resource(resource: &ResourceSnapshot) -> String {
-    let mut told = format!(
+    let mut output = format!(
         "{}: capacity {} wants {} granted {} reserved {}",
         resource.resource, resource.capacity, resource.wants, resource.granted, resource.reserved
     );
     if let Some(remaining) = resource.learning_remaining {
-        write!(told, ", learning for {}", wording::span(remaining)).unwrap();
+        write!(output, ", learning for {}", wording::span(remaining)).unwrap();
     }
-    told + "\n"
+    output + "\n"
 }
 
 fn of_parent(upstream: &UpstreamSnapshot) -> String {
-    let mut told = match upstream.expires_in {
+    let mut output = match upstream.expires_in {
         None => "  no lease from the parent".to_owned(),
         Some(lasts) => format!(
             "  lease from the parent for {}, share {}",
@@ -103,15 +109,15 @@ fn of_parent(upstream: &UpstreamSnapshot) -> String {
         ),
     };
     if let Some(reason) = upstream.refused {
-        write!(told, ", refused: {}", wording::refusal(reason)).unwrap();
+        write!(output, ", refused: {}", wording::refusal(reason)).unwrap();
     }
     if upstream.in_flight {
-        told += ", asked again";
+        output += ", asked again";
     }
     if let Some(remaining) = upstream.learning_remaining {
-        write!(told, ", learning above for {}", wording::span(remaining)).unwrap();
+        write!(output, ", learning above for {}", wording::span(remaining)).unwrap();
     }
-    told + "\n"
+    output + "\n"
 }
 
 fn of_holder(lease: &LeaseSnapshot) -> String {
@@ -119,7 +125,7 @@ fn of_holder(lease: &LeaseSnapshot) -> String {
         HolderKind::Client => "",
         HolderKind::Server => "server ",
     };
-    let mut told = format!(
+    let mut output = format!(
         "  {kind}{}: wants {} share {} granted {} reserved {} until {}",
         lease.holder.name,
         lease.wants,
@@ -129,21 +135,21 @@ fn of_holder(lease: &LeaseSnapshot) -> String {
         lease.expires_at,
     );
     if lease.reserved_until > lease.expires_at {
-        write!(told, " and {}", lease.reserved_until).unwrap();
+        write!(output, " and {}", lease.reserved_until).unwrap();
     }
     if let Some(child) = &lease.child {
         let or_nothing = |it: Option<f64>| it.map_or("nothing".to_owned(), wording::number);
         write!(
-            told,
+            output,
             "; says it has {}, outstanding {}",
             or_nothing(child.has),
             or_nothing(child.outstanding)
         )
         .unwrap();
         if child.learning {
-            told += ", learning";
+            output += ", learning";
         }
     }
-    write!(told, "\n    {}\n", lease.why).unwrap();
-    told
+    write!(output, "\n    {}\n", lease.why).unwrap();
+    output
 }

@@ -1,12 +1,12 @@
-//! What is on its way between clients and servers, and between servers: in the order in which it was
-//! sent, until somebody delivers it, loses it or sends it twice.
+//! Messages in flight between clients and servers, and between servers: in the order in which they were
+//! sent, until they are delivered, lost or duplicated.
 
 use std::collections::BTreeMap;
 
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
 use doorward_engine::request::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 
-/// What somebody says to somebody. Clients and servers go by their number in the world; a message
+/// A message. Clients and servers go by their number in the world; a message
 /// between servers is on the connection of that number between a child and its parent.
 #[derive(Clone, Debug)]
 pub enum Message {
@@ -39,7 +39,7 @@ impl Message {
     }
 }
 
-/// All messages that are on their way, by a number that grows.
+/// All messages in flight, by a number that grows.
 #[derive(Debug, Default)]
 pub struct Mail {
     on_its_way: BTreeMap<u64, Message>,
@@ -47,7 +47,7 @@ pub struct Mail {
 }
 
 impl Mail {
-    /// Somebody sends it. Returns its number.
+    /// Sends it. Returns its number.
     pub fn send(&mut self, message: Message) -> u64 {
         self.sent += 1;
         self.on_its_way.insert(self.sent, message);

@@ -1,7 +1,7 @@
 //! Time passes in a story, and messages arrive or do not.
 //!
 //! A server asks its parent as soon as the engine wants it to. On calls it waits for the answer before it
-//! asks again; on a stream it does not. What it has to tell its children it gathers for a round. What is sent stays on its way until a command delivers it.
+//! asks again; on a stream it does not. It gathers pushes to its children for a round. A message stays in flight until a command delivers it.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use doorward_engine::time::Time;
 
 use super::mail::Way;
 use super::player::Player;
-use super::script::{Command, Told, span};
+use super::script::{Command, CommandResult, span};
 use super::wording;
 use super::world::{Arrived, ROUND};
 
@@ -19,18 +19,18 @@ use super::world::{Arrived, ROUND};
 const STEPS_MAX: usize = 200_000;
 
 impl Player {
-    /// Whatever servers have to say to each other now is on its way. Tells who said something.
+    /// Servers send what is due. Lists the messages.
     pub fn send_due(&mut self) -> String {
-        let mut told = String::new();
+        let mut output = String::new();
         for number in 0..self.world.servers.len() {
             let sent = self.push_due(number);
             let asked = self.may_ask(number).then(|| self.world.ask_parent(number));
             for message in sent.into_iter().chain(asked.flatten()) {
                 let line = wording::who_sends(&self.world, message);
-                writeln!(told, "{line}").unwrap();
+                writeln!(output, "{line}").unwrap();
             }
         }
-        told
+        output
     }
 
     /// What changes for children is gathered for a round.
@@ -77,13 +77,13 @@ impl Player {
         }
     }
 
-    fn end_of(&self, command: &Command) -> Told<Time> {
+    fn end_of(&self, command: &Command) -> CommandResult<Time> {
         let text = command.the(0, "span of time")?;
         Ok(self.world.now + span(text)?)
     }
 
     /// Time passes. Nothing arrives, and no client asks.
-    pub fn advance(&mut self, command: &Command) -> Told<String> {
+    pub fn advance(&mut self, command: &Command) -> CommandResult<String> {
         let end = self.end_of(command)?;
         let mut sent = String::new();
         for _ in 0..STEPS_MAX {
@@ -101,22 +101,22 @@ impl Player {
     }
 
     /// Every process is frozen for so long: time passes, and nobody sees it.
-    pub fn freeze(&mut self, command: &Command) -> Told<String> {
+    pub fn freeze(&mut self, command: &Command) -> CommandResult<String> {
         self.world.now = self.end_of(command)?;
         Ok(format!("it is {}\n", self.world.now))
     }
 
-    /// Time passes. Whatever is sent arrives at once, and clients ask when they were told to. Tells what
+    /// Time passes. Whatever is sent arrives at once, and clients ask at their refresh. Lists what
     /// clients have, where that changed.
-    pub fn run(&mut self, command: &Command) -> Told<String> {
+    pub fn run(&mut self, command: &Command) -> CommandResult<String> {
         let end = self.end_of(command)?;
         let before = self.has_of_clients();
-        let mut told = String::new();
+        let mut output = String::new();
         for _ in 0..STEPS_MAX {
             self.send_due();
             self.world.assert_consistent();
             if self.arrives_next() || self.client_asks_next() {
-                told += &self.events();
+                output += &self.events();
                 continue;
             }
             let clients = self.world.clients.iter().filter(|client| !client.crashed);
@@ -124,18 +124,18 @@ impl Player {
             let next = [self.next_due(), asks].into_iter().flatten().min();
             let Some(at) = next.filter(|at| *at <= end) else {
                 self.world.now = end;
-                told += &self.events();
-                told = format!("it is {}\n{told}", self.world.now);
+                output += &self.events();
+                output = format!("it is {}\n{output}", self.world.now);
                 for (before, now) in before.iter().zip(self.has_of_clients()) {
                     if *before != now {
-                        writeln!(told, "{} has {}", now.0, wording::number(now.1)).unwrap();
+                        writeln!(output, "{} has {}", now.0, wording::number(now.1)).unwrap();
                     }
                 }
-                return Ok(told);
+                return Ok(output);
             };
             self.world.now = self.world.now.max(at);
             self.serve_timers();
-            told += &self.events();
+            output += &self.events();
         }
         Err("it never comes to rest".to_owned())
     }
@@ -177,7 +177,7 @@ impl Player {
 
     /// Between which two servers: which is the child, and which way a message goes from the first to the
     /// second.
-    fn link(&self, command: &Command) -> Told<(usize, Way)> {
+    fn link(&self, command: &Command) -> CommandResult<(usize, Way)> {
         let from = self.server(command.the(0, "sender")?)?;
         let to = self.server(command.the(1, "receiver")?)?;
         let parent = |child: usize| self.world.servers[child].parent;
@@ -189,7 +189,7 @@ impl Player {
     }
 
     /// The message that is meant: of the oldest, or the newest on calls.
-    fn on_link(&self, command: &Command) -> Told<u64> {
+    fn on_link(&self, command: &Command) -> CommandResult<u64> {
         let (child, way) = self.link(command)?;
         let mut on_link = self.world.mail.on_link(child, way);
         let found = if command.says("last") {
@@ -205,17 +205,17 @@ impl Player {
 
     /// `deliver`: everything arrives, and what is answered, until nothing is on its way. `deliver eu root`:
     /// the oldest message from one to the other; with `last` the newest.
-    pub fn deliver(&mut self, command: &Command) -> Told<String> {
+    pub fn deliver(&mut self, command: &Command) -> CommandResult<String> {
         if command.word(0).is_some() {
             let number = self.on_link(command)?;
             return Ok(self.arrives(number));
         }
-        let mut told = String::new();
+        let mut output = String::new();
         for _ in 0..STEPS_MAX {
             let Some(number) = self.first_that_can_arrive() else {
-                return Ok(told);
+                return Ok(output);
             };
-            told += &self.arrives(number);
+            output += &self.arrives(number);
             self.send_due();
         }
         Err("it never comes to rest".to_owned())
@@ -225,7 +225,7 @@ impl Player {
         let said = wording::what_is_said(&self.world, number);
         let arrived = self.world.deliver(number, Duration::ZERO);
         let came = match arrived {
-            Arrived::Heard | Arrived::Answered(_) => return said,
+            Arrived::Received | Arrived::Answered(_) => return said,
             Arrived::Nowhere => "  nobody hears it".to_owned(),
             Arrived::NotMaster(mastership) => format!("  not the master: {mastership:?}"),
             Arrived::Cycle(text) => format!("  refused: {text}"),
@@ -233,7 +233,7 @@ impl Player {
         format!("{said}{came}\n")
     }
 
-    pub fn lose(&mut self, command: &Command) -> Told<String> {
+    pub fn lose(&mut self, command: &Command) -> CommandResult<String> {
         let (child, _) = self.link(command)?;
         if self.world.servers[child].via == Via::Stream {
             return Err(
@@ -245,7 +245,7 @@ impl Player {
         Ok(String::new())
     }
 
-    pub fn duplicate(&mut self, command: &Command) -> Told<String> {
+    pub fn duplicate(&mut self, command: &Command) -> CommandResult<String> {
         let (child, _) = self.link(command)?;
         if self.world.servers[child].via == Via::Stream {
             return Err("a stream repeats nothing; say via=calls".to_owned());
@@ -256,7 +256,7 @@ impl Player {
     }
 
     /// The stream of a server to its parent breaks and is opened anew; or it gives up its call.
-    pub fn break_link(&mut self, command: &Command) -> Told<String> {
+    pub fn break_link(&mut self, command: &Command) -> CommandResult<String> {
         let child = self.server(command.the(0, "node")?)?;
         self.world.disconnect(child);
         if self.world.servers[child].via == Via::Stream {
@@ -266,7 +266,7 @@ impl Player {
     }
 
     /// From now on nothing gets through between a server and its parent; or it does again.
-    pub fn cut(&mut self, command: &Command, is_cut: bool) -> Told<String> {
+    pub fn cut(&mut self, command: &Command, is_cut: bool) -> CommandResult<String> {
         let child = self.server(command.the(0, "node")?)?;
         self.world.servers[child].is_cut = is_cut;
         self.break_link(command)

@@ -1,4 +1,4 @@
-//! Plays a story: its commands go to the nodes of a [`World`], and what comes of them is told.
+//! Plays a story: its commands go to the nodes of a [`World`], and their results are written down.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,9 +11,9 @@ use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 use doorward_engine::tolerance::Tolerance;
 
-use super::script::{BadLine, Block, Command, Told, parse, parse_commands};
-use super::server::Server;
-use super::template::template;
+use super::script::{BadLine, Block, Command, CommandResult, parse, parse_commands};
+use super::story_server::Server;
+use super::template_line::template;
 use super::world::World;
 
 /// Every verb.
@@ -51,28 +51,28 @@ pub const VERBS: [&str; 30] = [
 ];
 
 /// The story with what comes of its commands now.
-pub fn retell(story: &str) -> Result<String, BadLine> {
+pub fn replay(story: &str) -> Result<String, BadLine> {
     let mut player = Player::default();
-    let mut retold = Vec::new();
+    let mut replayed = Vec::new();
     for block in parse(story, &VERBS)? {
         match block {
-            Block::Remark(text) => retold.push(text),
+            Block::Remark(text) => replayed.push(text),
             Block::Commands(text, commands) => {
-                let mut came = String::new();
+                let mut actual = String::new();
                 for command in commands {
-                    let told = player.act(&command);
-                    let told = told.and_then(|told| command.check_used().map(|()| told));
-                    came += &told.map_err(|problem| BadLine {
+                    let output = player.act(&command);
+                    let output = output.and_then(|output| command.check_used().map(|()| output));
+                    actual += &output.map_err(|problem| BadLine {
                         line: command.line,
                         problem,
                     })?;
                 }
-                let block = format!("{text}\n----\n{}", came.trim_end());
-                retold.push(block.trim_end().to_owned());
+                let block = format!("{text}\n----\n{}", actual.trim_end());
+                replayed.push(block.trim_end().to_owned());
             }
         }
     }
-    Ok(retold.join("\n\n") + "\n")
+    Ok(replayed.join("\n\n") + "\n")
 }
 
 #[derive(Default)]
@@ -85,8 +85,8 @@ pub struct Player {
 }
 
 impl Player {
-    fn act(&mut self, command: &Command) -> Told<String> {
-        let told = match command.verb.as_str() {
+    fn act(&mut self, command: &Command) -> CommandResult<String> {
+        let output = match command.verb.as_str() {
             "anew" => {
                 *self = Self::default();
                 Ok(String::new())
@@ -135,55 +135,56 @@ impl Player {
             "learning" => return self.learning(command),
             other => Err(format!("{other:?} is no command")),
         };
-        Ok(told? + &self.after())
+        Ok(output? + &self.after())
     }
 
     /// Plays one command, for tests that count.
     #[track_caller]
     pub fn play(&mut self, line: &str) -> String {
         let commands = parse_commands(line, 1);
-        let told = commands.iter().map(|command| self.act(command));
-        told.collect::<Told<String>>()
+        let output = commands.iter().map(|command| self.act(command));
+        output
+            .collect::<CommandResult<String>>()
             .unwrap_or_else(|problem| panic!("{line}: {problem}"))
     }
 
-    /// After a command: what is due is sent, and what happened is told.
+    /// After a command: what is due is sent, and events are written down.
     pub fn after(&mut self) -> String {
         let sent = self.send_due();
-        let told = self.events() + &sent;
+        let output = self.events() + &sent;
         self.world.assert_consistent();
-        told
+        output
     }
 
     /// What happened at the nodes.
     pub fn events(&mut self) -> String {
-        let mut told = String::new();
+        let mut output = String::new();
         for server in &mut self.world.servers {
             while let Some(event) = server.node.poll_event() {
                 if self.has_names {
-                    writeln!(told, "event at {}: {event:?}", server.name).unwrap();
+                    writeln!(output, "event at {}: {event:?}", server.name).unwrap();
                 } else {
-                    writeln!(told, "event: {event:?}").unwrap();
+                    writeln!(output, "event: {event:?}").unwrap();
                 }
             }
         }
-        told
+        output
     }
 
     /// The server of that name.
-    pub fn server(&self, name: &str) -> Told<usize> {
+    pub fn server(&self, name: &str) -> CommandResult<usize> {
         let found = self.world.server_named(name);
         found.ok_or_else(|| format!("there is no node {name:?}"))
     }
 
     /// The client of that name.
-    pub fn client(&self, name: &str) -> Told<usize> {
+    pub fn client(&self, name: &str) -> CommandResult<usize> {
         let found = self.world.client_named(name);
         found.ok_or_else(|| format!("there is no client {name:?}; let it ask first"))
     }
 
     /// The server of that name, or the one there is.
-    pub fn at(&mut self, name: Option<&str>) -> Told<usize> {
+    pub fn at(&mut self, name: Option<&str>) -> CommandResult<usize> {
         match name {
             Some(name) => self.server(name),
             None if self.world.servers.is_empty() => {
@@ -197,13 +198,13 @@ impl Player {
         }
     }
 
-    fn node(&mut self, command: &Command) -> Told<String> {
+    fn node(&mut self, command: &Command) -> CommandResult<String> {
         let name = command.the(0, "name")?;
         if self.world.server_named(name).is_some() {
             return Err(format!("there is a node {name:?} already; say restart"));
         }
         let parent_name = command.text("parent");
-        // A parent of which nothing is told speaks by `parent-answers`.
+        // A parent outside the story answers by `parent-answers`.
         let parent = parent_name.and_then(|parent| self.world.server_named(parent));
         let via = match command.text("via") {
             None | Some("stream") => Via::Stream,
@@ -228,13 +229,18 @@ impl Player {
     }
 
     /// Another process of a node, which knows nothing but the templates.
-    fn restart(&mut self, command: &Command) -> Told<String> {
+    fn restart(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.server(command.the(0, "node")?)?;
         let templates = self.world.servers[number].node.templates().clone();
         self.started(number, templates, command)
     }
 
-    fn started(&mut self, number: usize, templates: Templates, command: &Command) -> Told<String> {
+    fn started(
+        &mut self,
+        number: usize,
+        templates: Templates,
+        command: &Command,
+    ) -> CommandResult<String> {
         let process = match command.count("process")? {
             Some(0) => return Err("process=0 is none".to_owned()),
             Some(process) => process,
@@ -255,7 +261,7 @@ impl Player {
     }
 
     /// A server is the master from now on; until a time, if one is said.
-    fn elect(&mut self, command: &Command) -> Told<String> {
+    fn elect(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.server(command.the(0, "node")?)?;
         let epoch = command.count("epoch")?;
         let Some(until) = command.span("until")? else {
@@ -274,7 +280,7 @@ impl Player {
         Ok(String::new())
     }
 
-    fn depose(&mut self, command: &Command) -> Told<String> {
+    fn depose(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.at(command.word(0))?;
         let elsewhere = |address: &str| Mastership::Follower {
             master_address: address.to_owned(),
@@ -286,10 +292,10 @@ impl Player {
     }
 
     /// The templates of the root, from now on.
-    fn templates(&mut self, command: &Command) -> Told<String> {
+    fn templates(&mut self, command: &Command) -> CommandResult<String> {
         let root = self.at(None)?;
         let specs = command.rest.iter().map(|line| template(line));
-        let specs = specs.collect::<Told<Vec<_>>>()?;
+        let specs = specs.collect::<CommandResult<Vec<_>>>()?;
         match Templates::parse(&specs) {
             Ok(templates) => {
                 let now = self.world.shown(root);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use doorward_engine::amount::Amount;
 
 /// What a command comes to, or what is wrong with it.
-pub type Told<T> = Result<T, String>;
+pub type CommandResult<T> = Result<T, String>;
 
 /// What is wrong with a story, and in which line.
 #[derive(Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl Command {
     }
 
     /// The same; what is missing without it.
-    pub fn the(&self, place: usize, what: &str) -> Told<&str> {
+    pub fn the(&self, place: usize, what: &str) -> CommandResult<&str> {
         let word = self.word(place);
         word.ok_or_else(|| format!("{}: which {what}?", self.verb))
     }
@@ -142,34 +142,34 @@ impl Command {
     }
 
     /// The same, which must be there.
-    pub fn need(&self, name: &str) -> Told<&str> {
+    pub fn need(&self, name: &str) -> CommandResult<&str> {
         let found = self.text(name);
         found.ok_or_else(|| format!("{} needs {name}=…", self.verb))
     }
 
-    pub fn number(&self, name: &str) -> Told<Option<f64>> {
+    pub fn number(&self, name: &str) -> CommandResult<Option<f64>> {
         self.parsed(name, "a number")
     }
 
-    pub fn whole(&self, name: &str) -> Told<Option<i64>> {
+    pub fn whole(&self, name: &str) -> CommandResult<Option<i64>> {
         self.parsed(name, "a whole number")
     }
 
-    pub fn count(&self, name: &str) -> Told<Option<u64>> {
+    pub fn count(&self, name: &str) -> CommandResult<Option<u64>> {
         self.parsed(name, "a whole number, not below 0")
     }
 
-    pub fn amount(&self, name: &str) -> Told<Option<Amount>> {
+    pub fn amount(&self, name: &str) -> CommandResult<Option<Amount>> {
         let number = self.number(name)?;
         let amount = number.map(|number| Amount::new(number).map_err(|it| format!("{name}= {it}")));
         amount.transpose()
     }
 
-    pub fn span(&self, name: &str) -> Told<Option<Duration>> {
+    pub fn span(&self, name: &str) -> CommandResult<Option<Duration>> {
         self.text(name).map(span).transpose()
     }
 
-    fn parsed<T: std::str::FromStr>(&self, name: &str, what: &str) -> Told<Option<T>> {
+    fn parsed<T: std::str::FromStr>(&self, name: &str, what: &str) -> CommandResult<Option<T>> {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };
@@ -180,7 +180,7 @@ impl Command {
     }
 
     /// Whether everything in it was asked for.
-    pub fn check_used(&self) -> Told<()> {
+    pub fn check_used(&self) -> CommandResult<()> {
         let known = self.known.borrow();
         if let Some(name) = self.named.keys().find(|name| !known.contains(*name)) {
             return Err(format!("{} knows no {name}=", self.verb));
@@ -195,7 +195,7 @@ impl Command {
 }
 
 /// A span of time: `5s`, `0.5s`, `50ms`.
-pub fn span(text: &str) -> Told<Duration> {
+pub fn span(text: &str) -> CommandResult<Duration> {
     let (number, unit) = match text.strip_suffix("ms") {
         Some(number) => (number, 1e-3),
         None => (text.strip_suffix('s').unwrap_or(""), 1.0),

@@ -16,33 +16,33 @@ use doorward_engine::request::server::{
 use doorward_engine::request::{
     Ask, GetCapacity, Has, LimitedBy, Refusal, RefusalReason, ReleaseCapacity, Released,
 };
-use doorward_engine::supply::Told as Says;
+use doorward_engine::supply::ParentTerms as Says;
 use doorward_engine::template::{Algorithm, AlgorithmKind};
 
 use super::player::Player;
-use super::script::{Command, Told};
+use super::script::{Command, CommandResult};
 use super::wording::{self, roughly};
 
-fn holder(command: &Command, name: &str) -> Told<HolderName> {
+fn holder(command: &Command, name: &str) -> CommandResult<HolderName> {
     HolderName::new(command.need(name)?).map_err(|it| format!("{name}= {it}"))
 }
 
-fn resource(command: &Command) -> Told<ResourceId> {
+fn resource(command: &Command) -> CommandResult<ResourceId> {
     let text = command.text("resource").unwrap_or("r");
     ResourceId::new(text).map_err(|it| format!("resource= {it}"))
 }
 
-fn process(command: &Command) -> Told<Option<Incarnation>> {
+fn process(command: &Command) -> CommandResult<Option<Incarnation>> {
     Ok(command.count("process")?.and_then(Incarnation::new))
 }
 
-fn caller(command: &Command) -> Told<Option<Caller>> {
+fn caller(command: &Command) -> CommandResult<Option<Caller>> {
     let from = command.count("from")?;
     Ok(from.map(|from| Caller::new(u128::from(from))))
 }
 
 impl Player {
-    pub fn get_capacity(&mut self, command: &Command) -> Told<String> {
+    pub fn get_capacity(&mut self, command: &Command) -> CommandResult<String> {
         let home = self.at(command.text("at"))?;
         let has = command.amount("has")?;
         let lasts = command.span("lasts")?;
@@ -72,36 +72,36 @@ impl Player {
                 return Ok(format!("not the master: {mastership:?}\n"));
             }
         };
-        let mut told = String::new();
+        let mut output = String::new();
         for lease in reply.leases {
             let (expires, refresh) = (lease.expires_in, roughly(lease.refresh_in));
             write!(
-                told,
+                output,
                 "gets {} for {expires:?}, refresh in {refresh}",
                 lease.capacity
             )
             .unwrap();
             if lease.limited_by != LimitedBy::Wants {
-                write!(told, ", limited by {:?}", lease.limited_by).unwrap();
+                write!(output, ", limited by {:?}", lease.limited_by).unwrap();
             }
             if let Some(remaining) = lease.learning_for {
-                write!(told, ", learning for {}", wording::span(remaining)).unwrap();
+                write!(output, ", learning for {}", wording::span(remaining)).unwrap();
             }
             if !lease.decided {
-                write!(told, ", not decided").unwrap();
+                write!(output, ", not decided").unwrap();
             }
-            writeln!(told).unwrap();
+            writeln!(output).unwrap();
         }
         for refusal in reply.refused {
-            writeln!(told, "refused: {refusal}").unwrap();
+            writeln!(output, "refused: {refusal}").unwrap();
             if let RefusalReason::AnotherProcess(retry_in) = refusal.reason {
-                writeln!(told, "asks again in {}", roughly(retry_in)).unwrap();
+                writeln!(output, "asks again in {}", roughly(retry_in)).unwrap();
             }
         }
-        Ok(told)
+        Ok(output)
     }
 
-    pub fn release_capacity(&mut self, command: &Command) -> Told<String> {
+    pub fn release_capacity(&mut self, command: &Command) -> CommandResult<String> {
         let home = self.at(command.text("at"))?;
         let request = ReleaseCapacity {
             caller: caller(command)?,
@@ -128,7 +128,7 @@ impl Player {
     /// A child server that is no node of the story asks. Unless it says something else, its clients want
     /// the same each, it hands out nothing yet and has not learned anything. One of the `old` kind sends no
     /// sequence, and does not say what it hands out.
-    pub fn child_asks(&mut self, command: &Command) -> Told<String> {
+    pub fn child_asks(&mut self, command: &Command) -> CommandResult<String> {
         let child = command.the(0, "child")?;
         let server = HolderName::new(child).map_err(|it| format!("{child:?} {it}"))?;
         let home = self.at(command.text("at"))?;
@@ -164,8 +164,8 @@ impl Player {
                 demand: Arc::new(ServerDemand::new(vec![band])),
                 has: command.amount("has")?.map(has),
                 outstanding: (!is_old).then(|| has(outstanding)),
-                told_of: Vec::new(),
-                unheard: Amount::ZERO,
+                reported: Vec::new(),
+                unreported: Amount::ZERO,
                 learning: command.says("learning"),
             }],
         };
@@ -194,15 +194,15 @@ impl Player {
 
     /// A parent that is no node of the story answers what a node asks now, if it asks anything; else it tells
     /// it something unasked.
-    pub fn parent_answers(&mut self, command: &Command) -> Told<String> {
+    pub fn parent_answers(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.server(command.the(0, "node")?)?;
         let now = self.world.shown(number);
         let micros = self.world.now.as_nanos() / 1_000;
         let node = &mut self.world.servers[number].node;
         let asked = node.poll_upstream_request(micros, now);
-        let mut told = String::new();
+        let mut output = String::new();
         for line in asked.iter().flat_map(wording::asked) {
-            writeln!(told, "it asks: {line}").unwrap();
+            writeln!(output, "it asks: {line}").unwrap();
         }
         let mut reply = GetServerCapacityReply::default();
         if let Some(ancestors) = command.text("ancestors") {
@@ -219,11 +219,11 @@ impl Player {
             }
         }
         node.handle_upstream_reply(&reply, now);
-        Ok(told)
+        Ok(output)
     }
 }
 
-fn refusal(reason: &str) -> Told<RefusalReason> {
+fn refusal(reason: &str) -> CommandResult<RefusalReason> {
     match reason.split_once(':') {
         None if reason == "no-template" => Ok(RefusalReason::UnknownResource),
         None if reason == "not-ready" => Ok(RefusalReason::NotReady),
@@ -238,7 +238,7 @@ fn refusal(reason: &str) -> Told<RefusalReason> {
 }
 
 /// What a parent grants in these words: of what it does not say, nothing is told.
-fn lease(command: &Command, sequence: Option<u64>) -> Told<ServerLease> {
+fn lease(command: &Command, sequence: Option<u64>) -> CommandResult<ServerLease> {
     let capacity = command
         .amount("capacity")?
         .ok_or("parent-answers needs capacity=…")?;
@@ -257,7 +257,7 @@ fn lease(command: &Command, sequence: Option<u64>) -> Told<ServerLease> {
             learning_mode_duration: lease_length,
             ..Algorithm::default()
         }),
-        told: Says {
+        terms: Says {
             share: capacity,
             learning: learning_for.is_some(),
             learning_for,

@@ -1,4 +1,4 @@
-//! How a story words what is said: numbers, spans, messages, leases.
+//! How a story writes numbers, spans, messages and leases.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -55,7 +55,7 @@ fn has(has: Option<Has>) -> String {
     }
 }
 
-/// Who says something to whom.
+/// The sender and the receiver of a message.
 pub fn who_sends(world: &World, message: u64) -> String {
     let name = |number: usize| &world.servers[number].name;
     let parent = |child: usize| {
@@ -82,27 +82,27 @@ pub fn what_is_said(world: &World, message: u64) -> String {
             .parent
             .map_or("?", |it| name(it).as_str())
     };
-    let mut told = String::new();
+    let mut output = String::new();
     match world.mail.get(message) {
         Some(Message::ServerRequest(child, _, request)) => {
             let way = format!("{} → {}", name(*child), parent(*child));
             for line in asked(request) {
-                writeln!(told, "{way}: {line}").unwrap();
+                writeln!(output, "{way}: {line}").unwrap();
             }
         }
         Some(Message::ServerAnswer(child, _, reply)) => {
             let way = format!("{} → {}", parent(*child), name(*child));
             for lease in &reply.leases {
-                writeln!(told, "{way}: {}", server_lease(lease)).unwrap();
+                writeln!(output, "{way}: {}", server_lease(lease)).unwrap();
             }
             for refused in &reply.refused {
                 let reason = refusal(refused.reason);
-                writeln!(told, "{way}: {} is refused: {reason}", refused.resource).unwrap();
+                writeln!(output, "{way}: {} is refused: {reason}", refused.resource).unwrap();
             }
         }
         _ => {}
     }
-    told
+    output
 }
 
 /// What a child server asks, a line for each resource.
@@ -115,7 +115,7 @@ pub fn asked(request: &GetServerCapacity) -> Vec<String> {
 }
 
 fn server_ask(ask: &ServerAsk) -> String {
-    let mut told = format!(
+    let mut output = format!(
         "{} wants {} for {}, has {}",
         ask.resource,
         number(ask.demand.wants().get()),
@@ -124,24 +124,24 @@ fn server_ask(ask: &ServerAsk) -> String {
     );
     let outstanding = ask.outstanding.filter(|out| !out.capacity.is_zero());
     if outstanding.is_some() {
-        write!(told, ", outstanding {}", has(outstanding)).unwrap();
+        write!(output, ", outstanding {}", has(outstanding)).unwrap();
     }
     if ask.learning {
-        told += ", learning";
+        output += ", learning";
     }
-    if !ask.told_of.is_empty() {
-        let all = ask.told_of.iter().map(|it| it.capacity.get()).sum();
-        write!(told, ", {} of it by earlier masterships", number(all)).unwrap();
+    if !ask.reported.is_empty() {
+        let all = ask.reported.iter().map(|it| it.capacity.get()).sum();
+        write!(output, ", {} of it by earlier masterships", number(all)).unwrap();
     }
-    if !ask.unheard.is_zero() {
+    if !ask.unreported.is_zero() {
         write!(
-            told,
+            output,
             ", {} for whom it has not heard",
-            number(ask.unheard.get())
+            number(ask.unreported.get())
         )
         .unwrap();
     }
-    told
+    output
 }
 
 fn clients(clients: f64) -> String {
@@ -154,7 +154,7 @@ fn clients(clients: f64) -> String {
 
 /// What a parent answers about one resource, where there is anything to say of it.
 pub fn server_lease(lease: &ServerLease) -> String {
-    let told = &lease.told;
+    let terms = &lease.terms;
     let mut line = format!(
         "{} gets {} for {}, refresh in {}",
         lease.resource,
@@ -162,24 +162,24 @@ pub fn server_lease(lease: &ServerLease) -> String {
         span(lease.expires_in),
         roughly(lease.refresh_in)
     );
-    if told.share.get() > lease.capacity.get() * (1.0 + 1e-9) {
-        write!(line, ", share {}", number(told.share.get())).unwrap();
+    if terms.share.get() > lease.capacity.get() * (1.0 + 1e-9) {
+        write!(line, ", share {}", number(terms.share.get())).unwrap();
     }
-    if let Some(reserved) = told.reserved.filter(|it| *it > lease.capacity) {
-        let lasts = told.reserved_for.map_or("?".to_owned(), span);
+    if let Some(reserved) = terms.reserved.filter(|it| *it > lease.capacity) {
+        let lasts = terms.reserved_for.map_or("?".to_owned(), span);
         write!(line, ", reserved {} for {lasts}", number(reserved.get())).unwrap();
     }
-    if let Some(lasts) = told.inherited_for.filter(|lasts| !lasts.is_zero()) {
-        let inherited = told
+    if let Some(lasts) = terms.inherited_for.filter(|lasts| !lasts.is_zero()) {
+        let inherited = terms
             .inherited
             .map_or("perhaps all".to_owned(), |it| number(it.get()));
         write!(line, ", inherited {inherited} for {}", span(lasts)).unwrap();
     }
-    if let Some(lasts) = told.predecessor_for {
+    if let Some(lasts) = terms.predecessor_for {
         write!(line, ", another process may live for {}", span(lasts)).unwrap();
     }
-    if told.learning {
-        let lasts = told.learning_for.map_or("?".to_owned(), span);
+    if terms.learning {
+        let lasts = terms.learning_for.map_or("?".to_owned(), span);
         write!(line, ", learning for {lasts}").unwrap();
     }
     if lease.decided == Some(false) {
@@ -188,27 +188,27 @@ pub fn server_lease(lease: &ServerLease) -> String {
     line
 }
 
-/// What a client is told.
+/// The answer to a client.
 pub fn lease(lease: &Lease) -> String {
-    let mut told = format!(
+    let mut output = format!(
         "gets {} for {}, refresh in {}",
         number(lease.capacity.get()),
         span(lease.expires_in),
         roughly(lease.refresh_in)
     );
     if lease.limited_by != LimitedBy::Wants {
-        write!(told, ", limited by {:?}", lease.limited_by).unwrap();
+        write!(output, ", limited by {:?}", lease.limited_by).unwrap();
     }
     if let Some(remaining) = lease.learning_for {
-        write!(told, ", learning for {}", span(remaining)).unwrap();
+        write!(output, ", learning for {}", span(remaining)).unwrap();
     }
     if !lease.decided {
-        told += ", not decided";
+        output += ", not decided";
     }
-    told
+    output
 }
 
-/// Why somebody gets no lease, in short.
+/// A reason for a refusal, in short.
 pub fn refusal(reason: RefusalReason) -> String {
     match reason {
         RefusalReason::UnknownResource => "no template".to_owned(),

@@ -1,6 +1,6 @@
-//! Servers of a tree, clients at any of them, and what is on its way between them all, on virtual time.
+//! Servers of a tree, clients at any of them, and the messages in flight between them, in virtual time.
 //!
-//! The world does nothing by itself: whoever plays in it, a story or chance, says when a message arrives,
+//! The world does nothing by itself: a story, or a random test, decides when a message arrives,
 //! is lost or comes twice, and when time passes. It drives the engine's [`Node`] by its public methods.
 //!
 //! Between servers there are calls, which may be lost, late and repeated, and streams, which keep their
@@ -18,7 +18,7 @@ use doorward_engine::time::Time;
 
 use super::client::Client;
 use super::mail::{Mail, Message, Way};
-use super::server::Server;
+use super::story_server::Server;
 
 /// How long a client waits for an answer.
 pub const PATIENCE: Duration = Duration::from_secs(2);
@@ -32,11 +32,11 @@ const TIMEOUTS_MAX: usize = 10_000;
 /// What came of a message that arrived.
 #[derive(Debug)]
 pub enum Arrived {
-    /// There was nobody who hears it: a process that is gone, or a stream that broke.
+    /// There is no receiver: the process has ended, or the stream broke.
     Nowhere,
-    /// Somebody heard it and has nothing to say.
-    Heard,
-    /// It was answered; the answer is on its way by that number.
+    /// It was received, and needs no answer.
+    Received,
+    /// It was answered; the answer is in flight under that number.
     Answered(u64),
     /// Go there instead.
     NotMaster(Mastership),
@@ -198,7 +198,7 @@ impl World {
         Some(self.mail.send(message))
     }
 
-    /// A server tells its children unasked what they get now. Returns the numbers of the messages.
+    /// A server pushes to its children what they get now. Returns the numbers of the messages.
     pub fn push(&mut self, number: usize) -> Vec<u64> {
         let now = self.shown(number);
         let pushes = self.servers[number].node.poll_pushes(now);
@@ -225,7 +225,7 @@ impl World {
         self.mail.send(Message::Release(number, release))
     }
 
-    /// A server is asked by whoever it is, and answers at once.
+    /// A server gets a request, and answers at once.
     pub fn asked(&mut self, home: usize, request: &GetCapacity) -> Outcome<GetCapacityReply> {
         let now = self.shown(home);
         self.servers[home].node.handle_get_capacity(request, now)
@@ -240,7 +240,7 @@ impl World {
             Some(Message::Answer(client, sequence, reply)) => {
                 let lease = reply.leases.first();
                 self.clients[client].answer(sequence, lease, lingers, self.now);
-                Arrived::Heard
+                Arrived::Received
             }
             Some(Message::Release(client, release)) => {
                 let home = self.clients[client].home;
@@ -250,7 +250,7 @@ impl World {
                 let now = self.shown(home);
                 let node = &mut self.servers[home].node;
                 match node.handle_release_capacity(&release, now) {
-                    Outcome::Served(_) => Arrived::Heard,
+                    Outcome::Served(_) => Arrived::Received,
                     Outcome::NotMaster(mastership) => Arrived::NotMaster(mastership),
                 }
             }
@@ -284,12 +284,12 @@ impl World {
         // A call that was made still arrives when its caller is gone, and late answers to calls are handed
         // in, too: the node must know them. A stream breaks.
         let is_stale = server.via == Via::Stream && server.connection != connection;
-        let hears = if way == Way::Up { parent } else { child };
-        if is_stale || !self.servers[hears].up {
+        let receiver = if way == Way::Up { parent } else { child };
+        if is_stale || !self.servers[receiver].up {
             return Arrived::Nowhere;
         }
-        let (now, via) = (self.shown(hears), server.via);
-        let node = &mut self.servers[hears].node;
+        let (now, via) = (self.shown(receiver), server.via);
+        let node = &mut self.servers[receiver].node;
         match message {
             Message::ServerRequest(_, _, request) => {
                 match node.handle_get_server_capacity(&request, via, now) {
@@ -303,7 +303,7 @@ impl World {
             }
             Message::ServerAnswer(_, _, reply) => {
                 node.handle_upstream_reply(&reply, now);
-                Arrived::Heard
+                Arrived::Received
             }
             _ => Arrived::Nowhere,
         }

@@ -11,10 +11,10 @@ use doorward_engine::demand::{BandDemand, ServerDemand};
 use doorward_engine::demand_curve::DemandCurve;
 use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::request::server::{
-    GetServerCapacity, GetServerCapacityReply, HandedOut, ServerAsk, ServerLease,
+    GetServerCapacity, GetServerCapacityReply, ReportedLeases, ServerAsk, ServerLease,
 };
 use doorward_engine::request::{Has, Refusal, RefusalReason};
-use doorward_engine::supply::Told;
+use doorward_engine::supply::ParentTerms;
 use doorward_engine::template::{DURATION_MAX, HolderBounds, SafeCapacity};
 use doorward_proto::doorman as wire;
 use doorward_session::visible;
@@ -95,13 +95,13 @@ fn server_ask(
         expires_in: asked.outstanding_for_ms.map(Duration::from_millis),
         ..Has::untimed(capacity)
     });
-    let unheard = asked.unheard.map(Amount::new).transpose();
-    let unheard = unheard.map_err(|error| said(format!("unheard {error}")))?;
+    let unreported = asked.unheard.map(Amount::new).transpose();
+    let unreported = unreported.map_err(|error| said(format!("unheard {error}")))?;
     // More than are told apart on the other side make no sense.
-    let mut told_of = Vec::with_capacity(asked.told_of.len().min(MASTERSHIPS_MAX));
+    let mut reported = Vec::with_capacity(asked.told_of.len().min(MASTERSHIPS_MAX));
     for part in asked.told_of.iter().take(MASTERSHIPS_MAX) {
         let capacity = Amount::new(part.capacity);
-        told_of.push(HandedOut {
+        reported.push(ReportedLeases {
             granted_by: part.granted_by.map(MastershipId::new),
             capacity: capacity.map_err(|error| said(format!("told_of {error}")))?,
         });
@@ -123,8 +123,8 @@ fn server_ask(
         bands.push(band.map_err(place)?);
     }
     Ok(ServerAsk {
-        told_of,
-        unheard: unheard.unwrap_or(Amount::ZERO),
+        reported,
+        unreported: unreported.unwrap_or(Amount::ZERO),
         demand: Arc::new(ServerDemand::new(bands)),
         has,
         outstanding,
@@ -199,9 +199,9 @@ fn server_lease_message(
         capacity: amount.get(),
     };
     wire::ServerCapacityResourceResponse {
-        inherited: lease.told.inherited.map(Amount::get),
+        inherited: lease.terms.inherited.map(Amount::get),
         accounted: lease
-            .told
+            .terms
             .accounted
             .into_iter()
             .map(MastershipId::get)
@@ -212,21 +212,25 @@ fn server_lease_message(
             ..lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall)
         },
         algorithm: lease.algorithm.as_ref().map(algorithm::message),
-        safe_capacity: lease.told.safe_capacity.map(safe_capacity_number),
-        band: lease.told.bands.into_iter().map(band).collect(),
+        safe_capacity: lease.terms.safe_capacity.map(safe_capacity_number),
+        band: lease.terms.bands.into_iter().map(band).collect(),
         sequence: lease.sequence,
-        share: Some(lease.told.share.get()),
-        per_client: lease.told.per_client.map(Amount::get),
-        learning: lease.told.learning.then_some(true),
-        reserved: lease.told.reserved.map(Amount::get),
-        reserved_for_ms: lease.told.reserved_for.map(millis),
-        inherited_for_ms: lease.told.inherited_for.map(millis_up),
-        predecessor_for_ms: lease.told.predecessor_for.map(millis_up),
-        learning_for_ms: lease.told.learning_for.map(millis_up),
+        share: Some(lease.terms.share.get()),
+        per_client: lease.terms.per_client.map(Amount::get),
+        learning: lease.terms.learning.then_some(true),
+        reserved: lease.terms.reserved.map(Amount::get),
+        reserved_for_ms: lease.terms.reserved_for.map(millis),
+        inherited_for_ms: lease.terms.inherited_for.map(millis_up),
+        predecessor_for_ms: lease.terms.predecessor_for.map(millis_up),
+        learning_for_ms: lease.terms.learning_for.map(millis_up),
         decided: lease.decided,
-        safe_is_static: lease.told.safe_is_static.then_some(true),
-        wants_max: lease.told.holder_bounds.wants_max.map(Amount::get),
-        subclients_max: lease.told.holder_bounds.subclients_max.map(Subclients::get),
+        safe_is_static: lease.terms.safe_is_static.then_some(true),
+        wants_max: lease.terms.holder_bounds.wants_max.map(Amount::get),
+        subclients_max: lease
+            .terms
+            .holder_bounds
+            .subclients_max
+            .map(Subclients::get),
     }
 }
 
@@ -304,8 +308,8 @@ fn server_ask_message(ask: &ServerAsk, wall: Duration) -> wire::ServerCapacityRe
         demand: band.curve.points().iter().map(|p| p.demand).collect(),
     };
     wire::ServerCapacityResourceRequest {
-        told_of: ask.told_of.iter().map(handed_out).collect(),
-        unheard: Some(ask.unheard.get()).filter(|unheard| *unheard > 0.0),
+        told_of: ask.reported.iter().map(handed_out).collect(),
+        unheard: Some(ask.unreported.get()).filter(|unreported| *unreported > 0.0),
         resource_id: ask.resource.to_string(),
         has: ask.has.map(|has| {
             let lasts = has.expires_in.unwrap_or_default();
@@ -325,7 +329,7 @@ fn server_ask_message(ask: &ServerAsk, wall: Duration) -> wire::ServerCapacityRe
     }
 }
 
-fn handed_out(part: &HandedOut) -> wire::HandedOut {
+fn handed_out(part: &ReportedLeases) -> wire::HandedOut {
     wire::HandedOut {
         granted_by: part.granted_by.map(MastershipId::get),
         capacity: part.capacity.get(),
@@ -440,7 +444,7 @@ fn server_lease(
         expires_in,
         refresh_in,
         algorithm: told.algorithm.as_ref().map(algorithm::heard).transpose()?,
-        told: Told {
+        terms: ParentTerms {
             inherited: amount("inherited", told.inherited)?,
             accounted: told
                 .accounted

@@ -32,8 +32,8 @@ fn request() -> GetServerCapacity {
         sequence: Some(7),
         height: 2,
         asks: vec![ServerAsk {
-            unheard: Amount::ZERO,
-            told_of: Vec::new(),
+            unreported: Amount::ZERO,
+            reported: Vec::new(),
             resource: resource(),
             demand: Arc::new(ServerDemand::new(vec![band])),
             has: Some(Has {
@@ -104,7 +104,7 @@ fn an_answer_arrives_as_it_was_sent() {
             decay_factor: 0.3,
             min_shares: [(-4, 0.25)].into(),
         }),
-        told: Told {
+        terms: ParentTerms {
             learning_for: Some(Duration::from_secs(9)),
             safe_is_static: true,
             predecessor_for: None,
@@ -223,7 +223,7 @@ fn a_parent_of_the_old_kind_is_understood() {
     assert_eq!(lease.expires_in, Duration::from_secs(60));
     assert_eq!(lease.refresh_in, Duration::from_secs(8));
     assert_eq!(
-        (lease.capacity, lease.told.share),
+        (lease.capacity, lease.terms.share),
         (amount(12.5), amount(12.5))
     );
     assert_eq!(lease.algorithm, None);
@@ -348,12 +348,12 @@ fn what_a_parent_tells_is_bounded() {
     let week = Duration::from_secs(7 * 24 * 3600);
     let lease = &answer.reply.leases[0];
     assert_eq!(lease.expires_in, week);
-    let told = &lease.told;
+    let terms = &lease.terms;
     let spans = [
-        told.reserved_for,
-        told.inherited_for,
-        told.predecessor_for,
-        told.learning_for,
+        terms.reserved_for,
+        terms.inherited_for,
+        terms.predecessor_for,
+        terms.learning_for,
     ];
     assert_eq!(spans, [Some(week); 4]);
     let expected: Vec<String> = (0..64)

@@ -25,39 +25,39 @@ fn request(sequence: u64, sent_at: u64) -> Request {
     }
 }
 
-fn held(refresh_at: u64) -> Standing {
-    Standing::Held {
+fn held(refresh_at: u64) -> LastAnswer {
+    LastAnswer::Held {
         refresh_at: at(refresh_at),
     }
 }
 
-const NOT_READY: Standing = Standing::NotReady;
+const NOT_READY: LastAnswer = LastAnswer::NotReady;
 
-fn refused(until: u64, refresh_at: Option<u64>) -> Standing {
-    Standing::Refused {
+fn refused(until: u64, refresh_at: Option<u64>) -> LastAnswer {
+    LastAnswer::Refused {
         why: RefusalReason::RefusedByParent,
         until: at(until),
         refresh_at: refresh_at.map(at),
     }
 }
 
-fn fresh(last: Standing) -> ParentLease {
+fn fresh(last: LastAnswer) -> ParentLease {
     ParentLease::Fresh { last }
 }
 
-fn asked(last: Standing) -> ParentLease {
+fn asked(last: LastAnswer) -> ParentLease {
     let request = request(7, 90);
     ParentLease::Asked { request, last }
 }
 
-fn heard(last: Standing) -> ParentLease {
+fn answered(last: LastAnswer) -> ParentLease {
     let request = request(7, 90);
-    ParentLease::Heard { request, last }
+    ParentLease::Answered { request, last }
 }
 
 /// What can happen, at `NOW`.
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum Input {
     /// A request goes up.
     Ask,
     /// A lease, to be refreshed at 110.
@@ -73,83 +73,87 @@ enum Event {
 }
 
 #[track_caller]
-fn check(before: ParentLease, event: Event, after: ParentLease) {
+fn check(before: ParentLease, event: Input, after: ParentLease) {
     let mut lease = before;
     match event {
-        Event::Ask => lease.ask(request(7, 90)),
-        Event::Hold => lease.hold(at(110)),
-        Event::NotReady => lease.be_not_ready(),
-        Event::Refuse => {
-            let _is_news = lease.refuse(RefusalReason::RefusedByParent, NOW);
+        Input::Ask => lease.ask(request(7, 90)),
+        Input::Hold => lease.become_held(at(110)),
+        Input::NotReady => lease.become_not_ready(),
+        Input::Refuse => {
+            let _is_news = lease.become_refused(RefusalReason::RefusedByParent, NOW);
         }
-        Event::Nonsense => lease.note_nonsense(NOW),
-        Event::Behind => lease.be_behind(NOW),
-        Event::Lost => lease.note_lost(NOW),
-        Event::Forget => lease.forget_refusal(NOW),
-        Event::GiveBack => lease.give_back(),
+        Input::Nonsense => lease.note_invalid_answer(NOW),
+        Input::Behind => lease.become_behind(NOW),
+        Input::Lost => lease.note_lost(NOW),
+        Input::Forget => lease.forget_refusal(NOW),
+        Input::GiveBack => lease.give_back(),
     }
     assert_eq!(lease, after, "{before:?}, {event:?}");
 }
 
 #[test]
 fn every_answer_ends_the_wait_for_it() {
-    for before in [asked(held(95)), heard(held(95))] {
-        check(before, Event::Hold, heard(held(110)));
-        check(before, Event::NotReady, heard(NOT_READY));
-        check(before, Event::Refuse, heard(refused(105, Some(95))));
-        check(before, Event::Nonsense, heard(held(101)));
-        check(before, Event::Behind, heard(held(100)));
-        check(before, Event::Lost, heard(held(95)));
+    for before in [asked(held(95)), answered(held(95))] {
+        check(before, Input::Hold, answered(held(110)));
+        check(before, Input::NotReady, answered(NOT_READY));
+        check(before, Input::Refuse, answered(refused(105, Some(95))));
+        check(before, Input::Nonsense, answered(held(101)));
+        check(before, Input::Behind, answered(held(100)));
+        check(before, Input::Lost, answered(held(95)));
     }
-    check(asked(held(140)), Event::Lost, heard(held(100)));
+    check(asked(held(140)), Input::Lost, answered(held(100)));
 }
 
 #[test]
 fn what_the_parent_said_counts_while_the_next_request_is_on_its_way() {
     for last in [held(95), NOT_READY, refused(105, None)] {
-        check(fresh(last), Event::Ask, asked(last));
-        check(heard(last), Event::Ask, asked(last));
-        check(asked(last), Event::Lost, heard(last));
-        check(heard(last), Event::GiveBack, ParentLease::GivenBack);
+        check(fresh(last), Input::Ask, asked(last));
+        check(answered(last), Input::Ask, asked(last));
+        check(asked(last), Input::Lost, answered(last));
+        check(answered(last), Input::GiveBack, ParentLease::GivenBack);
     }
 }
 
 #[test]
 fn a_parent_that_is_not_ready_is_asked_often_until_it_grants_a_lease() {
-    check(asked(NOT_READY), Event::Hold, heard(held(110)));
-    check(asked(NOT_READY), Event::Refuse, heard(refused(105, None)));
-    for event in [Event::NotReady, Event::Nonsense, Event::Behind, Event::Lost] {
-        check(asked(NOT_READY), event, heard(NOT_READY));
+    check(asked(NOT_READY), Input::Hold, answered(held(110)));
+    check(
+        asked(NOT_READY),
+        Input::Refuse,
+        answered(refused(105, None)),
+    );
+    for event in [Input::NotReady, Input::Nonsense, Input::Behind, Input::Lost] {
+        check(asked(NOT_READY), event, answered(NOT_READY));
     }
 }
 
 #[test]
 fn a_refusal_ends_by_another_answer_or_when_nobody_is_left() {
     let before = asked(refused(105, Some(140)));
-    check(before, Event::Hold, heard(held(110)));
-    check(before, Event::NotReady, heard(NOT_READY));
-    check(before, Event::Nonsense, heard(held(101)));
-    check(before, Event::Behind, heard(refused(105, Some(100))));
-    check(before, Event::Lost, heard(refused(105, Some(100))));
-    check(before, Event::Forget, before);
+    check(before, Input::Hold, answered(held(110)));
+    check(before, Input::NotReady, answered(NOT_READY));
+    check(before, Input::Nonsense, answered(held(101)));
+    check(before, Input::Behind, answered(refused(105, Some(100))));
+    check(before, Input::Lost, answered(refused(105, Some(100))));
+    check(before, Input::Forget, before);
     for (last, after) in [
         (refused(100, Some(140)), held(140)),
         (refused(100, None), NOT_READY),
         (held(95), held(95)),
     ] {
-        check(heard(last), Event::Forget, heard(after));
+        check(answered(last), Input::Forget, answered(after));
     }
 }
 
 #[test]
 fn what_was_given_back_hears_nothing_more() {
-    for event in [Event::Hold, Event::Refuse, Event::Lost, Event::Ask] {
+    for event in [Input::Hold, Input::Refuse, Input::Lost, Input::Ask] {
         check(ParentLease::GivenBack, event, ParentLease::GivenBack);
     }
     assert!(ParentLease::GivenBack.is_settled(true));
-    assert!(fresh(held(0)).is_settled(false) && heard(held(95)).is_settled(false));
-    assert!(!heard(held(95)).is_settled(true));
-    assert!(!heard(refused(105, None)).is_settled(false));
+    assert!(fresh(held(0)).is_settled(false) && answered(held(95)).is_settled(false));
+    assert!(!answered(held(95)).is_settled(true));
+    assert!(!answered(refused(105, None)).is_settled(false));
     assert!(!asked(held(95)).is_settled(false));
 }
 
@@ -174,8 +178,8 @@ fn a_refusal_is_news_once_and_says_when_to_come_back() {
         ),
     ] {
         let mut lease = asked(held(95));
-        assert!(lease.refuse(reason, NOW), "{reason:?}");
-        assert!(!lease.refuse(reason, NOW), "{reason:?}");
+        assert!(lease.become_refused(reason, NOW), "{reason:?}");
+        assert!(!lease.become_refused(reason, NOW), "{reason:?}");
         assert_eq!(lease.refused_until(), Some(at(100 + lasts)), "{reason:?}");
         assert_eq!(lease.refused(at(99 + lasts)), Some(why));
         assert_eq!(lease.refused(at(100 + lasts)), None);
@@ -187,10 +191,10 @@ fn an_answer_counts_if_it_is_to_the_newest_request() {
     let newest = AnswerTo::Newest(request(7, 90));
     for (lease, sequence, expected) in [
         (asked(held(0)), Some(7), newest),
-        (heard(held(0)), Some(7), newest),
-        (heard(held(0)), None, newest),
-        (heard(held(0)), Some(6), AnswerTo::Older),
-        (heard(held(0)), Some(8), AnswerTo::Newer(8)),
+        (answered(held(0)), Some(7), newest),
+        (answered(held(0)), None, newest),
+        (answered(held(0)), Some(6), AnswerTo::Older),
+        (answered(held(0)), Some(8), AnswerTo::Newer(8)),
         (fresh(held(0)), Some(7), AnswerTo::Older),
         (ParentLease::GivenBack, Some(7), AnswerTo::Older),
     ] {
@@ -204,28 +208,43 @@ fn an_answer_counts_if_it_is_to_the_newest_request() {
 
 #[test]
 fn the_parent_is_asked_as_soon_as_it_matters_and_never_twice_at_once() {
-    use Needs::{Holders, Leftover, Nothing, Unheard};
+    use Needs::{Holders, Leftover, Nothing, Unreported};
     let at_once = Some(Time::ZERO);
     let not_ready = Some(at(90) + NOT_READY_LENGTH);
     for (lease, needs, news, due) in [
-        (fresh(held(0)), Holders, News::None, at_once),
-        (fresh(held(0)), Unheard, News::None, None),
-        (fresh(refused(99, None)), Holders, News::None, Some(at(99))),
-        (asked(held(95)), Holders, News::Matters, None),
-        (ParentLease::GivenBack, Nothing, News::Matters, None),
-        (heard(held(95)), Holders, News::None, Some(at(95))),
-        (heard(held(95)), Unheard, News::None, Some(at(95))),
-        (heard(held(95)), Holders, News::Little, Some(at(94))),
-        (heard(held(95)), Holders, News::Matters, Some(at(91))),
-        (heard(held(80)), Holders, News::None, Some(at(91))),
-        (heard(held(95)), Leftover, News::None, Some(at(91))),
-        (heard(held(95)), Nothing, News::None, None),
-        (heard(NOT_READY), Holders, News::None, not_ready),
-        (heard(NOT_READY), Unheard, News::Matters, not_ready),
-        (heard(NOT_READY), Leftover, News::None, Some(at(91))),
-        (heard(refused(99, None)), Holders, News::None, Some(at(99))),
-        (heard(refused(89, None)), Holders, News::None, Some(at(91))),
-        (heard(refused(99, None)), Leftover, News::None, None),
+        (fresh(held(0)), Holders, Changes::None, at_once),
+        (fresh(held(0)), Unreported, Changes::None, None),
+        (
+            fresh(refused(99, None)),
+            Holders,
+            Changes::None,
+            Some(at(99)),
+        ),
+        (asked(held(95)), Holders, Changes::Matters, None),
+        (ParentLease::GivenBack, Nothing, Changes::Matters, None),
+        (answered(held(95)), Holders, Changes::None, Some(at(95))),
+        (answered(held(95)), Unreported, Changes::None, Some(at(95))),
+        (answered(held(95)), Holders, Changes::Little, Some(at(94))),
+        (answered(held(95)), Holders, Changes::Matters, Some(at(91))),
+        (answered(held(80)), Holders, Changes::None, Some(at(91))),
+        (answered(held(95)), Leftover, Changes::None, Some(at(91))),
+        (answered(held(95)), Nothing, Changes::None, None),
+        (answered(NOT_READY), Holders, Changes::None, not_ready),
+        (answered(NOT_READY), Unreported, Changes::Matters, not_ready),
+        (answered(NOT_READY), Leftover, Changes::None, Some(at(91))),
+        (
+            answered(refused(99, None)),
+            Holders,
+            Changes::None,
+            Some(at(99)),
+        ),
+        (
+            answered(refused(89, None)),
+            Holders,
+            Changes::None,
+            Some(at(91)),
+        ),
+        (answered(refused(99, None)), Leftover, Changes::None, None),
     ] {
         let found = lease.next_request(needs, |_| news, PACE);
         assert_eq!(found, due, "{lease:?}, {needs:?}, {news:?}");

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use doorward_engine::template::{AlgorithmKind, TemplateSpec};
 
-use super::script::{Told, span};
+use super::script::{CommandResult, span};
 
-pub fn template(line: &str) -> Told<TemplateSpec> {
+pub fn template(line: &str) -> CommandResult<TemplateSpec> {
     let mut words = line.split_whitespace();
     let glob = words.next().ok_or("a template needs a glob")?;
     let kind = words.next().ok_or("a template needs an algorithm")?;
@@ -49,6 +49,6 @@ pub fn template(line: &str) -> Told<TemplateSpec> {
     Ok(spec)
 }
 
-fn number(text: &str) -> Told<f64> {
+fn number(text: &str) -> CommandResult<f64> {
     text.parse().map_err(|_| format!("{text:?} is no number"))
 }

@@ -35,17 +35,17 @@ impl Resource {
 
     /// In learning mode: what counts of what a client says that it has, no more than a client can have, and
     /// never less than is reserved for it already. None: all of it.
-    pub(super) fn bounded_word<'a>(
+    pub(super) fn bounded_report<'a>(
         &self,
         slot: Option<Slot>,
         ask: &HolderAsk<'a>,
         now: Time,
     ) -> Option<HolderAsk<'a>> {
         let most = self.policy.holder_bounds().wants_max?;
-        if ask.holder.kind != HolderKind::Client || ask.word() <= most || !self.learns(now) {
+        if ask.holder.kind != HolderKind::Client || ask.in_use() <= most || !self.learns(now) {
             return None;
         }
         let own = slot.and_then(|slot| Some(self.ledger.get(slot)?.own()));
-        Some(ask.with_words_up_to(most.max(own.unwrap_or(Amount::ZERO))))
+        Some(ask.with_reports_up_to(most.max(own.unwrap_or(Amount::ZERO))))
     }
 }

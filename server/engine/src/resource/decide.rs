@@ -70,11 +70,11 @@ impl Resource {
             Admitted::New(ask) => (ask, false),
             Admitted::WithoutGrowth(ask) => (ask, true),
         };
-        let merged = self.merge_words(slot, ask, now);
+        let merged = self.merge_reports(slot, ask, now);
         let ask = merged.as_ref().unwrap_or(ask);
-        let bounded = self.bounded_word(slot, ask, now);
+        let bounded = self.bounded_report(slot, ask, now);
         let ask = bounded.as_ref().unwrap_or(ask);
-        self.hear_words(slot, ask, now)?;
+        self.note_reports(slot, ask, now)?;
         let answer = self.decide(slot, ask, wants_more, now);
         Ok(Answer {
             decided: answer.decided && !is_held,
@@ -82,7 +82,7 @@ impl Resource {
         })
     }
 
-    /// Somebody asks under a name that is known. None: it is to be decided about.
+    /// A request under a known name. None: it has to be decided.
     ///
     /// # Errors
     ///
@@ -100,8 +100,8 @@ impl Resource {
         if precedence == Precedence::OutOfOrder {
             let is_others = ask.incarnation != holding.incarnation && ask.mastership().is_some();
             if holding.pending || is_others {
-                // What it has is by its own word, and no lease of ours; or the lease is of another
-                // process of its node.
+                // What it has is only reported, and no lease of this server; or the lease is that of another process
+                // of its node.
                 return Err(RefusalReason::NotReady);
             }
             let kind = AnswerKind::OutOfOrder;
@@ -110,7 +110,7 @@ impl Resource {
         let since = now.since(holding.decided_at);
         // Others wait for what an acknowledgement frees. One comes for each shrink, no more.
         let newest = holding.newest().capacity;
-        let acknowledges = ask.acknowledges() && ask.word() <= newest && newest < holding.own();
+        let acknowledges = ask.acknowledges() && ask.in_use() <= newest && newest < holding.own();
         let is_next = precedence == Precedence::Next && !self.is_new_mastership(slot, ask);
         let floor = if planted::is(Bug::FloorForgotten) {
             Duration::ZERO
@@ -124,7 +124,7 @@ impl Resource {
         }
         self.settle_name(slot, ask, precedence, now)?;
         if precedence != Precedence::Next {
-            self.ledger.forget_word(ask.holder);
+            self.ledger.forget_report(ask.holder);
         }
         self.note_mastership(slot, ask, false);
         Ok(None)
@@ -134,15 +134,15 @@ impl Resource {
     ///
     /// # Errors
     ///
-    /// If it can only be told to keep what it has, until the parent was heard.
-    fn hear_words(
+    /// If it can only keep what it has, until the parent has answered.
+    fn note_reports(
         &mut self,
         slot: Option<Slot>,
         ask: &HolderAsk<'_>,
         now: Time,
     ) -> Result<(), RefusalReason> {
         if self.upstream.is_none() {
-            self.count_word(slot, ask, now);
+            self.count_report(slot, ask, now);
         }
         let believed = self.believed(slot, ask, now);
         let believed = believed.as_ref().unwrap_or(ask);
@@ -152,7 +152,7 @@ impl Resource {
             return Err(RefusalReason::NotReady);
         }
         if self.upstream.is_some() {
-            self.count_word(slot, ask, now);
+            self.count_report(slot, ask, now);
         }
         Ok(())
     }
@@ -171,14 +171,14 @@ impl Resource {
             None => self.decide_for_new(ask, now),
         };
         debug_assert!(
-            was_overcommitted || self.overcommitted().is_none() || self.learns_from_words(now),
+            was_overcommitted || self.overcommitted().is_none() || self.learns_from_reports(now),
             "{}: a grant took Σ reserved above the capacity",
             self.id
         );
         let grew = before.is_none_or(|before| ask.demand.wants() > before.wants);
         let after = self.ledger.get(slot).map(Before::of);
         let waited = before.and_then(|before| before.waited_for(after?));
-        self.ledger.hear(slot, ask);
+        self.ledger.note_request(slot, ask);
         let planned = self.plan_refresh(slot, grew, waited, ask.floor, now);
         self.ledger.note(slot, |holding| {
             holding.wants_more = wants_more;
@@ -191,7 +191,7 @@ impl Resource {
     }
 
     /// Whether what holders say they have counts, whatever we have ourselves.
-    fn learns_from_words(&self, now: Time) -> bool {
+    fn learns_from_reports(&self, now: Time) -> bool {
         self.upstream.is_some() && self.learning_remaining(now).is_some()
     }
 
@@ -204,7 +204,7 @@ impl Resource {
         now: Time,
     ) -> Answer {
         let safe_capacity = self.safe_capacity(now);
-        self.note_safe_told(slot, safe_capacity);
+        self.note_safe_capacity(slot, safe_capacity);
         let lease = self.ledger.get(slot).map_or(
             // Callers have just found the holder there.
             Lease {
@@ -214,7 +214,7 @@ impl Resource {
             Holding::newest,
         );
         let refresh_in = match (kind, self.ledger.get(slot)) {
-            // Not before it was planned: whoever numbers its requests wrongly must not be told to
+            // Not before it was planned: a holder that numbers its requests wrongly must not be asked to
             // come back at once, for ever.
             (AnswerKind::OutOfOrder, Some(holding)) => {
                 refresh_in.max(holding.refresh_at.since(now))
@@ -235,7 +235,7 @@ impl Resource {
         }
     }
 
-    /// A child server in learning mode has not heard of all its holders yet: as long as it asks on
+    /// A child server in learning mode does not know all its holders yet: as long as it asks on
     /// behalf of fewer clients than before, what it asked for before counts, here and towards our
     /// own parent.
     pub(super) fn change_demand(&mut self, slot: Slot, ask: &HolderAsk<'_>) {
@@ -257,7 +257,7 @@ impl Resource {
         self.change_demand(slot, ask);
         if ask.acknowledges() {
             self.ledger
-                .change_leases(slot, |leases| leases.acknowledge(ask.word()));
+                .change_leases(slot, |leases| leases.acknowledge(ask.in_use()));
         }
         let Some(holding) = self.ledger.get(slot) else {
             return slot;
@@ -273,10 +273,10 @@ impl Resource {
             grant.waits |= most < grant.gets;
             grant.gets = grant.gets.min(most);
         }
-        let may_use_more = ask.word() > held.max(grant.gets);
+        let may_use_more = ask.in_use() > held.max(grant.gets);
         let learns = self.learning_remaining(now).is_some();
-        if learns && (may_use_more || ask.word() > ask.to_confirm()) {
-            let leases = self.leases_of_words(ask, grant.room, now);
+        if learns && (may_use_more || ask.in_use() > ask.to_confirm()) {
+            let leases = self.leases_of_reports(ask, grant.room, now);
             self.ledger.change_leases(slot, |known| {
                 leases.into_iter().for_each(|lease| known.grant(lease));
             });
@@ -293,7 +293,7 @@ impl Resource {
         let mut words = Vec::new();
         if self.learning_remaining(now).is_some() {
             // It wants less than it has: until it says that it has shrunk, what it has counts.
-            words = self.leases_of_words(ask, grant.room, now);
+            words = self.leases_of_reports(ask, grant.room, now);
         }
         let has_until = words.iter().map(|word| word.expires_at).max();
         let expires_at = self.grant_ends(ask.holder, has_until, &grant, now);

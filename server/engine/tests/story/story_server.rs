@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::request::server::Via;
-use doorward_engine::resource::upstream::Pace;
+use doorward_engine::resource::parent_request::Pace;
 use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 

@@ -1,10 +1,9 @@
-//! A resource's own lease, below the root: what is known of the parent, and what it is asked and when.
+//! A resource's own lease, below the root: what is known of the parent, and the requests to it.
 //! What its answers do is in [`parent_answer`](super::parent_answer).
 //!
-//! At most one request is on its way: a request says what the server has, which is a promise not to
-//! work to any answer to an earlier one (`docs/protocol.md`, "A lease"). So an answer counts only if
-//! it is to the newest request; a parent may send several, one after the other, as its grants
-//! change.
+//! At most one request is in flight: a request reports what the server has, and so promises not to apply any answer to
+//! an earlier one (`docs/protocol.md`, "A lease"). So an answer counts only if it is to the newest request; a parent
+//! may send several of them, as its grants change.
 
 pub use crate::resource::parent_lease::Pace;
 
@@ -19,7 +18,7 @@ use crate::refresh;
 use crate::request::Has;
 use crate::request::server::{ServerAsk, ServerLease};
 use crate::resource::Resource;
-use crate::resource::parent_lease::{Needs, News, ParentLease, Request};
+use crate::resource::parent_lease::{Changes, Needs, ParentLease, Request};
 use crate::resource::policy::Policy;
 use crate::snapshot::UpstreamSnapshot;
 use crate::supply::Supply;
@@ -28,38 +27,37 @@ use crate::time::Time;
 /// A change of the total demand by less than this part of it waits for the slow round.
 const MATTERS: f64 = 1e-3;
 
-/// What is known of the parent besides the supply it gives.
+/// What is known of the parent besides the supply.
 #[derive(Debug)]
 pub(super) struct Upstream {
-    /// How we stand with it.
+    /// The state of the own lease.
     pub(super) lease: ParentLease,
-    words: Words,
-    /// That its answers make no sense was told, and nothing that made sense came since.
-    pub(super) is_nonsense_told: bool,
-    /// When the last of what our predecessor handed out ends, as far as the parent knows.
+    reports: ReportCount,
+    /// An invalid answer was reported, and no valid one came since.
+    pub(super) is_invalid_reported: bool,
+    /// When the last lease of a predecessor ends, as far as the parent knows.
     pub(super) inherited_until: Option<Time>,
-    /// Which mastership of the parent granted the newest lease.
+    /// The mastership of the parent that granted the newest lease.
     granted_by: Option<MastershipId>,
-    /// Clients that the parent has heard of, of those served here.
-    pub(super) clients_heard: f64,
+    /// How many of the clients served here the parent has counted.
+    pub(super) clients_reported: f64,
 }
 
-/// How often holders said that they have more than was known.
+/// Counts reports of more than was known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Words {
-    said: u64,
+pub(super) struct ReportCount {
+    made: u64,
     /// Of these, those in requests to the parent.
-    told: u64,
+    sent: u64,
     /// And those in requests that it has answered.
     answered: u64,
 }
 
-impl Words {
-    /// A holder says that it has more than this server knew of.
-    /// Returns how many were said until now.
+impl ReportCount {
+    /// A holder reports more than this server knew of. Returns the number of such reports.
     pub(super) fn count(&mut self) -> u64 {
-        self.said += 1;
-        self.said
+        self.made += 1;
+        self.made
     }
 
     /// How many of these the parent has answered.
@@ -67,22 +65,21 @@ impl Words {
         self.answered
     }
 
-    /// Whether the parent has answered a request that took everything into account that holders
-    /// said they have.
+    /// Whether the parent has answered a request that contained all reports.
     pub(super) fn are_all_answered(&self) -> bool {
-        self.answered == self.said
+        self.answered == self.made
     }
 
-    fn are_all_told(&self) -> bool {
-        self.told == self.said
+    fn are_all_sent(&self) -> bool {
+        self.sent == self.made
     }
 
-    fn note_told(&mut self) {
-        self.told = self.said;
+    fn note_sent(&mut self) {
+        self.sent = self.made;
     }
 
     fn note_answered(&mut self) {
-        self.answered = self.told;
+        self.answered = self.sent;
     }
 }
 
@@ -91,30 +88,30 @@ impl Upstream {
     pub(super) fn new() -> Self {
         Self {
             lease: ParentLease::NEW,
-            words: Words::default(),
-            is_nonsense_told: false,
+            reports: ReportCount::default(),
+            is_invalid_reported: false,
             inherited_until: None,
             granted_by: None,
-            clients_heard: 0.0,
+            clients_reported: 0.0,
         }
     }
 
-    /// What holders said that they have.
-    pub(super) fn words(&self) -> &Words {
-        &self.words
+    /// The counted reports.
+    pub(super) fn reports(&self) -> &ReportCount {
+        &self.reports
     }
 
     /// The same, to count one more.
-    pub(super) fn words_mut(&mut self) -> &mut Words {
-        &mut self.words
+    pub(super) fn reports_mut(&mut self) -> &mut ReportCount {
+        &mut self.reports
     }
 
     /// What is known of it now.
     pub(super) fn snapshot(&self, policy: &Policy, supply: &Supply, now: Time) -> UpstreamSnapshot {
         UpstreamSnapshot {
             expires_in: supply.expires_at.map(|end| end.since(now)),
-            share: supply.told.as_ref().map_or(0.0, |told| told.share.get()),
-            knows_algorithm: policy.is_heard(),
+            share: supply.terms.as_ref().map_or(0.0, |terms| terms.share.get()),
+            knows_algorithm: policy.is_answered(),
             in_flight: self.lease.is_asked(),
             refused: self.lease.refused(now),
             learning_remaining: supply
@@ -135,15 +132,15 @@ impl Upstream {
     ) -> bool {
         let refresh_in = lease.refresh_in.min(refresh::REFRESH_IN_MAX);
         let refresh_at = now + refresh::within_lease(refresh_in, expires_at.since(now));
-        // Whether a predecessor of ours was heard decides for how long leases can be.
-        let heard_at = lease.told.predecessor_for.map(|wait| now + wait);
+        // Whether a predecessor asks again decides how long leases can be.
+        let expected_at = lease.terms.predecessor_for.map(|wait| now + wait);
         self.lease
-            .hold(heard_at.map_or(refresh_at, |at| refresh_at.min(at)));
+            .become_held(expected_at.map_or(refresh_at, |at| refresh_at.min(at)));
         if lease.decided != Some(false) {
-            self.clients_heard = request.clients;
+            self.clients_reported = request.clients;
         }
-        self.is_nonsense_told = false;
-        self.words.note_answered();
+        self.is_invalid_reported = false;
+        self.reports.note_answered();
         std::mem::replace(&mut self.granted_by, lease.granted_by) == lease.granted_by
     }
 }
@@ -155,52 +152,52 @@ impl Resource {
         let needs = if !self.ledger.is_empty() {
             Needs::Holders
         } else if self.is_learning() {
-            Needs::Unheard
+            Needs::Unreported
         } else if self.supply.capacity.is_zero() {
             Needs::Nothing
         } else {
             Needs::Leftover
         };
-        let news = |request: &Request| self.news_since(request, upstream);
+        let news = |request: &Request| self.changes_since(request, upstream);
         upstream.lease.next_request(needs, news, pace)
     }
 
-    /// What there is to tell the parent since that request.
-    fn news_since(&self, request: &Request, upstream: &Upstream) -> News {
+    /// What has changed since that request.
+    fn changes_since(&self, request: &Request, upstream: &Upstream) -> Changes {
         let wants = self.ledger.table().wants().rounded_down();
         let matters = (wants - request.wants).abs() > MATTERS * request.wants.max(wants)
             || self.holding() < request.holding
             || request.learning != self.is_learning()
-            || !upstream.words.are_all_told();
+            || !upstream.reports.are_all_sent();
         if matters {
-            News::Matters
+            Changes::Matters
         } else if request.demand_version != self.ledger.demand_version() {
-            News::Little
+            Changes::Little
         } else {
-            News::None
+            Changes::None
         }
     }
 
-    /// Whether the parent has yet to hear, or to answer, what holders ask for now. Never at the root.
-    pub(super) fn parent_is_to_hear(&self) -> bool {
+    /// Whether the parent does not know, or has not answered, what holders ask for now. Never at the root.
+    pub(super) fn parent_is_behind(&self) -> bool {
         self.upstream.as_ref().is_some_and(|upstream| {
             let request = upstream.lease.request();
-            let told = request.map(|request| request.demand_version);
-            upstream.lease.is_asked() || told != Some(self.ledger.demand_version())
+            let sent = request.map(|request| request.demand_version);
+            upstream.lease.is_asked() || sent != Some(self.ledger.demand_version())
         })
     }
 
-    /// What to ask the parent, in the request of that sequence.
+    /// The request to the parent, with that sequence.
     pub(crate) fn ask_upstream(&mut self, sequence: u64, now: Time) -> Option<ServerAsk> {
         let learning = self.is_learning();
         let gives_back = self.ledger.is_empty() && !learning;
         if gives_back {
-            // Nothing will be handed out by what is left over, whatever is answered.
+            // The rest is no longer granted, whatever the answer is.
             self.set_supply(Supply::NONE);
         }
         let holding = self.holding();
         let has = self.supply.expires_at.filter(|end| *end > now);
-        let unheard = self.unheard();
+        let unreported = self.unreported();
         let ask = ServerAsk {
             resource: self.id.clone(),
             demand: Arc::new(self.aggregate()),
@@ -209,10 +206,10 @@ impl Resource {
                 expires_in: Some(end.since(now)),
                 granted_by: self.upstream.as_ref().and_then(|it| it.granted_by),
             }),
-            outstanding: Some(self.outstanding(&unheard, now)),
-            unheard: unheard.rounded_up(),
-            told_of: if learning {
-                self.ledger.learned.told_of()
+            outstanding: Some(self.outstanding(&unreported, now)),
+            unreported: unreported.rounded_up(),
+            reported: if learning {
+                self.ledger.learned.reported()
             } else {
                 Vec::new()
             },
@@ -233,28 +230,27 @@ impl Resource {
         } else {
             upstream.lease.ask(request);
         }
-        upstream.words.note_told();
+        upstream.reports.note_sent();
         Some(ask)
     }
 
-    /// The most that may be handed out or in use by this server's own lease.
+    /// The most that may be granted or in use by this server's own lease.
     fn holding(&self) -> Amount {
         self.supply
             .capacity
             .max(self.ledger.table().reserved().rounded_up())
     }
 
-    /// What holders may be using, and for how long. Without the latter, a parent that has no lease
-    /// itself would have to count it for as long as leases can last, and would go on telling its
-    /// own parent of it when it is long over.
-    fn outstanding(&self, unheard: &ExactSum, now: Time) -> Has {
-        let heard_until = self.ledger.table().in_use_until(now);
+    /// What holders may be using, and for how long. Without the duration, a parent without a lease would have to count it
+    /// for the longest lease length, and would report it to its own parent long after it has ended.
+    fn outstanding(&self, unreported: &ExactSum, now: Time) -> Has {
+        let in_use_until = self.ledger.table().in_use_until(now);
         // Learning is over when that is.
-        let unheard_until = self.learning.until().filter(|_| !unheard.is_zero());
-        match heard_until.max(unheard_until) {
+        let unreported_until = self.learning.until().filter(|_| !unreported.is_zero());
+        match in_use_until.max(unreported_until) {
             Some(until) => {
                 let mut sum = *self.ledger.table().reserved();
-                sum.add_sum(unheard);
+                sum.add_sum(unreported);
                 Has {
                     expires_in: Some(until.since(now)),
                     ..Has::untimed(sum.rounded_up())

@@ -76,8 +76,8 @@ fn ask(
     now: Time,
 ) -> GetServerCapacityReply {
     let ask = |resource: &String| ServerAsk {
-        unheard: Amount::ZERO,
-        told_of: Vec::new(),
+        unreported: Amount::ZERO,
+        reported: Vec::new(),
         resource: ResourceId::new(resource).unwrap(),
         demand: Arc::clone(demand),
         has: None,
@@ -291,8 +291,8 @@ fn what_a_child_is_told_of_its_priorities_adds_up_to_what_it_has() {
     client(&mut root, "x", 1e9 - 40.0, 0).unwrap();
     // Its share is more, but others hold it.
     let lease = one(&mut root, 1, "a", "r", &demand(10, 0..2), NOW).unwrap();
-    assert!(lease.capacity.get() < lease.told.share.get());
-    let sum: f64 = lease.told.bands.iter().map(|(_, it)| it.get()).sum();
+    assert!(lease.capacity.get() < lease.terms.share.get());
+    let sum: f64 = lease.terms.bands.iter().map(|(_, it)| it.get()).sum();
     assert!((sum - lease.capacity.get()).abs() < 1e-6, "{sum}");
 }
 

@@ -18,8 +18,8 @@ mod chance;
 mod client;
 #[path = "story/mail.rs"]
 mod mail;
-#[path = "story/server.rs"]
-mod server;
+#[path = "story/story_server.rs"]
+mod story_server;
 #[path = "story/world.rs"]
 mod world;
 
@@ -37,7 +37,7 @@ use doorward_engine::time::Time;
 use serde::Deserialize;
 
 use self::chance::Chance;
-use self::server::Server;
+use self::story_server::Server;
 use self::world::{Arrived, World};
 
 const WAVE: Duration = Duration::from_secs(2);

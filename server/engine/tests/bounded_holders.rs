@@ -100,8 +100,8 @@ fn child(node: &mut Node, name: &str, clients: f64, wants: f64) -> ServerLease {
         sequence: None,
         height: 1,
         asks: vec![ServerAsk {
-            unheard: Amount::ZERO,
-            told_of: Vec::new(),
+            unreported: Amount::ZERO,
+            reported: Vec::new(),
             resource: ResourceId::new("r").unwrap(),
             demand: Arc::new(ServerDemand::new(vec![band])),
             has: None,
@@ -199,7 +199,7 @@ fn a_child_server_is_told_and_does_as_its_parent_says() {
         wants_max: Some(amount(10.0)),
         subclients_max: Subclients::new(3.0).ok(),
     };
-    assert_eq!(reply.leases[0].told.holder_bounds, bounds);
+    assert_eq!(reply.leases[0].terms.holder_bounds, bounds);
     leaf.handle_upstream_reply(&reply, NOW);
     assert_eq!(
         client(&mut leaf, "a", 70.0, 0.0).unwrap().capacity.get(),
@@ -211,7 +211,7 @@ fn a_child_server_is_told_and_does_as_its_parent_says() {
         let later = NOW + Duration::from_secs(5);
         let request = leaf.poll_upstream_request(2, later);
         let lease = &mut reply.leases[0];
-        lease.told.holder_bounds = HolderBounds::NONE;
+        lease.terms.holder_bounds = HolderBounds::NONE;
         lease.algorithm = lease.algorithm.take().filter(|_| tells_algorithm);
         lease.sequence = request.and_then(|it| it.sequence).or(lease.sequence);
         leaf.handle_upstream_reply(&reply, later);

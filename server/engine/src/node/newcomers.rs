@@ -8,14 +8,14 @@ use crate::admission::weight::{self, Weight};
 use crate::admission::{From, Load, TemplateSlot};
 use crate::id::ResourceId;
 use crate::limit::Limit;
-use crate::node::event::Event;
+use crate::node::event::NodeEvent;
 use crate::node::{Entry, Node};
 use crate::request::RefusalReason;
 use crate::resource::{Beginning, Resource};
 use crate::time::Time;
 
 impl Node {
-    /// How much of what is bounded is in use. O(resources): for whoever looks.
+    /// How much of each limit is in use. O(resources): for pages and metrics.
     pub fn load(&self) -> Load {
         let holders = self
             .resources
@@ -37,7 +37,7 @@ impl Node {
         self.admission.refusals()
     }
 
-    /// Other bounds are in force from now on: who has more than they allow keeps it.
+    /// Other limits are in force from now on: a caller that has more than they allow keeps it.
     pub fn handle_limits(&mut self, limits: Limits) {
         self.config.limits = limits;
     }
@@ -47,11 +47,11 @@ impl Node {
         &self.config.limits
     }
 
-    /// Takes on a resource that nobody holds yet.
+    /// Adds a resource without holders.
     ///
     /// # Errors
     ///
-    /// If nobody says what there is of it, or a limit is reached.
+    /// If no template matches, or a limit is reached.
     pub(super) fn add_resource(
         &mut self,
         id: &ResourceId,
@@ -89,7 +89,7 @@ impl Node {
         };
         self.resources
             .insert(id.clone(), Entry::new(resource, of, caller));
-        self.tell(Event::ResourceAdded {
+        self.push_event(NodeEvent::ResourceAdded {
             resource: id.clone(),
             template: glob,
         });

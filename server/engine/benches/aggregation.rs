@@ -171,8 +171,8 @@ fn bench_decisions(bencher: Bencher, children: usize, changed: bool) {
             sequence: Some(sequence),
             height: 1,
             asks: vec![ServerAsk {
-                unheard: Amount::ZERO,
-                told_of: Vec::new(),
+                unreported: Amount::ZERO,
+                reported: Vec::new(),
                 resource: ResourceId::new("bench").unwrap(),
                 demand: Arc::clone(&demands[child][version]),
                 has: Some(Has::untimed(has)),

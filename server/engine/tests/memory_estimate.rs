@@ -167,8 +167,8 @@ fn children(children: u32, resources: u32, points: u32, priorities: u32) -> Node
                 sequence: Some(1),
                 height: 1,
                 asks: vec![ServerAsk {
-                    unheard: Amount::ZERO,
-                    told_of: Vec::new(),
+                    unreported: Amount::ZERO,
+                    reported: Vec::new(),
                     resource: resource(of),
                     demand: Arc::new(ServerDemand::new((0..priorities).map(band).collect())),
                     has: None,

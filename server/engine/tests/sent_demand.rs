@@ -1,4 +1,4 @@
-//! What a server tells its parent of what its holders want can be told: the parent reads the same curve.
+//! The demand that a server sends to its parent is valid: the parent parses the same curve.
 
 #![allow(
     clippy::unwrap_used,
@@ -45,7 +45,7 @@ fn one_who_wants_more_than_can_be_told_does_not_spoil_the_curve_of_the_others() 
     for band in request.asks[0].demand.bands() {
         let levels: Vec<f64> = band.curve.points().iter().map(|p| p.level).collect();
         let demands: Vec<f64> = band.curve.points().iter().map(|p| p.demand).collect();
-        let told = DemandCurve::parse(&levels, &demands, band.wants, band.clients);
-        assert_eq!(told.as_ref(), Ok(&band.curve));
+        let parsed = DemandCurve::parse(&levels, &demands, band.wants, band.clients);
+        assert_eq!(parsed.as_ref(), Ok(&band.curve));
     }
 }
