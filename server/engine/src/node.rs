@@ -22,6 +22,7 @@ pub mod event;
 pub mod learning;
 pub mod mastership;
 mod spans;
+pub mod totals;
 pub mod upstream;
 
 pub use config::Config;
