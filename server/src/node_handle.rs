@@ -23,7 +23,7 @@ use tracing::{debug, error, info, warn};
 use crate::clock::{self, Clock};
 use crate::limits::Limits;
 use crate::status::learning;
-use crate::status::tree::refusal;
+use crate::status::model::refusal;
 
 /// A node on the real clock, shared by everyone in the process.
 #[derive(Debug)]
@@ -77,9 +77,9 @@ impl NodeHandle {
         &self.limits
     }
 
-    /// Says how much of what the node bounds is in use now. O(resources).
-    pub fn post_load(&self) {
-        let load = self.read(|node, _| node.load());
+    /// Says how much of what the node bounds is in use now, given how many leases its largest resource has.
+    pub fn post_load(&self, leases_per_resource: usize) {
+        let load = self.read(|node, _| node.load_with(leases_per_resource));
         self.limits.set_used_by_node(&load);
     }
 

@@ -9,7 +9,6 @@
 //! given, since no lease that matters ended in 1970.
 
 mod algorithm;
-mod status;
 pub mod tree;
 
 use std::collections::BTreeSet;
@@ -22,14 +21,11 @@ use doorward_engine::request::{
     Ask, GetCapacity, GetCapacityReply, Has, Lease, LimitedBy, Refusal, RefusalReason,
     ReleaseCapacity, Released,
 };
-use doorward_proto::admin::v1 as admin;
 use doorward_proto::doorman as wire;
 use tonic::Status as RpcStatus;
 
 use crate::limits::Limit;
-use crate::status::safe_capacity_number;
-
-pub use status::status_response;
+use crate::status::model::safe_capacity_number;
 
 /// The most resources in one request. What it decides, it decides under the node's lock.
 pub const RESOURCES_PER_REQUEST_MAX: usize = 1_000;
@@ -241,20 +237,6 @@ pub fn discovery_response(mastership: &Mastership, own_address: &str) -> wire::D
         mastership: told,
         is_master: mastership.is_master(),
     }
-}
-
-/// Which resource an operator wants to know about. Absent: all of them.
-///
-/// # Errors
-///
-/// `INVALID_ARGUMENT` if it is no resource id.
-pub fn status_resource(request: &admin::GetStatusRequest) -> Result<Option<ResourceId>, RpcStatus> {
-    if request.resource_id.is_empty() {
-        return Ok(None);
-    }
-    ResourceId::new(&request.resource_id)
-        .map(Some)
-        .map_err(|error| RpcStatus::invalid_argument(format!("resource_id {error}")))
 }
 
 fn client_id(text: &str) -> Result<HolderName, RpcStatus> {

@@ -9,7 +9,7 @@ use doorward_engine::node::Node;
 use doorward_engine::time::Time;
 use tracing::info;
 
-use crate::status::millis;
+use crate::status::model::millis;
 use crate::web::figures::span;
 
 /// What a person can do about it. `is_root`: the templates that say how long to learn are this node's.

@@ -25,7 +25,7 @@ use super::{
     algorithm, check_count, has, lease_message, millis, millis_up, refusal, refusal_message,
 };
 use crate::rpc::MESSAGE_BYTES_MAX;
-use crate::status::safe_capacity_number;
+use crate::status::model::safe_capacity_number;
 
 /// The most priority bands in what a child asks of one resource.
 const BANDS_MAX: usize = 1_000;
