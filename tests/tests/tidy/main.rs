@@ -10,6 +10,7 @@
 
 mod cycles;
 mod lengths;
+mod metrics;
 mod source;
 
 use std::fs;
