@@ -205,7 +205,8 @@ impl Collector for NodeCollector {
                 node.counters(),
                 node.mastership(now).is_master(),
                 node.templates().len(),
-                node.memory_bytes(),
+                // By weights: to count it would walk all leases.
+                node.load_with(0).memory_bytes,
             )
         });
         let refused = self.0.templates_news().problem.is_some();
@@ -230,7 +231,7 @@ impl Collector for NodeCollector {
             ),
             (
                 "lease_memory_bytes",
-                "Memory behind all resources and leases",
+                "Memory behind all resources and leases, by their weights",
                 float(memory),
             ),
         ] {

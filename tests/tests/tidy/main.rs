@@ -164,6 +164,28 @@ fn the_map_names_every_file_of_the_engine_and_the_shells() {
     }
 }
 
+/// What walks all resources of a node, in one look that every request waits for.
+const WALKS: [&str; 4] = [
+    ".snapshot(now)",
+    ".learning(now)",
+    ".load()",
+    ".memory_bytes()",
+];
+
+#[test]
+fn no_server_walks_all_resources_while_requests_wait() {
+    for (name, path) in named_files(".rs") {
+        if !name.starts_with("server/src/") {
+            continue;
+        }
+        let text = fs::read_to_string(path).unwrap();
+        let shipped = source::bare(text.split("#[cfg(test)]").next().unwrap());
+        for walk in WALKS.map(|walk| format!("node{walk}")) {
+            assert!(!shipped.contains(&walk), "{name}: {walk}");
+        }
+    }
+}
+
 #[test]
 fn only_timeouts_and_backoffs_go_by_the_clock_that_may_be_steered() {
     let root = root();
