@@ -110,7 +110,7 @@ impl Metrics {
         );
         registry.register(
             "calls_refused",
-            "GetCapacity calls refused and told when to come back, since too many were in progress",
+            "GetCapacity calls refused with a time to come back, since too many were in progress",
             calls_refused.clone(),
         );
         registry.register(

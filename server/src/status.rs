@@ -154,7 +154,7 @@ impl Board {
         let totals = self.totals();
         let (mastership, mut status) = self.node().read(|node, now| {
             let master_for = node.valid_until().map(|until| until.since(now));
-            let etcd = self.etcd_contact();
+            let etcd = self.etcd_health();
             let status = Status {
                 uptime_ms: millis(now.since(Time::ZERO)),
                 templates_count: u32::try_from(node.templates().len()).unwrap_or(u32::MAX),

@@ -65,7 +65,7 @@ pub struct Candidate {
     is_able: bool,
     /// The keys of the node.
     view: Option<Arc<View>>,
-    contact: Contact,
+    contact: EtcdHealth,
     past: Past,
     /// By which templates leases are granted. None: the parent tells how long they last.
     lengths: Option<Lengths>,
@@ -89,7 +89,7 @@ pub struct Candidate {
 
 /// How the keys of the node are followed.
 #[derive(Clone, Copy, Debug)]
-struct Contact {
+struct EtcdHealth {
     heard_at: Time,
     is_away: bool,
 }
@@ -108,7 +108,7 @@ impl Candidate {
             place: SmolStr::default(),
             is_able: false,
             view: None,
-            contact: Contact {
+            contact: EtcdHealth {
                 heard_at: now,
                 is_away: false,
             },
@@ -159,7 +159,7 @@ impl Candidate {
     pub fn handle_contact(&mut self, heard_at: Time, is_away: bool, now: Time) {
         self.pass_time(now);
         let is_news = self.contact.is_away != is_away;
-        self.contact = Contact { heard_at, is_away };
+        self.contact = EtcdHealth { heard_at, is_away };
         if is_news {
             self.poke(now);
         }

@@ -9,7 +9,7 @@
 //! given, since no lease that matters ended in 1970.
 
 mod algorithm;
-pub mod tree;
+pub mod server_capacity;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -155,7 +155,7 @@ pub fn get_capacity_response(
                     ..lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall)
                 },
                 safe_capacity: lease.safe_capacity.map(safe_capacity_number),
-                limited_by: told_limit(lease).map(Into::into),
+                limited_by: wire_limit(lease).map(Into::into),
                 learning_for_ms: lease.learning_for.map(millis_up),
                 decided: Some(lease.decided),
             })
@@ -167,7 +167,7 @@ pub fn get_capacity_response(
 
 /// Why a lease is no larger. Of wants that were not decided about yet, that it is all that was wanted
 /// before says nothing.
-fn told_limit(lease: &Lease) -> Option<wire::LimitedBy> {
+fn wire_limit(lease: &Lease) -> Option<wire::LimitedBy> {
     let says = lease.decided || lease.limited_by != LimitedBy::Wants;
     says.then(|| limited_by(lease.limited_by))
 }
@@ -226,7 +226,7 @@ pub fn redirection(mastership: &Mastership) -> wire::Mastership {
 
 /// The answer to Discovery, of a server that others reach at `own_address`.
 pub fn discovery_response(mastership: &Mastership, own_address: &str) -> wire::DiscoveryResponse {
-    let told = match mastership {
+    let named = match mastership {
         Mastership::Master { epoch } => wire::Mastership {
             master_address: Some(own_address.to_owned()),
             epoch: *epoch,
@@ -234,7 +234,7 @@ pub fn discovery_response(mastership: &Mastership, own_address: &str) -> wire::D
         Mastership::Follower { .. } | Mastership::Unknown => redirection(mastership),
     };
     wire::DiscoveryResponse {
-        mastership: told,
+        mastership: named,
         is_master: mastership.is_master(),
     }
 }

@@ -9,7 +9,7 @@ use doorward_engine::time::Time;
 use tokio::sync::watch;
 
 use crate::clock;
-use crate::election::etcd::Contact;
+use crate::election::etcd::EtcdHealth;
 use crate::limits::{LimitFigure, Limits};
 use crate::node_handle::NodeHandle;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
@@ -30,7 +30,7 @@ pub struct Board {
     /// How often the epoch of the parent's master was forgotten for a lower one.
     parent_masterships_forgotten: AtomicU64,
     /// Absent: it is not asked.
-    etcd: Mutex<Option<Contact>>,
+    etcd: Mutex<Option<EtcdHealth>>,
     sessions: Sessions,
     stopping: Mutex<bool>,
     /// Where the pages of the master are, if that is another server and says so.
@@ -76,7 +76,7 @@ pub enum ParentLink {
     Idle,
     /// Not at all, or not yet.
     Down,
-    /// By calls: it is of the old kind, or its stream is broken.
+    /// By calls: it is a Doorman server, or its stream is broken.
     Poll,
     /// By a stream, on which both sides tell what changes.
     Stream,
@@ -219,13 +219,13 @@ impl Board {
     }
 
     /// How etcd is doing. None: it is not asked.
-    pub fn etcd_contact(&self) -> Option<Contact> {
+    pub fn etcd_health(&self) -> Option<EtcdHealth> {
         let contact = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
         contact.clone()
     }
 
     /// How etcd is doing now.
-    pub fn post_etcd(&self, contact: Contact) {
+    pub fn post_etcd(&self, contact: EtcdHealth) {
         *self.etcd.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact);
     }
 
@@ -303,7 +303,7 @@ impl Board {
             mastership,
             parent_answered: parent.as_ref().map(|_| *self.parent_answered.borrow()),
             parent_problem: parent.and_then(|news| news.problem),
-            etcd_problem: self.etcd_contact().and_then(|contact| contact.problem),
+            etcd_problem: self.etcd_health().and_then(|contact| contact.problem),
             templates_problem: self.templates_news().problem.filter(|_| templates == 0),
         };
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);

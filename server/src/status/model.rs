@@ -19,7 +19,7 @@ use doorward_proto::admin::v1::{
 };
 
 use crate::clock;
-use crate::election::etcd::Contact;
+use crate::election::etcd::EtcdHealth;
 use crate::limits::{LimitFigure, Unit};
 use crate::status::sessions::{Machine, Sessions};
 use crate::status::{ParentNews, learning};
@@ -142,7 +142,7 @@ pub(super) fn parent(news: ParentNews) -> ParentStatus {
 }
 
 /// The election in etcd.
-pub(super) fn etcd(contact: Contact, master_for: Option<Duration>) -> EtcdStatus {
+pub(super) fn etcd(contact: EtcdHealth, master_for: Option<Duration>) -> EtcdStatus {
     EtcdStatus {
         problem: contact.problem,
         age_ms: millis(clock::wall().saturating_sub(contact.since)),

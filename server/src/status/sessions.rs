@@ -76,7 +76,7 @@ impl Sessions {
         *streams = Some(snapshot);
     }
 
-    /// The streams of child servers. None: nobody has told.
+    /// The streams of child servers. None: nobody has posted any.
     pub fn child_streams(&self) -> Option<Snapshot> {
         let streams = self
             .child_streams

@@ -312,7 +312,7 @@ pub struct Lease {
     pub satisfied: f64,
     /// How long the lease lasts.
     pub expires: String,
-    /// When it was told to come back.
+    /// When it was asked to come back.
     pub refresh: String,
     /// Why it got that.
     pub why: String,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use doorward_server::election::etcd::Contact;
+use doorward_server::election::etcd::EtcdHealth;
 use doorward_server::metrics::Metrics;
 use doorward_server::metrics::format::Format;
 use doorward_server::status::sessions::Machine;
@@ -151,7 +151,7 @@ fn in_a_tree() -> Metrics {
     family.child_asks("leaf-a", "fair/x", WORD);
     family.client_asks("c", "fair/x", 5.0);
     family.child_streams(1);
-    family.eu.post_etcd(Contact {
+    family.eu.post_etcd(EtcdHealth {
         since: std::time::Duration::ZERO,
         problem: None,
     });

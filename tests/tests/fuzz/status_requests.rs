@@ -48,7 +48,9 @@ fn play(bytes: &[u8]) {
                 let Ok(message) = wire::GetServerCapacityRequest::decode(bytes.as_slice()) else {
                     continue;
                 };
-                if let Ok((request, _)) = convert::tree::get_server_capacity(&message, None, WALL) {
+                if let Ok((request, _)) =
+                    convert::server_capacity::get_server_capacity(&message, None, WALL)
+                {
                     // Its own name makes a cycle, which is refused.
                     let _ = node.change(|node, now| {
                         node.handle_get_server_capacity(&request, Via::Poll, now)

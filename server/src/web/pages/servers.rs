@@ -126,7 +126,7 @@ pub struct Child {
     pub about: String,
     /// How long its lease lasts.
     pub expires: String,
-    /// When it was told to come back.
+    /// When it was asked to come back.
     pub refresh: String,
     /// Why it got that.
     pub why: String,
