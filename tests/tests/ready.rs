@@ -84,7 +84,7 @@ async fn a_master_that_is_killed_leaves_its_candidates_ready_and_a_long_outage_d
         }
     }
 
-    // Nobody can be elected any more.
+    // No server can be elected any more.
     etcd.kill_all();
     let killed = Instant::now();
     for candidate in candidates.list.iter_mut().filter(|it| it.runs()) {

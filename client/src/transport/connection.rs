@@ -12,7 +12,7 @@ use std::time::Duration;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_session::address::Address;
-use doorward_session::master_finder::{Lost, MasterFinder};
+use doorward_session::master_finder::{DeadEnd, MasterFinder};
 use tonic::transport::Channel;
 use tracing::{debug, info, warn};
 
@@ -23,7 +23,7 @@ use crate::time::Time;
 use crate::transport::addresses::Directory;
 use crate::transport::addresses::{Addresses, endpoint};
 use crate::transport::pushback::pushback;
-use crate::visible;
+use doorward_session::visible;
 
 /// The largest answer that is read, in bytes: thousands of leases.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
@@ -279,7 +279,7 @@ impl Connection {
         &mut self,
         asked: &Address,
         what: &str,
-        lost: &Lost,
+        lost: &DeadEnd,
         problem: &dyn Display,
     ) -> Failure {
         self.channel = None;

@@ -7,7 +7,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use doorward_session::child_streams::Snapshot;
+use doorward_session::child_streams::StreamsSnapshot;
 
 /// The state that a machine is in, among all that it knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Machine {
 pub struct Sessions {
     parent: Mutex<Option<Machine>>,
     election: Mutex<Option<Machine>>,
-    child_streams: Mutex<Option<Snapshot>>,
+    child_streams: Mutex<Option<StreamsSnapshot>>,
 }
 
 impl Sessions {
@@ -68,7 +68,7 @@ impl Sessions {
     }
 
     /// There are other streams of child servers now, or they are in other states.
-    pub fn post_child_streams(&self, snapshot: Snapshot) {
+    pub fn post_child_streams(&self, snapshot: StreamsSnapshot) {
         let mut streams = self
             .child_streams
             .lock()
@@ -77,7 +77,7 @@ impl Sessions {
     }
 
     /// The streams of child servers. None: nobody has posted any.
-    pub fn child_streams(&self) -> Option<Snapshot> {
+    pub fn child_streams(&self) -> Option<StreamsSnapshot> {
         let streams = self
             .child_streams
             .lock()

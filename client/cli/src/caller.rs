@@ -1,0 +1,461 @@
+//! Single calls to the master of a node: each known server is asked once, and whom it leads to.
+
+use std::error::Error;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use doorward_etcd::address::{self, NodeAddress, Place};
+use doorward_etcd::directory;
+use doorward_etcd::error::innermost;
+use doorward_proto::admin::v1 as admin;
+use doorward_proto::admin::v1::admin_client::AdminClient;
+use doorward_proto::doorman;
+use doorward_proto::doorman::capacity_client::CapacityClient;
+use doorward_session::address::Address;
+use doorward_session::master_finder::{DeadEnd, DeadEndReason, MasterFinder, in_order};
+use doorward_session::visible;
+use tonic::transport::{Channel, Endpoint};
+
+use crate::failure::Failure;
+use crate::flags::Common;
+use crate::nodes::hurried;
+
+/// The largest answer, in bytes. Only a status may be larger.
+const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
+/// The largest page of a status, in bytes.
+const STATUS_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Resources on a page of a status.
+const PAGE: u32 = 1_000;
+
+/// Calls the servers of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// Given one by one.
+    addresses: Arc<[Address]>,
+    /// The node in etcd whose servers come before them.
+    node: Option<Place>,
+    timeout: Duration,
+}
+
+/// Why an address gave no answer.
+enum Miss {
+    /// Nothing of use was heard from it: the next address may do better.
+    Silent(String),
+    /// It answered, and knows of no master: the next address may.
+    Masterless(String),
+    /// The answer is no, and would be elsewhere.
+    Final(Failure),
+}
+
+/// An answer that may say that somebody else is the master.
+trait Answer {
+    fn mastership(&self) -> Option<&doorman::Mastership>;
+}
+
+impl Answer for doorman::GetCapacityResponse {
+    fn mastership(&self) -> Option<&doorman::Mastership> {
+        self.mastership.as_ref()
+    }
+}
+
+impl Answer for doorman::ReleaseCapacityResponse {
+    fn mastership(&self) -> Option<&doorman::Mastership> {
+        self.mastership.as_ref()
+    }
+}
+
+impl Answer for doorman::DiscoveryResponse {
+    fn mastership(&self) -> Option<&doorman::Mastership> {
+        None
+    }
+}
+
+impl Answer for admin::GetStatusResponse {
+    fn mastership(&self) -> Option<&doorman::Mastership> {
+        None
+    }
+}
+
+impl Caller {
+    pub(crate) fn new(common: &Common) -> Result<Self, Failure> {
+        let mut addresses = Vec::new();
+        let mut node = None;
+        for text in common.addresses() {
+            if address::is_meant(&text) {
+                let etcd = common.etcd()?;
+                let place = NodeAddress::parse(&text).and_then(|node| node.place(etcd.as_ref()));
+                let place = place.map_err(|error| Failure::Usage(error.to_string()))?;
+                let place = Place {
+                    etcd: hurried(place.etcd, common.timeout),
+                    ..place
+                };
+                if node.replace(place).is_some() {
+                    let problem = "--server names more than one node in etcd; give one";
+                    return Err(Failure::Usage(problem.to_owned()));
+                }
+            } else {
+                addresses.push(parse(&text)?);
+            }
+        }
+        if addresses.is_empty() && node.is_none() {
+            return Err(Failure::Usage(
+                "no server is given; see --server".to_owned(),
+            ));
+        }
+        Ok(Self {
+            addresses: addresses.into(),
+            node,
+            timeout: common.timeout,
+        })
+    }
+
+    /// Where to ask, in that order.
+    async fn servers(&self) -> Result<Arc<[Address]>, Failure> {
+        let Some(node) = &self.node else {
+            return Ok(Arc::clone(&self.addresses));
+        };
+        let keys = node.keys();
+        let resolved = directory::resolve(&node.etcd.config, &keys);
+        let found = match tokio::time::timeout(self.timeout, resolved).await {
+            Ok(Ok(servers)) => Ok(servers.addresses()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("etcd did not answer within {:?}", self.timeout)),
+        };
+        let problem = match found {
+            Ok(servers) => {
+                let servers: Vec<Address> =
+                    servers.iter().filter_map(|text| parse(text).ok()).collect();
+                if !servers.is_empty() {
+                    return Ok(in_order(None, &servers, self.addresses.iter()));
+                }
+                format!("no server of {node} is there; see doorward nodes")
+            }
+            Err(problem) => problem,
+        };
+        if self.addresses.is_empty() {
+            Err(Failure::Unreachable(problem))
+        } else {
+            Ok(Arc::clone(&self.addresses))
+        }
+    }
+
+    pub(crate) async fn get(
+        &self,
+        request: doorman::GetCapacityRequest,
+    ) -> Result<doorman::GetCapacityResponse, Failure> {
+        self.call(|channel| {
+            let request = request.clone();
+            async move { capacity(channel).get_capacity(request).await }
+        })
+        .await
+    }
+
+    pub(crate) async fn release(
+        &self,
+        request: doorman::ReleaseCapacityRequest,
+    ) -> Result<doorman::ReleaseCapacityResponse, Failure> {
+        let call = self.call(|channel| {
+            let request = request.clone();
+            async move { capacity(channel).release_capacity(request).await }
+        });
+        call.await
+    }
+
+    pub(crate) async fn discover(&self) -> Result<doorman::DiscoveryResponse, Failure> {
+        self.call(|channel| async move {
+            capacity(channel)
+                .discovery(doorman::DiscoveryRequest {})
+                .await
+        })
+        .await
+    }
+
+    /// What a server holds, page by page: the master, or else whoever answers; with `here` whoever answers.
+    pub(crate) async fn status(
+        &self,
+        request: admin::GetStatusRequest,
+        here: bool,
+    ) -> Result<admin::GetStatusResponse, Failure> {
+        let mut request = admin::GetStatusRequest {
+            limit: PAGE,
+            ..request
+        };
+        let mut all = self.status_page(&request, here).await?;
+        while let Some(token) = all.next_token.take() {
+            if token == request.token {
+                // Its pages would never end.
+                let problem = format!("{} lists the same resources again", all.node);
+                return Err(Failure::No(problem));
+            }
+            request.token = token;
+            let page = self.status_page(&request, here).await?;
+            all.resources.extend(page.resources);
+            all.next_token = page.next_token;
+        }
+        Ok(all)
+    }
+
+    async fn status_page(
+        &self,
+        request: &admin::GetStatusRequest,
+        here: bool,
+    ) -> Result<admin::GetStatusResponse, Failure> {
+        let ask = |channel: Channel| {
+            let request = request.clone();
+            async move { get_status(channel, request).await }
+        };
+        let answer = self.call(ask).await?;
+        let Some(master) = &answer.master_address else {
+            return Ok(answer);
+        };
+        if here || answer.is_master {
+            return Ok(answer);
+        }
+        let mut finder = MasterFinder::new(Arc::default());
+        let named = finder.handle_redirect(Some(master), None, Duration::ZERO);
+        let answer = match named {
+            Ok(_) => self.call_in_turn(&mut finder, &ask).await,
+            Err(lost) => Err(Miss::Silent(lost.to_string())),
+        };
+        answer.map_err(|miss| match miss {
+            Miss::Silent(problem) | Miss::Masterless(problem) => Failure::Unreachable(format!(
+                "the master does not answer: {problem}. --here shows the server that was asked"
+            )),
+            Miss::Final(failure) => failure,
+        })
+    }
+
+    /// Asks one address after the other until one answers, and follows it to the master.
+    async fn call<T, F>(&self, ask: impl Fn(Channel) -> F) -> Result<T, Failure>
+    where
+        T: Answer,
+        F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+    {
+        let mut problems = Vec::new();
+        let mut advice = "Try again once there is one";
+        let mut finder = MasterFinder::new(self.servers().await?);
+        for _turn in 0..=finder.others() {
+            match self.call_in_turn(&mut finder, &ask).await {
+                Ok(answer) => return Ok(answer),
+                Err(Miss::Silent(problem)) => {
+                    problems.push(problem);
+                    advice = "Is a server running there? --server says where to look";
+                }
+                Err(Miss::Masterless(problem)) => problems.push(problem),
+                Err(Miss::Final(failure)) => return Err(failure),
+            }
+        }
+        let problems = problems.join("; ");
+        Err(Failure::Unreachable(format!("{problems}. {advice}")))
+    }
+
+    /// Asks the address whose turn it is, and whom it leads to.
+    async fn call_in_turn<T, F>(
+        &self,
+        finder: &mut MasterFinder,
+        ask: &impl Fn(Channel) -> F,
+    ) -> Result<T, Miss>
+    where
+        T: Answer,
+        F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+    {
+        let mut named_by: Option<Address> = None;
+        loop {
+            let Some(target) = finder.target() else {
+                return Err(Miss::Silent("no address is known".to_owned()));
+            };
+            let address = target.address;
+            let name = match &named_by {
+                Some(by) => format!("{address} (the master, says {by})"),
+                None => address.to_string(),
+            };
+            let asked = self.ask_once(&address, &name, ask).await;
+            let answer = asked.inspect_err(|_| {
+                finder.handle_failure();
+            })?;
+            let Some(mastership) = answer.mastership() else {
+                return Ok(answer);
+            };
+            let (master, epoch) = (mastership.master_address.as_deref(), mastership.epoch);
+            // Who asks once has no lease that a newer epoch could have granted.
+            match finder.handle_redirect(master, epoch, Duration::ZERO) {
+                Ok(_) => named_by = Some(address),
+                Err(lost) => return Err(miss_of_lost(&name, &lost)),
+            }
+        }
+    }
+
+    async fn ask_once<T, F>(
+        &self,
+        address: &Address,
+        name: &str,
+        ask: &impl Fn(Channel) -> F,
+    ) -> Result<T, Miss>
+    where
+        F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+    {
+        // Those from the flags were looked at before: only one that was named can be wrong here.
+        let endpoint = endpoint(address.as_str())
+            .map_err(|failure| Miss::Silent(format!("{name}: {failure}")))?;
+        let channel = endpoint.connect_timeout(self.timeout).connect_lazy();
+        match tokio::time::timeout(self.timeout, ask(channel)).await {
+            Ok(Ok(answer)) => Ok(answer.into_inner()),
+            Ok(Err(status)) => Err(miss_of(name, &status)),
+            Err(_) => {
+                let problem = format!("{name} did not answer within {:?}", self.timeout);
+                Err(Miss::Silent(problem))
+            }
+        }
+    }
+}
+
+/// What it means that a server leads to no master.
+fn miss_of_lost(name: &str, lost: &DeadEnd) -> Miss {
+    let problem = format!("{name}: {lost}");
+    match lost.why {
+        DeadEndReason::NoMaster => Miss::Masterless(problem),
+        _ => Miss::Silent(problem),
+    }
+}
+
+/// A page of a status. A server takes so much time a second for whoever looks, and says when to come back: who has
+/// the first page waits for the others.
+async fn get_status(
+    channel: Channel,
+    request: admin::GetStatusRequest,
+) -> Result<tonic::Response<admin::GetStatusResponse>, tonic::Status> {
+    let mut admin = AdminClient::new(channel).max_decoding_message_size(STATUS_BYTES_MAX);
+    loop {
+        let answer = admin.get_status(request.clone()).await;
+        match answer.as_ref().err().and_then(pushback) {
+            Some(wait) if !request.token.is_empty() => tokio::time::sleep(wait).await,
+            _ => return answer,
+        }
+    }
+}
+
+/// When a server that has too much to do wants to be asked again.
+fn pushback(status: &tonic::Status) -> Option<Duration> {
+    let wait = status.metadata().get("grpc-retry-pushback-ms")?;
+    wait.to_str().ok()?.parse().ok().map(Duration::from_millis)
+}
+
+fn capacity(channel: Channel) -> CapacityClient<Channel> {
+    CapacityClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX)
+}
+
+/// What an error of a call means: whether the server said no, or did not say anything.
+fn miss_of(name: &str, status: &tonic::Status) -> Miss {
+    use tonic::Code;
+
+    let message = visible::cut(status.message());
+    match status.code() {
+        Code::InvalidArgument
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::PermissionDenied
+        | Code::Unauthenticated
+        | Code::ResourceExhausted
+        | Code::FailedPrecondition
+        | Code::OutOfRange => Miss::Final(Failure::No(format!("{name} says: {message}"))),
+        Code::Unimplemented => Miss::Final(Failure::No(format!(
+            "{name} does not know this call; it may be an older server, or no Doorward server"
+        ))),
+        _ => {
+            let problem = status
+                .source()
+                .map(innermost)
+                .unwrap_or_else(|| message.into_owned());
+            Miss::Silent(format!("{name}: {}", visible::cut(&problem)))
+        }
+    }
+}
+
+/// A server's address, `host:port` with or without `http://`.
+fn parse(text: &str) -> Result<Address, Failure> {
+    let endpoint = endpoint(text)?;
+    let authority = endpoint.uri().authority().map(ToString::to_string);
+    Address::parse(&authority.unwrap_or_default())
+        .map_err(|error| Failure::Usage(format!("{text:?} {error}")))
+}
+
+fn endpoint(address: &str) -> Result<Endpoint, Failure> {
+    let uri = if address.contains("://") {
+        address.to_owned()
+    } else {
+        format!("http://{address}")
+    };
+    let bad = |problem: &str| {
+        Failure::Usage(format!(
+            "{address:?} is no server address: {problem}; give host:port"
+        ))
+    };
+    let endpoint = Endpoint::from_shared(uri).map_err(|error| bad(&error.to_string()))?;
+    match (endpoint.uri().scheme_str(), endpoint.uri().port()) {
+        (Some("http"), Some(_)) => Ok(endpoint),
+        (Some("http"), None) => Err(bad("it has no port")),
+        _ => Err(bad("only http is spoken")),
+    }
+}
+
+/// The wall clock since the Unix epoch: for sequences, new client ids, and timestamps.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place of the command line that may"
+)]
+pub(crate) fn since_epoch() -> Duration {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+}
+
+/// A number above that of all requests sent before by this client id.
+pub(crate) fn sequence() -> u64 {
+    u64::try_from(since_epoch().as_micros()).unwrap_or(0)
+}
+
+/// Which process this is towards servers: 64 random bits, not all 0.
+pub(crate) fn incarnation() -> u64 {
+    rand::random::<u64>().max(1)
+}
+
+/// An id that nobody else has.
+pub(crate) fn new_client_id() -> String {
+    let user = std::env::var("USER").unwrap_or_else(|_| "doorward".to_owned());
+    let user: String = user.chars().filter(|c| !c.is_control()).take(100).collect();
+    format!("{user}-{}-{:x}", std::process::id(), sequence())
+}
+
+/// The lease on a resource in an answer, or why there is none.
+pub(crate) fn lease_on<'a>(
+    response: &'a doorman::GetCapacityResponse,
+    resource: &str,
+) -> Result<&'a doorman::ResourceResponse, Failure> {
+    if let Some(answer) = response.response.iter().find(|r| r.resource_id == resource) {
+        return Ok(answer);
+    }
+    let refusal = response
+        .refused
+        .iter()
+        .find(|r| r.resource_id() == resource);
+    let message = refusal.map_or("the server has no template for it", |r| r.message());
+    let message = visible::cut(message);
+    Err(Failure::No(format!("{resource}: {message}")))
+}
+
+/// How long a lease lasts and when to refresh it, whichever way the server says so.
+pub(crate) fn spans(lease: &doorman::Lease) -> (Duration, Duration) {
+    let seconds = |seconds: i64| Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+    let expires_in = match lease.expires_in_ms {
+        Some(millis) => Duration::from_millis(millis),
+        None => seconds(lease.expiry_time).saturating_sub(since_epoch()),
+    };
+    let refresh_in = match lease.refresh_in_ms {
+        Some(millis) => Duration::from_millis(millis),
+        None => seconds(lease.refresh_interval),
+    };
+    (expires_in, refresh_in)
+}

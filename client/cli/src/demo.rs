@@ -1,0 +1,271 @@
+//! The demonstration: a tree of servers on loopback and self-throttling clients at its leaves, in
+//! one process, over real gRPC, following real demand.
+//!
+//! Nothing is pretended but the work: each client asks its leaf for what its row of the trace says,
+//! gets a lease, and puts every request through a rate limiter that follows it. On a terminal there
+//! is a live view; elsewhere a line a second. At the end, a summary.
+
+mod crowd;
+mod figures;
+mod outline;
+mod summary;
+mod trace;
+mod tree;
+mod view;
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use doorward_engine::time::Time;
+use doorward_server::flags::LogFlags;
+use doorward_server::logs::{self, LogFormat};
+
+use crate::demo::crowd::{Crowd, Pace};
+use crate::demo::figures::{ClientReading, Figures};
+use crate::demo::outline::Outline;
+use crate::demo::trace::Trace;
+use crate::demo::tree::Tree;
+use crate::demo::view::{Scene, Screen, Wish};
+use crate::failure::Failure;
+use crate::output;
+use doorward_server::clock::Clock;
+
+/// The resource that everyone shares.
+const RESOURCE: &str = "demo";
+
+/// Where the built-in trace gets interesting.
+const BUILT_IN_FROM: Duration = Duration::from_secs(120);
+
+/// The largest trace, in bytes.
+const TRACE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How often everything is measured and the view is drawn.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Looking at all clients takes less than this, unless something came between.
+const AT_ONCE: Duration = Duration::from_micros(500);
+
+/// How often that is tried anew.
+const ATTEMPTS_MAX: u32 = 10;
+
+/// What the demonstration is to show.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DemoFlags {
+    /// Stop after this long [default: go on until Ctrl-C, the trace starting over at its end].
+    #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) duration: Option<Duration>,
+
+    /// How many times faster than the trace's clock.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
+    pub(crate) speed: f64,
+
+    /// Where in the trace to begin [default: 2m in the built-in one, where demand picks up].
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) from: Option<Duration>,
+
+    /// Follow this trace instead of the built-in one: CSV with the header time_s,client,wants.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+
+    /// What there is to share, per second [default: the trace's mean demand, so that there is
+    /// now enough and now too little].
+    #[arg(long, value_name = "NUMBER", value_parser = capacity)]
+    pub(crate) capacity: Option<f64>,
+
+    /// Print a line a second instead of the live view, also on a terminal.
+    #[arg(long)]
+    pub(crate) plain: bool,
+}
+
+/// Runs the demonstration until it is over or somebody interrupts it. Its own output is what there is to
+/// see; of the servers and clients, only errors are logged.
+pub(crate) async fn run(flags: DemoFlags) -> Result<(), Failure> {
+    let logs = LogFlags {
+        log_format: LogFormat::Text,
+        log_level: "error".to_owned(),
+        log_lines_per_minute: 300,
+    };
+    logs::start(&logs).map_err(|error| Failure::Usage(error.to_string()))?;
+    let shown = show(flags).await;
+    shown.map_err(|error| Failure::No(format!("{error:#}")))
+}
+
+async fn show(flags: DemoFlags) -> anyhow::Result<()> {
+    let mut from = flags.from.unwrap_or_default();
+    let trace = match &flags.trace {
+        None => {
+            from = flags.from.unwrap_or(BUILT_IN_FROM);
+            Trace::built_in()?
+        }
+        Some(path) => {
+            let file = File::open(path)
+                .with_context(|| format!("cannot read the trace {}", path.display()))?;
+            let mut bytes = Vec::new();
+            file.take(TRACE_BYTES_MAX + 1)
+                .read_to_end(&mut bytes)
+                .with_context(|| format!("cannot read the trace {}", path.display()))?;
+            let is_small = bytes.len() as u64 <= TRACE_BYTES_MAX;
+            ensure!(
+                is_small,
+                "the trace {} is larger than 64 MiB",
+                path.display()
+            );
+            Trace::read(bytes.as_slice(), &path.display().to_string())?
+        }
+    };
+    let capacity = flags
+        .capacity
+        .unwrap_or_else(|| trace.total_demand().1.ceil().max(1.0));
+    let outline = Outline::new(trace.clients.iter().map(ToString::to_string));
+    let tree = Tree::start(&outline, capacity).await?;
+    let leaves = outline.clients.iter();
+    let leaves: Option<Vec<_>> = leaves
+        .map(|client| tree.grpc_address(client.leaf))
+        .collect();
+    let leaves = leaves.context("a client without a leaf")?;
+    let clock = Clock::start();
+    let pace = Pace::new(&trace, from, flags.speed);
+    let crowd = Crowd::start(&trace, &leaves, pace, clock).await?;
+    let show = Show {
+        figures: Figures::new(outline, capacity, clock.now()),
+        tree,
+        crowd,
+        clock,
+        flags,
+    };
+    let Show {
+        figures,
+        tree,
+        crowd,
+        ..
+    } = show.run().await?;
+    crowd.stop().await;
+    tree.stop(&figures.outline).await;
+    summary::write(&mut output::stdout(), &figures).context("cannot write the summary")
+}
+
+/// Everything that is at work, and what is measured of it.
+struct Show {
+    tree: Tree,
+    crowd: Crowd,
+    figures: Figures,
+    clock: Clock,
+    flags: DemoFlags,
+}
+
+impl Show {
+    /// Until it is over.
+    async fn run(mut self) -> anyhow::Result<Self> {
+        if !self.flags.plain && io::stdout().is_terminal() {
+            self.watch().await?;
+        } else {
+            self.tell().await?;
+        }
+        Ok(self)
+    }
+
+    /// The live view.
+    async fn watch(&mut self) -> anyhow::Result<()> {
+        let pages = self.tree.pages();
+        let mut screen = Screen::open().context("cannot draw on this terminal; try --plain")?;
+        let mut ticks = tokio::time::interval(TICK);
+        let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                _ = &mut interrupted => break,
+            }
+            self.measure();
+            screen.draw(&Scene {
+                figures: &self.figures,
+                pages: &pages,
+                trace_time: self.crowd.trace_time(self.clock.now()),
+                speed: self.flags.speed,
+            })?;
+            if screen.wish()? == Some(Wish::Quit) || self.is_over() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// A line a second.
+    async fn tell(&mut self) -> anyhow::Result<()> {
+        let pages = self.tree.pages();
+        let mut out = output::stdout();
+        writeln!(
+            out,
+            "{} clients at {} leaves share {} requests/s, fairly",
+            self.figures.clients.len(),
+            self.figures.outline.leaves().len(),
+            self.figures.capacity
+        )?;
+        summary::write_tree(&mut out, &self.figures.outline, &pages)?;
+        let mut ticks = tokio::time::interval(TICK);
+        let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+        let mut told = 0;
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                _ = &mut interrupted => break,
+            }
+            self.measure();
+            let second = self.figures.elapsed().as_secs();
+            if second > told {
+                told = second;
+                writeln!(out, "{}", summary::line(&self.figures))?;
+            }
+            if self.is_over() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self) {
+        let servers = self.tree.read();
+        let (clients, now) = self.read_clients();
+        self.figures.measure(&servers, &clients, now);
+    }
+
+    /// What is seen of the clients, and when. Were this thread stopped between the two, a second
+    /// would seem longer or shorter than it was, and more or less used in it.
+    fn read_clients(&self) -> (Vec<ClientReading>, Time) {
+        let mut before = self.clock.now();
+        let mut attempts = 1;
+        loop {
+            let clients = self.crowd.read();
+            let now = self.clock.now();
+            if now.since(before) <= AT_ONCE || attempts == ATTEMPTS_MAX {
+                return (clients, now);
+            }
+            before = self.clock.now();
+            attempts += 1;
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let duration = self.flags.duration;
+        duration.is_some_and(|duration| self.figures.elapsed() >= duration)
+    }
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speed = text
+        .parse()
+        .ok()
+        .filter(|speed| (0.01..=1000.0).contains(speed));
+    speed.ok_or_else(|| "give a number from 0.01 to 1000".to_owned())
+}
+
+fn capacity(text: &str) -> Result<f64, String> {
+    let capacity = text
+        .parse()
+        .ok()
+        .filter(|capacity| (0.0..=1e6).contains(capacity));
+    capacity.ok_or_else(|| "give a number from 0 to 1000000".to_owned())
+}

@@ -1,0 +1,218 @@
+//! The clients of the demonstration: each asks for what its trace says, and does pretend work
+//! through a rate limiter.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use doorward_client::limiter::rate::Burst;
+use doorward_client::state::Config as ClientConfig;
+use doorward_client::{Capacity, Client, Mode, RateLimiter, Resource, Source};
+use doorward_engine::time::Time;
+use tokio::task::JoinSet;
+
+use crate::demo::RESOURCE;
+use crate::demo::figures::ClientReading;
+use crate::demo::trace::{Row, Trace};
+use doorward_server::clock::Clock;
+
+/// How soon a client tells the server that it wants something else, and how often the server
+/// decides anew for one client: faster than by default, since there is something to see.
+pub(super) const EARLY_GAP: Duration = Duration::from_millis(100);
+
+/// How often work arrives.
+const ARRIVALS: Duration = Duration::from_millis(5);
+
+/// A request is done in steps, each of which goes through the limiter: use is then smooth enough
+/// to be measured over a second.
+const STEPS: u32 = 20;
+
+/// What may come at once: a step, and what the timer may be late.
+const BURST: Burst = Burst {
+    span: ARRIVALS,
+    least: 1.0 / STEPS as f64,
+};
+
+/// Work that waits longer than this is given up, as a caller would.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// One client and what can be seen of it.
+#[derive(Clone)]
+struct Member {
+    resource: Resource,
+    /// Steps that were admitted.
+    steps: Arc<AtomicU64>,
+}
+
+impl Member {
+    /// What it wants now.
+    fn wants(&self) -> f64 {
+        self.resource.wants()
+    }
+
+    /// What its lease allows now.
+    fn granted(&self) -> f64 {
+        let holding = self.resource.holding();
+        match (holding.source, holding.capacity) {
+            (Source::Lease, Capacity::Limited(capacity)) => capacity,
+            _ => 0.0,
+        }
+    }
+
+    /// How many requests it has made, the last of them perhaps in part.
+    fn used(&self) -> f64 {
+        self.steps.load(Ordering::Relaxed) as f64 / f64::from(STEPS)
+    }
+}
+
+/// How the clock of the trace goes: from some point of it on, so many times faster than ours, and
+/// over again at its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    from: Duration,
+    length: Duration,
+    speed: f64,
+}
+
+impl Pace {
+    /// From a point on that is within the trace (else from its start).
+    pub(super) fn new(trace: &Trace, from: Duration, speed: f64) -> Self {
+        // The last row holds as long as rows usually do before the trace starts over.
+        let length = trace.length() + Duration::from_secs(2);
+        let from = if from < length { from } else { Duration::ZERO };
+        Self {
+            from,
+            length,
+            speed,
+        }
+    }
+
+    /// Where in the trace everyone is, so long after the start.
+    fn trace_time(&self, since_start: Duration) -> Duration {
+        let passed = self.from.as_secs_f64() + since_start.as_secs_f64() * self.speed;
+        Duration::from_secs_f64(passed % self.length.as_secs_f64())
+    }
+
+    /// How long after the start a row is reached in a round; None: before the start.
+    fn reached(&self, row: &Row, round: u32) -> Option<Duration> {
+        let at = self.length * round + row.at;
+        at.checked_sub(self.from).map(|at| at.div_f64(self.speed))
+    }
+}
+
+/// All clients, at work.
+pub(super) struct Crowd {
+    members: Vec<Member>,
+    clients: Vec<Client>,
+    work: JoinSet<()>,
+    started_at: Time,
+    pace: Pace,
+}
+
+impl Crowd {
+    /// Connects a client for each in the trace to the server at the address in the same place, and
+    /// lets them work.
+    pub(super) async fn start(
+        trace: &Trace,
+        servers: &[SocketAddr],
+        pace: Pace,
+        clock: Clock,
+    ) -> anyhow::Result<Self> {
+        let started_at = clock.now();
+        let mut crowd = Self {
+            members: Vec::new(),
+            clients: Vec::new(),
+            work: JoinSet::new(),
+            started_at,
+            pace,
+        };
+        for (index, (name, server)) in trace.clients.iter().zip(servers).enumerate() {
+            let config = ClientConfig {
+                early_gap: EARLY_GAP,
+                ..ClientConfig::default()
+            };
+            let client = Client::builder(name.to_string())
+                .address(server.to_string())
+                .config(config)
+                .connect()
+                .await?;
+            let resource = client.resource(RESOURCE).mode(Mode::Pessimistic).open()?;
+            let member = Member {
+                resource: resource.clone(),
+                steps: Arc::new(AtomicU64::new(0)),
+            };
+            let rows: Vec<Row> = trace
+                .rows
+                .iter()
+                .filter(|row| row.client == index)
+                .copied()
+                .collect();
+            let limiter = resource.rate_limiter(BURST);
+            crowd
+                .work
+                .spawn(follow(resource, rows, pace, clock, started_at));
+            crowd.work.spawn(work(member.clone(), limiter, clock));
+            crowd.members.push(member);
+            crowd.clients.push(client);
+        }
+        Ok(crowd)
+    }
+
+    /// What can be seen of the clients now, in the order of the trace.
+    pub(super) fn read(&self) -> Vec<ClientReading> {
+        let reading = |member: &Member| ClientReading {
+            wants: member.wants(),
+            has: member.granted(),
+            used_total: member.used(),
+        };
+        self.members.iter().map(reading).collect()
+    }
+
+    /// Where in the trace everyone is.
+    pub(super) fn trace_time(&self, now: Time) -> Duration {
+        self.pace.trace_time(now.since(self.started_at))
+    }
+
+    /// Stops all work and gives back what is held.
+    pub(super) async fn stop(mut self) {
+        self.work.shutdown().await;
+        for client in self.clients {
+            client.close().await;
+        }
+    }
+}
+
+/// Asks for what the trace says, when it says so, over and over.
+async fn follow(resource: Resource, rows: Vec<Row>, pace: Pace, clock: Clock, started_at: Time) {
+    for round in 0.. {
+        for row in &rows {
+            // What was wanted before the start still is, until the next row.
+            let at = pace.reached(row, round).unwrap_or_default();
+            clock.sleep_until(started_at + at).await;
+            if resource.ask(row.wants.get()).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Work arrives as fast as it is wanted, and is done as fast as the limiter admits it.
+async fn work(member: Member, limiter: RateLimiter, clock: Clock) {
+    let mut ticks = tokio::time::interval(ARRIVALS);
+    let mut before = clock.now();
+    let mut waiting = 0.0;
+    loop {
+        ticks.tick().await;
+        let now = clock.now();
+        let wants = member.wants();
+        waiting += wants * now.since(before).as_secs_f64();
+        before = now;
+        let step = 1.0 / f64::from(STEPS);
+        while waiting >= step && limiter.try_acquire(step).is_ok() {
+            waiting -= step;
+            member.steps.fetch_add(1, Ordering::Relaxed);
+        }
+        waiting = waiting.min((wants * PATIENCE.as_secs_f64()).max(2.0));
+    }
+}

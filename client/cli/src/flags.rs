@@ -1,0 +1,345 @@
+//! Commands and flags, and what `--help` teaches.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use doorward_etcd::address::{self, Etcd};
+use doorward_etcd::flags::{ElectionFlags, EtcdFlags};
+
+#[cfg(feature = "demo")]
+use crate::demo::DemoFlags;
+use crate::failure::Failure;
+use crate::palette::ColorFlag;
+use crate::templates::flags::TemplatesFlags;
+
+const EXAMPLES: &str = "\
+Examples:
+  doorward get example/fair 30            what would I get?
+  doorward get example/fair 30 --hold 1m  take it for a minute
+  doorward watch example/fair 30          hold a lease, and see it change
+  doorward status                         what the master holds
+  doorward status example/fair            every lease on a resource, and why it is what it is
+  doorward status --limits                what the server takes on at most, and how full that is
+  doorward shell                          play several clients at once
+  doorward nodes --etcd-endpoints http://etcd-0:2379
+                                          all nodes in etcd, their masters and servers
+  doorward status --server etcd://etcd-0:2379/eu
+                                          what the master of the node eu holds
+  doorward templates check templates.yaml
+  doorward templates edit                 change the templates in force, and see first what that does
+
+Exit codes: 0 done; 1 the answer is no (refused, unknown resource, a file that is not in order);
+2 wrong usage; 3 no server could be asked (unreachable, no master, no answer in time).
+A change of templates that needs --force, and has none, is 2.
+`templates diff` exits like diff: 0 the same; 1 different; 2 trouble; 3 as above.";
+
+/// Whom to ask unless --server says so.
+const SERVER: &str = "127.0.0.1:6970";
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "doorward",
+    version,
+    about = "Asks Doorward servers for capacity, and shows what they hold.",
+    after_help = EXAMPLES,
+    max_term_width = 100,
+    // Flags for etcd count wherever they stand, as the others do.
+    mut_args = |arg| if is_of_etcd(&arg) { arg.global(true) } else { arg }
+)]
+pub(crate) struct Flags {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What all commands take.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Common {
+    /// The servers of a node, host:port, separated by commas: any will do, they say who the master
+    /// is. Or the node in etcd, where they are registered: etcd://HOST:PORT/NODE
+    /// [default: 127.0.0.1:6970].
+    ///
+    /// An address in etcd may name several members, separated by commas, and after a ? more, joined
+    /// by &: prefix=KEY, ca=FILE, cert=FILE, key=FILE, user=NAME, password_file=FILE. Without a
+    /// host, etcd:///NODE, the flags for etcd count. Where etcd is known, templates look there for the
+    /// node root, unless this is given.
+    #[arg(
+        long,
+        global = true,
+        value_name = "ADDRESS",
+        env = "DOORWARD_SERVER",
+        hide_env_values = true
+    )]
+    pub(crate) server: Vec<String>,
+
+    /// How to print.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        env = "DOORWARD_OUTPUT",
+        hide_env_values = true,
+        default_value_t
+    )]
+    pub(crate) output: Output,
+
+    /// How long to wait for an answer.
+    #[arg(
+        long,
+        global = true,
+        value_name = "DURATION",
+        value_parser = humantime::parse_duration,
+        env = "DOORWARD_TIMEOUT",
+        hide_env_values = true,
+        default_value = "5s"
+    )]
+    pub(crate) timeout: Duration,
+
+    /// When to colour.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    pub(crate) color: ColorFlag,
+
+    /// Where etcd is, for what does not say so itself.
+    #[command(flatten)]
+    pub(crate) etcd: EtcdFlags,
+
+    /// Where nodes stand there.
+    #[command(flatten)]
+    pub(crate) election: ElectionFlags,
+}
+
+impl Common {
+    /// The addresses that --server gives, one by one; or that of a server here.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        if self.server.is_empty() {
+            return vec![SERVER.to_owned()];
+        }
+        let lists = self.server.iter();
+        let addresses = lists.flat_map(|list| address::split(list));
+        addresses.map(str::to_owned).collect()
+    }
+
+    /// The etcd that the flags name, if they do. Only for what needs it: a mistake in them is none
+    /// for anything else.
+    pub(crate) fn etcd(&self) -> Result<Option<Etcd>, Failure> {
+        let config = self.etcd.config();
+        let config = config.map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(config.map(|config| Etcd {
+            config: Arc::new(config),
+            prefix: self.election.prefix.clone(),
+        }))
+    }
+}
+
+fn is_of_etcd(arg: &Arg) -> bool {
+    arg.get_help_heading() == Some("etcd")
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Ask once for capacity, and print the lease.
+    ///
+    /// The lease is released again at once, so that a look costs nobody anything; --keep leaves it
+    /// until it expires, --hold keeps it for a while (Ctrl-C releases it earlier).
+    Get(GetFlags),
+    /// Hold a lease, and print a line each time what may be used changes, until Ctrl-C.
+    ///
+    /// A line says how much, by what, until when and what comes then; and since when something is wrong.
+    /// On a terminal, type a number and Enter to want that much instead, Enter alone to see how
+    /// things stand. The lease is released at
+    /// the end. With --output json each line is an object.
+    Watch(WatchFlags),
+    /// Give back what a client that is gone still holds.
+    ///
+    /// Others may be granted it at once. A client that lives goes on using it until its next refresh,
+    /// so that more than the capacity can be in use: stop it first.
+    Release(ReleaseFlags),
+    /// Show what the master holds; with a resource, every lease on it and why it is what it is.
+    ///
+    /// Of the servers of a node only the master holds anything, so that is the one that is shown,
+    /// whichever was asked; --here shows the one that was asked.
+    Status(StatusFlags),
+    /// Play several clients at once, interactively or from a script on standard input.
+    ///
+    /// Leases are refreshed in the background while the shell runs, and released when it ends.
+    /// What was typed before is kept in $XDG_STATE_HOME/doorward/history. Lines that start with #
+    /// are remarks. A script goes on after a command that failed; the last one that did decides
+    /// the exit code.
+    Shell,
+    /// List the nodes that are registered in etcd: their masters, and all servers that are there.
+    ///
+    /// Which etcd, the flags for etcd say, or else --server if it is the address of a node in etcd.
+    /// A node stays listed when its servers are gone for good, or its name was a mistake: --forget
+    /// removes it.
+    Nodes(NodesFlags),
+    /// Show, check and change the templates, in etcd or in a file.
+    Templates(Box<TemplatesFlags>),
+    /// Show a tree of servers and self-throttling clients at work, on real demand.
+    ///
+    /// One root, two regions and four leaves, all on loopback and in this process, share one
+    /// capacity; the clients of the trace are spread over the leaves.
+    #[cfg(feature = "demo")]
+    Demo(DemoFlags),
+    /// Print a completion script for a shell.
+    Completions {
+        /// For which shell.
+        shell: Shell,
+    },
+}
+
+/// Who asks for what.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AskFlags {
+    /// Of which resource.
+    pub(crate) resource: String,
+    /// How much could be used.
+    #[arg(value_parser = amount)]
+    pub(crate) wants: f64,
+    /// Higher is more important, if the resource's algorithm looks at it.
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    pub(crate) priority: i64,
+    /// The client's id [default: a new one].
+    #[arg(long, value_name = "ID")]
+    pub(crate) client: Option<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct GetFlags {
+    #[command(flatten)]
+    pub(crate) ask: AskFlags,
+    /// Do not release: the lease stays until it expires.
+    #[arg(long, conflicts_with = "hold")]
+    pub(crate) keep: bool,
+    /// Keep the lease for so long (refreshing it), then release it.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) hold: Option<Duration>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WatchFlags {
+    #[command(flatten)]
+    pub(crate) ask: AskFlags,
+    /// What to use when the lease ends unrenewed.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) mode: ModeFlag,
+    /// Stop after this long.
+    #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) duration: Option<Duration>,
+}
+
+/// As [`doorward_client::Mode`].
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum ModeFlag {
+    /// Nothing.
+    Pessimistic,
+    /// What is wanted.
+    Optimistic,
+    /// The safe capacity the server last told.
+    #[default]
+    Safe,
+}
+
+impl From<ModeFlag> for doorward_client::Mode {
+    fn from(mode: ModeFlag) -> Self {
+        match mode {
+            ModeFlag::Pessimistic => Self::Pessimistic,
+            ModeFlag::Optimistic => Self::Optimistic,
+            ModeFlag::Safe => Self::Safe,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ReleaseFlags {
+    /// Whose leases.
+    pub(crate) client: String,
+    /// On which resources.
+    #[arg(required = true)]
+    pub(crate) resources: Vec<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StatusFlags {
+    /// Only this resource, with its leases.
+    pub(crate) resource: Option<String>,
+    /// How many leases of a resource to list at most [default: 100 with a resource, else 0].
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) leases: Option<u32>,
+    /// Show the server that was asked, even if another one is the master.
+    #[arg(long)]
+    pub(crate) here: bool,
+    /// Show what the server takes on at most instead, how full that is, and what was refused for it.
+    ///
+    /// A line for each limit: what is in use, the bound, and how often something was refused since the
+    /// server started; of a limit for each address, template or resource, the one that uses most is
+    /// shown, and "-" is what nobody counts. Lines to look at begin with FULL, or with "!" (80 % of the
+    /// bound are in use, or something was refused). The flag of doorward-server sets the bound. Who is
+    /// refused is told when to come back, and nobody loses what they have. Connections are those of the
+    /// server that is shown: with --here, of one that is not the master.
+    #[arg(long, conflicts_with_all = ["resource", "leases"])]
+    pub(crate) limits: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct NodesFlags {
+    /// Only this node.
+    pub(crate) node: Option<String>,
+    /// Remove what is left of this node, which must have no server and no master.
+    #[arg(long, value_name = "NODE", conflicts_with = "node")]
+    pub(crate) forget: Option<String>,
+    /// The same as --output json.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A number that a server takes.
+pub(crate) fn amount(text: &str) -> Result<f64, String> {
+    let amount = text
+        .parse()
+        .ok()
+        .filter(|amount| (0.0..=1e15).contains(amount));
+    amount.ok_or_else(|| format!("{text:?} is no amount; give a number from 0 to 10^15"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_are_consistent_and_the_help_names_every_exit_code() {
+        Flags::command().debug_assert();
+        let help = Flags::command().render_long_help().to_string();
+        for code in [
+            "0 done",
+            "1 the answer is no",
+            "2 wrong usage",
+            "3 no server",
+        ] {
+            assert!(help.contains(code), "{code}");
+        }
+    }
+
+    #[test]
+    fn amounts_are_numbers_that_a_server_takes() {
+        assert_eq!(amount("2.5"), Ok(2.5));
+        for bad in ["", "x", "-1", "NaN", "inf", "1e16"] {
+            assert!(amount(bad).is_err(), "{bad}");
+        }
+    }
+}

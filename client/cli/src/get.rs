@@ -1,0 +1,298 @@
+//! `doorward get`: asks once, and prints the lease.
+
+use std::io::Write;
+use std::pin::pin;
+use std::time::Duration;
+
+use doorward_client::{Capacity, Client};
+use doorward_etcd::address;
+use doorward_proto::doorman;
+use doorward_session::visible;
+use serde::Serialize;
+
+use crate::caller::{Caller, lease_on, new_client_id, sequence, spans};
+use crate::failure::Failure;
+use crate::flags::{AskFlags, Common, GetFlags, Output};
+use crate::interruption::interruption;
+use crate::numbers::{millis, number, span};
+use crate::output;
+use crate::palette::{Palette, Tone, tone_of};
+use crate::why::{LEARNING_ADVICE, Why};
+
+/// A lease, as `--output json` prints it. Its field names are an interface.
+#[derive(Serialize)]
+struct Lease<'a> {
+    resource: &'a str,
+    client: &'a str,
+    wants: f64,
+    capacity: f64,
+    expires_in_ms: u64,
+    refresh_in_ms: u64,
+    /// -1: no limit. Absent: none is known.
+    safe_capacity: Option<f64>,
+    /// Why it is no larger: `wants`, `share`, `others`, `learning`, `parent_learning` or
+    /// `capacity_lowered`. Absent: the server does not say.
+    limited_by: Option<&'static str>,
+    /// How long learning mode still lasts, of the server or of one above it. Absent: neither learns, or
+    /// the server does not say.
+    learning_for_ms: Option<u64>,
+    /// Whether it is given back already.
+    released: bool,
+}
+
+/// A lease that is kept for a while, as `--output json` prints it when it begins and when it ends.
+#[derive(Serialize)]
+struct Held<'a> {
+    resource: &'a str,
+    client: &'a str,
+    wants: f64,
+    /// -1: no limit. Absent: it is released.
+    capacity: Option<f64>,
+    /// As in [`Lease`].
+    limited_by: Option<&'static str>,
+    learning_for_ms: Option<u64>,
+    held_for_ms: u64,
+    released: bool,
+}
+
+pub(crate) async fn run(common: &Common, flags: &GetFlags) -> Result<(), Failure> {
+    let caller = Caller::new(common)?;
+    let client = flags.ask.client.clone().unwrap_or_else(new_client_id);
+    if let Some(duration) = flags.hold {
+        return hold(common, &flags.ask, client, duration).await;
+    }
+    let response = ask(&caller, &flags.ask, &client, common.timeout).await?;
+    let answer = lease_on(&response, &flags.ask.resource)?;
+    let end = if flags.keep {
+        End::Kept
+    } else {
+        let request = doorman::ReleaseCapacityRequest {
+            incarnation: None,
+            client_id: client.clone(),
+            resource_id: vec![flags.ask.resource.clone()],
+            sequence: Some(sequence()),
+        };
+        match caller.release(request).await {
+            Ok(_) => End::Released,
+            Err(failure) => End::NotReleased(failure),
+        }
+    };
+    print(common, &flags.ask, &client, answer, &end)
+}
+
+/// Asks; again, for as long as there is time, while the server waits for its own parent.
+async fn ask(
+    caller: &Caller,
+    ask: &AskFlags,
+    client: &str,
+    timeout: Duration,
+) -> Result<doorman::GetCapacityResponse, Failure> {
+    let mut waited = Duration::ZERO;
+    loop {
+        let request = doorman::GetCapacityRequest {
+            incarnation: None,
+            client_id: client.to_owned(),
+            resource: vec![doorman::ResourceRequest {
+                resource_id: ask.resource.clone(),
+                priority: ask.priority,
+                has: None,
+                wants: ask.wants,
+            }],
+            sequence: Some(sequence()),
+        };
+        let response = caller.get(request).await?;
+        let not_ready =
+            |refusal: &doorman::Refusal| refusal.reason() == doorman::refusal::Reason::NotReady;
+        match response.refused.iter().find(|refusal| not_ready(refusal)) {
+            None => return Ok(response),
+            Some(refusal) if waited >= timeout => {
+                let said = visible::cut(refusal.message());
+                let message = format!("{}: {said}", ask.resource);
+                return Err(Failure::Unreachable(message));
+            }
+            Some(_) => {
+                tokio::time::sleep(RETRY_NOT_READY).await;
+                waited += RETRY_NOT_READY;
+            }
+        }
+    }
+}
+
+/// How long to wait for a server that waits for its parent.
+const RETRY_NOT_READY: Duration = Duration::from_millis(250);
+
+/// What became of the lease after it was looked at.
+enum End {
+    Released,
+    Kept,
+    NotReleased(Failure),
+}
+
+fn print(
+    common: &Common,
+    ask: &AskFlags,
+    client: &str,
+    answer: &doorman::ResourceResponse,
+    end: &End,
+) -> Result<(), Failure> {
+    let (expires_in, refresh_in) = spans(&answer.gets);
+    let why = Why::of_answer(answer);
+    let mut out = output::stdout();
+    if common.output == Output::Json {
+        let lease = Lease {
+            resource: &answer.resource_id,
+            client,
+            wants: ask.wants,
+            capacity: answer.gets.capacity,
+            expires_in_ms: millis(expires_in),
+            refresh_in_ms: millis(refresh_in),
+            safe_capacity: answer.safe_capacity,
+            limited_by: why.word(),
+            learning_for_ms: why.learning_for_ms(),
+            released: matches!(end, End::Released),
+        };
+        output::json(&mut out, &lease)?;
+        return Ok(());
+    }
+    let palette = Palette::of_stdout(common.color);
+    let capacity = answer.gets.capacity;
+    writeln!(
+        out,
+        "{} of {} that {client} wants of {}",
+        palette.paint(tone_of(capacity, ask.wants), &number(capacity)),
+        number(ask.wants),
+        answer.resource_id,
+    )?;
+    if let Some(words) = why.words() {
+        writeln!(
+            out,
+            "  why            {}",
+            palette.paint(Tone::Partial, &words)
+        )?;
+    }
+    let (expires_in, refresh_in) = (span(expires_in), span(refresh_in));
+    writeln!(
+        out,
+        "  expires in     {expires_in}, to be refreshed in {refresh_in}"
+    )?;
+    if let Some(safe) = answer.safe_capacity {
+        writeln!(out, "  safe capacity  {}", number(safe))?;
+    }
+    let end = match end {
+        End::Released => "released again".to_owned(),
+        End::Kept => "kept until it expires".to_owned(),
+        End::NotReleased(failure) => format!("kept until it expires, not released: {failure}"),
+    };
+    writeln!(out, "  {}", palette.paint(Tone::Quiet, &end))?;
+    if why.is_learning() {
+        writeln!(out, "{}", palette.paint(Tone::Quiet, LEARNING_ADVICE))?;
+    }
+    Ok(())
+}
+
+/// Keeps a lease for a while, or until interrupted.
+async fn hold(
+    common: &Common,
+    ask: &AskFlags,
+    client_id: String,
+    duration: Duration,
+) -> Result<(), Failure> {
+    let mut interrupted = pin!(interruption()?);
+    let client = tokio::select! {
+        client = connect(common, client_id) => client?,
+        () = &mut interrupted => return Ok(()),
+    };
+    let held = async {
+        let resource = client
+            .resource(&ask.resource)
+            .priority(ask.priority)
+            .wants(ask.wants)
+            .open()
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+        let lease = resource.wait_for_lease(common.timeout).await;
+        let capacity = amount_of(lease.map_err(|error| failure_of(&error))?);
+        let why = Why::of_holding(&resource.holding());
+        print_held(common, ask, client.id(), Some((capacity, why)), duration)?;
+        tokio::time::sleep(duration).await;
+        Ok(())
+    };
+    let outcome: Result<(), Failure> = tokio::select! {
+        outcome = held => outcome,
+        () = interrupted => Ok(()),
+    };
+    let client_id = client.id().to_owned();
+    client.close().await;
+    outcome?;
+    print_held(common, ask, &client_id, None, duration)
+}
+
+fn print_held(
+    common: &Common,
+    ask: &AskFlags,
+    client: &str,
+    held: Option<(f64, Why)>,
+    duration: Duration,
+) -> Result<(), Failure> {
+    let mut out = output::stdout();
+    if common.output == Output::Json {
+        let held = Held {
+            resource: &ask.resource,
+            client,
+            wants: ask.wants,
+            capacity: held.map(|(capacity, _)| capacity),
+            limited_by: held.and_then(|(_, why)| why.word()),
+            learning_for_ms: held.and_then(|(_, why)| why.learning_for_ms()),
+            held_for_ms: millis(duration),
+            released: held.is_none(),
+        };
+        output::json(&mut out, &held)?;
+    } else if let Some((capacity, why)) = held {
+        let palette = Palette::of_stdout(common.color);
+        let (wants, duration) = (number(ask.wants), span(duration));
+        let capacity = palette.paint(tone_of(capacity, ask.wants), &number(capacity));
+        let resource = &ask.resource;
+        let why = why.words();
+        let why = why.map_or_else(String::new, |words| format!(" ({words})"));
+        writeln!(
+            out,
+            "{capacity} of {wants} that {client} wants of {resource}, held for {duration}{why}"
+        )?;
+    } else {
+        writeln!(out, "released")?;
+    }
+    Ok(())
+}
+
+/// As JSON has it: -1 means no limit.
+pub(crate) fn amount_of(capacity: Capacity) -> f64 {
+    match capacity {
+        Capacity::Limited(capacity) => capacity,
+        Capacity::Unlimited => -1.0,
+    }
+}
+
+/// A client of the library, for what lasts longer than a call.
+pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client, Failure> {
+    let addresses = common.addresses();
+    let mut builder = Client::builder(client_id).connect_timeout(common.timeout);
+    if addresses.iter().any(|text| address::is_meant(text))
+        && let Some(etcd) = common.etcd()?
+    {
+        builder = builder.etcd(etcd);
+    }
+    let builder = builder.addresses(addresses);
+    builder.connect().await.map_err(|error| match error {
+        doorward_client::ConnectError::NotConnected { .. } => {
+            Failure::Unreachable(error.to_string())
+        }
+        _ => Failure::Usage(error.to_string()),
+    })
+}
+
+/// What a resource without a lease means for a script.
+pub(crate) fn failure_of(error: &doorward_client::ResourceError) -> Failure {
+    match error {
+        doorward_client::ResourceError::NotConnected(_) => Failure::Unreachable(error.to_string()),
+        _ => Failure::No(error.to_string()),
+    }
+}

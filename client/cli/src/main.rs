@@ -1,0 +1,89 @@
+//! `doorward`: the command line for people who use and operate Doorward.
+//!
+//! This file only wires. What a command does stands in the file of its name; how it talks to
+//! servers in `caller`, what can go wrong in `failure`.
+
+mod caller;
+#[cfg(feature = "demo")]
+mod demo;
+mod failure;
+mod flags;
+mod get;
+mod interruption;
+mod nodes;
+mod numbers;
+mod output;
+mod palette;
+mod release;
+mod shell;
+mod status;
+mod table;
+mod templates;
+mod watch;
+mod why;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+use doorward_session::visible;
+use tokio::runtime::Builder;
+
+use crate::failure::Failure;
+use crate::flags::{Command, Common, Flags};
+use crate::palette::{Palette, Tone};
+
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    output::set_up(flags.common.color);
+    let palette = Palette::of_stderr(flags.common.color);
+    match run(flags) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads the output has seen enough, as `head` has.
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(Failure::Told(code)) => ExitCode::from(code),
+        Err(failure) => {
+            // Nothing is left to do if even this fails.
+            let name = palette.paint(Tone::Bad, "doorward:");
+            let failure_text = failure.to_string();
+            let failure_text = visible::lines(&failure_text);
+            let _ = writeln!(output::stderr(), "{name} {failure_text}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn run(flags: Flags) -> Result<(), Failure> {
+    let Flags { common, command } = flags;
+    let mut builder = match command {
+        // It runs servers, on all cores.
+        #[cfg(feature = "demo")]
+        Command::Demo(_) => Builder::new_multi_thread(),
+        _ => Builder::new_current_thread(),
+    };
+    let runtime = builder.enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::No(format!("cannot start: {error}")))?;
+    runtime.block_on(run_command(&common, command))
+}
+
+async fn run_command(common: &Common, command: Command) -> Result<(), Failure> {
+    match command {
+        #[cfg(feature = "demo")]
+        Command::Demo(demo) => demo::run(demo).await,
+        Command::Get(get) => get::run(common, &get).await,
+        Command::Watch(watch) => watch::run(common, &watch).await,
+        Command::Release(release) => release::run(common, &release).await,
+        Command::Status(status) => status::run(common, &status).await,
+        Command::Nodes(nodes) => nodes::run(common, &nodes).await,
+        Command::Shell => shell::run(common).await,
+        Command::Templates(flags) => templates::run(common, &flags).await,
+        Command::Completions { shell } => {
+            // Not straight to the output: generating panics where writing fails.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Flags::command(), "doorward", &mut script);
+            Ok(io::stdout().write_all(&script)?)
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Standard output and standard error, on which everything can be seen.
+//!
+//! What servers, etcd and other people say is shown in many places. So what steers a terminal, turns the
+//! direction of a text or has no width is made visible here, on its way out, wherever it comes from: as
+//! `\u{202e}`, and in JSON as `\u202e`, which says the same. Our own colours pass where there are any. Cells
+//! of tables and what is painted are made visible before, so that columns stay where they are and no text
+//! brings a colour of its own.
+
+use std::io::{self, Write};
+use std::sync::OnceLock;
+
+use doorward_session::visible;
+use serde::Serialize;
+
+use crate::palette::{ColorFlag, Palette};
+
+/// Whether standard output and standard error have colours.
+static COLOURED: OnceLock<(bool, bool)> = OnceLock::new();
+
+/// Says once whether there are colours. Before that, there are none.
+pub(crate) fn set_up(flag: ColorFlag) {
+    let (stdout, stderr) = (Palette::of_stdout(flag), Palette::of_stderr(flag));
+    // The first word counts, and there is one only.
+    let _ = COLOURED.set((stdout.on, stderr.on));
+}
+
+/// Standard output.
+pub(crate) fn stdout() -> Visible<io::Stdout> {
+    Visible {
+        inner: io::stdout(),
+        is_coloured: COLOURED.get().is_some_and(|(stdout, _)| *stdout),
+    }
+}
+
+/// Standard error.
+pub(crate) fn stderr() -> Visible<io::Stderr> {
+    Visible {
+        inner: io::stderr(),
+        is_coloured: COLOURED.get().is_some_and(|(_, stderr)| *stderr),
+    }
+}
+
+/// Writes a line of JSON.
+pub(crate) fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_string(value)?;
+    writeln!(out, "{}", visible::json(&text))
+}
+
+/// Writes so that everything can be seen.
+#[derive(Debug)]
+pub(crate) struct Visible<W> {
+    inner: W,
+    is_coloured: bool,
+}
+
+impl<W: Write> Write for Visible<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+        if bytes.iter().all(is_plain) {
+            return self.inner.write(bytes);
+        }
+        let text = String::from_utf8_lossy(bytes);
+        let mut shown = String::with_capacity(text.len() + 16);
+        let mut rest = &*text;
+        while let Some((before, colour, after)) = self.next_colour(rest) {
+            shown.push_str(&visible::lines(before));
+            shown.push_str(colour);
+            rest = after;
+        }
+        shown.push_str(&visible::lines(rest));
+        self.inner.write_all(shown.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<W> Visible<W> {
+    /// The text before the next colour of ours, that colour, and what follows it.
+    fn next_colour<'a>(&self, text: &'a str) -> Option<(&'a str, &'a str, &'a str)> {
+        if !self.is_coloured {
+            return None;
+        }
+        text.match_indices("\u{1b}[").find_map(|(at, start)| {
+            let codes = text.get(at + start.len()..)?;
+            let length = codes.find('m')?;
+            let codes = codes.get(..length)?;
+            is_ours(codes).then_some(())?;
+            let end = at + start.len() + length + 1;
+            Some((text.get(..at)?, text.get(at..end)?, text.get(end..)?))
+        })
+    }
+}
+
+/// What a [palette](crate::palette) and a table paint with.
+fn is_ours(codes: &str) -> bool {
+    let indexed = codes.strip_prefix("38;5;");
+    indexed.is_some_and(|index| matches!(index, "1" | "2" | "3"))
+        || matches!(codes, "0" | "1" | "2" | "22" | "31" | "32" | "33" | "39")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(is_coloured: bool, text: &str, expected: &str) {
+        let mut out = Visible {
+            inner: Vec::new(),
+            is_coloured,
+        };
+        write!(out, "{text}").unwrap();
+        assert_eq!(String::from_utf8(out.inner).unwrap(), expected);
+    }
+
+    #[test]
+    fn everything_is_visible_and_only_our_own_colours_pass() {
+        let evil = "a\u{1b}[2J\u{1b}[8mb\u{1b}]0;t\u{7}\u{202e}\r\n\tä\n";
+        let shown = "a\\u{1b}[2J\\u{1b}[8mb\\u{1b}]0;t\\u{7}\\u{202e}\\u{d}\n\tä\n";
+        check(false, evil, shown);
+        check(true, evil, shown);
+        let red = Palette { on: true }.paint(crate::palette::Tone::Bad, "red");
+        check(true, &red, &red);
+        check(false, &red, "\\u{1b}[31mred\\u{1b}[0m");
+    }
+
+    #[test]
+    fn json_stays_json_and_says_the_same() {
+        let mut out = Visible {
+            inner: Vec::new(),
+            is_coloured: false,
+        };
+        let evil = "\u{1b}[2J\u{202e}\u{7f}\u{e0001}";
+        json(&mut out, &evil).unwrap();
+        let text = String::from_utf8(out.inner).unwrap();
+        assert!(text.is_ascii(), "{text}");
+        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), evil);
+    }
+}

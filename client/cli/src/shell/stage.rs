@@ -1,0 +1,318 @@
+//! The clients that a shell plays, and what they hold.
+//!
+//! Each lease is kept by a client of the library, as in a real program: it refreshes in the
+//! background and says what it has. Every pair of client and resource has one of its own, so that
+//! a release is answered before the next command is played.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use doorward_client::{Client, Resource, Source};
+use doorward_session::visible;
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+use super::keyboard::Names;
+use super::line::Line;
+use crate::caller::Caller;
+use crate::failure::Failure;
+use crate::flags::{Common, Output, StatusFlags};
+use crate::get;
+use crate::numbers::{millis, number, span};
+use crate::output;
+use crate::palette::{Palette, Tone, tone_of};
+use crate::status;
+use crate::table::{Table, cell};
+use crate::why::Why;
+
+/// A lease of a client here.
+struct Held {
+    client: Client,
+    resource: Resource,
+    priority: i64,
+}
+
+/// What a client has, as `--output json` prints it. Its field names are an interface.
+#[derive(Serialize)]
+struct Has<'a> {
+    client: &'a str,
+    resource: &'a str,
+    priority: i64,
+    wants: f64,
+    /// -1: no limit.
+    capacity: f64,
+    /// `lease` or `mode`.
+    source: &'static str,
+    /// Absent without a lease.
+    expires_in_ms: Option<u64>,
+    /// Why the lease is no larger, as of `get`.
+    limited_by: Option<&'static str>,
+    learning_for_ms: Option<u64>,
+    #[serde(skip)]
+    why: Why,
+    /// What is wrong, if something is.
+    problem: Option<String>,
+}
+
+/// All clients of the shell.
+pub(super) struct Stage {
+    common: Common,
+    palette: Palette,
+    names: Names,
+    /// By client and resource.
+    held: BTreeMap<(String, String), Held>,
+}
+
+impl Stage {
+    pub(super) fn new(common: Common, palette: Palette, names: Names) -> Self {
+        Self {
+            common,
+            palette,
+            names,
+            held: BTreeMap::new(),
+        }
+    }
+
+    pub(super) async fn play(&mut self, line: Line) -> Result<(), Failure> {
+        match line {
+            Line::Get {
+                client,
+                resource,
+                wants,
+                priority,
+            } => self.get(client, resource, wants, priority).await,
+            Line::Release { client, resource } => self.release(&client, resource).await,
+            Line::Show => self.show(),
+            Line::Status { resource } => {
+                let flags = StatusFlags {
+                    resource,
+                    leases: None,
+                    here: false,
+                    limits: false,
+                };
+                status::run(&self.common, &flags).await
+            }
+            Line::Master => self.master().await,
+            Line::Help(text) => Ok(output::stdout().write_all(text.as_bytes())?),
+            Line::Quit | Line::Nothing => Ok(()),
+        }
+    }
+
+    /// Releases everything.
+    pub(super) async fn close(self) {
+        close(self.held.into_values()).await;
+    }
+
+    async fn get(
+        &mut self,
+        name: String,
+        id: String,
+        wants: f64,
+        priority: Option<i64>,
+    ) -> Result<(), Failure> {
+        let key = (name, id);
+        let before = self.held.get(&key).map(|held| held.priority);
+        let priority = priority.or(before).unwrap_or(0);
+        // Another priority is another claim: the old one goes first.
+        if before.is_some_and(|before| before != priority) {
+            close(self.held.remove(&key)).await;
+        }
+        if let Some(held) = self.held.get(&key) {
+            let asked = held.resource.ask(wants);
+            asked.map_err(|error| Failure::Usage(error.to_string()))?;
+            let answer = held
+                .resource
+                .wait_for_answer(wants, self.common.timeout)
+                .await;
+            answer.map_err(|error| get::failure_of(&error))?;
+        } else {
+            let held = self.open(&key, wants, priority).await?;
+            self.names.learn(&key.0, &key.1);
+            self.held.insert(key.clone(), held);
+        }
+        match self.held.get(&key) {
+            Some(held) => self.print(&key, held),
+            None => Ok(()),
+        }
+    }
+
+    async fn open(
+        &self,
+        (name, id): &(String, String),
+        wants: f64,
+        priority: i64,
+    ) -> Result<Held, Failure> {
+        let client = get::connect(&self.common, name.clone()).await?;
+        let opened = client.resource(id).wants(wants).priority(priority).open();
+        let resource = opened.map_err(|error| Failure::Usage(error.to_string()))?;
+        let lease = resource.wait_for_lease(self.common.timeout).await;
+        lease.map_err(|error| get::failure_of(&error))?;
+        Ok(Held {
+            client,
+            resource,
+            priority,
+        })
+    }
+
+    async fn release(&mut self, name: &str, id: Option<String>) -> Result<(), Failure> {
+        let keys: Vec<(String, String)> = match id {
+            Some(id) => vec![(name.to_owned(), id)],
+            None => {
+                let of_name = self.held.keys().filter(|(client, _)| client == name);
+                of_name.cloned().collect()
+            }
+        };
+        let held: Vec<Held> = keys
+            .iter()
+            .filter_map(|key| self.held.remove(key))
+            .collect();
+        if held.is_empty() {
+            let what = match keys.first() {
+                Some((_, id)) => format!("nothing of {id}"),
+                None => "nothing".to_owned(),
+            };
+            return Err(Failure::No(format!("{name} has {what} here; see show")));
+        }
+        let problem = held.iter().find_map(|held| held.client.failure());
+        close(held).await;
+        if let Some(problem) = problem {
+            return Err(Failure::Unreachable(format!(
+                "{name} gives it up, but the server may not know before the lease ends: {problem}"
+            )));
+        }
+        let mut out = output::stdout();
+        if self.common.output == Output::Json {
+            let resources: Vec<&String> = keys.iter().map(|(_, id)| id).collect();
+            let released = serde_json::json!({"client": name, "released": resources});
+            output::json(&mut out, &released)?;
+        } else {
+            writeln!(out, "released")?;
+        }
+        Ok(())
+    }
+
+    fn show(&self) -> Result<(), Failure> {
+        if self.common.output == Output::Json {
+            for (key, held) in &self.held {
+                self.print(key, held)?;
+            }
+            return Ok(());
+        }
+        let mut out = output::stdout();
+        if self.held.is_empty() {
+            writeln!(out, "no client here has anything; see help")?;
+            return Ok(());
+        }
+        let mut table = Table::headless(2..3, self.palette);
+        for (key, held) in &self.held {
+            let has = Has::new(key, held);
+            table.add([
+                self.palette.cell(Tone::Strong, has.client),
+                cell(has.resource),
+                self.palette
+                    .cell(tone_of(has.capacity, has.wants), has.share()),
+                cell(has.rest()),
+            ]);
+        }
+        Ok(table.write(&mut out)?)
+    }
+
+    fn print(&self, key: &(String, String), held: &Held) -> Result<(), Failure> {
+        let has = Has::new(key, held);
+        let mut out = output::stdout();
+        if self.common.output == Output::Json {
+            output::json(&mut out, &has)?;
+            return Ok(());
+        }
+        let share = tone_of(has.capacity, has.wants);
+        let share = self.palette.paint(share, &has.share());
+        let (client, resource, rest) = (has.client, has.resource, has.rest());
+        writeln!(out, "{client}  {resource}  {share}, {rest}")?;
+        Ok(())
+    }
+
+    async fn master(&self) -> Result<(), Failure> {
+        let answer = Caller::new(&self.common)?.discover().await?;
+        let address = answer.mastership.master_address;
+        let address = address.filter(|address| !address.is_empty());
+        let epoch = answer.mastership.epoch;
+        let mut out = output::stdout();
+        if self.common.output == Output::Json {
+            let master = serde_json::json!({"master_address": address, "epoch": epoch});
+            output::json(&mut out, &master)?;
+        }
+        let Some(address) = address else {
+            return Err(Failure::Unreachable(
+                "no master is known; try again once there is one".to_owned(),
+            ));
+        };
+        if self.common.output == Output::Table {
+            let epoch = epoch.map_or(String::new(), |epoch| format!(", epoch {epoch}"));
+            writeln!(out, "{}{epoch}", visible::line(&address))?;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Has<'a> {
+    fn new((client, resource): &'a (String, String), held: &Held) -> Self {
+        let holding = held.resource.holding();
+        let why = Why::of_holding(&holding);
+        Self {
+            client,
+            resource,
+            priority: held.priority,
+            wants: held.resource.wants(),
+            capacity: get::amount_of(holding.capacity),
+            source: match holding.source {
+                Source::Lease => "lease",
+                Source::Mode => "mode",
+            },
+            expires_in_ms: holding.remaining.map(millis),
+            limited_by: why.word(),
+            learning_for_ms: why.learning_for_ms(),
+            why,
+            problem: held.resource.problem().map(|problem| problem.to_string()),
+        }
+    }
+
+    /// Of what is wanted.
+    fn share(&self) -> String {
+        format!("{} of {}", number(self.capacity), number(self.wants))
+    }
+
+    fn rest(&self) -> String {
+        let mut rest = match self.expires_in_ms {
+            Some(left) => format!(
+                "expires in {}",
+                span(std::time::Duration::from_millis(left))
+            ),
+            None => "without a lease".to_owned(),
+        };
+        if self.priority != 0 {
+            rest += &format!(", priority {}", self.priority);
+        }
+        if let Some(words) = self.why.words() {
+            rest += &format!("; {words}");
+        }
+        if let Some(problem) = &self.problem {
+            rest += &format!("; {problem}");
+        }
+        rest
+    }
+}
+
+/// Releases leases, all at once, and waits until that is answered.
+async fn close(held: impl IntoIterator<Item = Held>) {
+    let mut closing = JoinSet::new();
+    for Held {
+        client, resource, ..
+    } in held
+    {
+        closing.spawn(async move {
+            drop(resource);
+            client.close().await;
+        });
+    }
+    closing.join_all().await;
+}

@@ -1,0 +1,331 @@
+//! `doorward status`: what the server holds, and why.
+
+mod limits;
+mod near;
+mod states;
+mod tree;
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use doorward_engine::glob::Glob;
+use doorward_proto::STATUS_SCHEMA_VERSION;
+use doorward_proto::admin::v1 as admin;
+use doorward_proto::admin::v1::{
+    EtcdStatus, GetStatusResponse as Status, LeaseStatus, ResourceStatus,
+};
+use doorward_session::visible::{self, line};
+
+use crate::caller::Caller;
+use crate::failure::Failure;
+use crate::flags::{Common, Output, StatusFlags};
+use crate::numbers::{number, span};
+use crate::output;
+use crate::palette::{Palette, Tone, tone_of};
+use crate::status::tree::{children_table, write_own_lease, write_parent};
+use crate::table::{Table, cell};
+use crate::templates::author::plain;
+
+/// Leases that are listed of a resource that was named.
+const LEASES_LISTED: u32 = 100;
+
+pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Failure> {
+    let caller = Caller::new(common)?;
+    let leases_max = flags.leases.unwrap_or(if flags.resource.is_some() {
+        LEASES_LISTED
+    } else {
+        0
+    });
+    let request = admin::GetStatusRequest {
+        resource_id: flags.resource.clone().unwrap_or_default(),
+        leases_max,
+        // A table has a line about them in any case.
+        limits: flags.limits || common.output == Output::Table,
+        without_resources: flags.limits,
+        ..admin::GetStatusRequest::default()
+    };
+    let mut status = caller.status(request, flags.here).await?;
+    if flags.limits {
+        // Earlier versions list them in spite of what they are asked.
+        status.resources.clear();
+        if status.limits.is_empty() {
+            return Err(Failure::No(
+                plain(&format!(
+                    "{} {} does not say its limits; it may be an older server",
+                    status.node, status.version
+                ))
+                .into_owned(),
+            ));
+        }
+    }
+    let mut out = output::stdout();
+    if common.output == Output::Json {
+        // What is printed is the model of this program, whatever the server's version.
+        status.schema_version = STATUS_SCHEMA_VERSION;
+        output::json(&mut out, &status)?;
+    } else {
+        let in_detail = flags.resource.is_some() || leases_max > 0;
+        let palette = Palette::of_stdout(common.color);
+        write_head(&mut out, &status, palette)?;
+        if flags.limits {
+            limits::write_table(&mut out, &status.limits, palette)?;
+        } else {
+            let asked = flags.resource.as_deref();
+            write_resources(&mut out, &status, asked, in_detail, palette)?;
+        }
+    }
+    match &flags.resource {
+        Some(resource) if status.resources.is_empty() => {
+            Err(nobody(&caller, resource, &status, flags.here).await)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// That nobody holds anything of a resource, and what was meant, perhaps.
+async fn nobody(caller: &Caller, resource: &str, status: &Status, here: bool) -> Failure {
+    let where_else = match &status.master_address {
+        Some(master) if !status.is_master => format!(" here; the master is at {master}"),
+        _ => String::new(),
+    };
+    let mut told = format!("nobody holds anything of {resource}{where_else}");
+    // That nobody does is known; the rest is help.
+    let all = caller.status(admin::GetStatusRequest::default(), here);
+    let held = all.await.map_or_else(|_| Vec::new(), |all| all.resources);
+    let near = near::near(resource, held.iter().map(|it| it.resource_id.as_str()));
+    if !near.is_empty() {
+        told += &format!(". Held are names like it: {}", near.join(", "));
+    }
+    let globs: BTreeSet<&str> = held.iter().map(|it| it.template()).collect();
+    let is_match = |glob: &&&str| Glob::parse(glob).is_ok_and(|glob| glob.matches(resource));
+    if let Some(glob) = globs.iter().find(is_match) {
+        told += &format!(". Whoever asks for it may get some: the template {glob:?} matches it");
+    }
+    Failure::No(plain(&told).into_owned())
+}
+
+/// What is to be said of the server itself, and an empty line.
+fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Result<()> {
+    let mastership = match (&status.master_address, status.is_master) {
+        (_, true) => palette.paint(Tone::Good, "master"),
+        (Some(address), false) => {
+            palette.paint(Tone::Partial, "not the master") + ", which is at " + &line(address)
+        }
+        (None, false) => palette.paint(Tone::Bad, "no master is known"),
+    };
+    let epoch = match status.epoch {
+        None => String::new(),
+        Some(epoch) => format!(", epoch {epoch}"),
+    };
+    let up = span(Duration::from_millis(status.uptime_ms));
+    let node = palette.paint(Tone::Strong, &line(&status.node));
+    writeln!(
+        out,
+        "{node} {}: {mastership}{epoch}, up for {up}",
+        line(&status.version)
+    )?;
+    if let Some(etcd) = &status.etcd {
+        write_etcd(out, etcd, palette)?;
+    }
+    write_parent(
+        out,
+        status.parent.as_ref(),
+        &status.ancestors,
+        status.is_in_cycle,
+        palette,
+    )?;
+    let (count, source) = (status.templates_count, line(&status.templates_source));
+    let plural = if count == 1 { "" } else { "s" };
+    writeln!(out, "{count} template{plural} from {source}")?;
+    if let Some(problem) = &status.templates_problem {
+        let refused = palette.paint(Tone::Bad, "newer templates were REFUSED");
+        writeln!(out, "{refused}, these stay in force:")?;
+        for line in problem.lines() {
+            writeln!(out, "  {}", visible::line(line))?;
+        }
+    }
+    for conflict in &status.conflicts {
+        let two = palette.paint(Tone::Bad, "TWO LIVE PROCESSES");
+        let (kind, holder) = (line(&conflict.kind), line(&conflict.holder));
+        let ago = span(Duration::from_millis(conflict.age_ms));
+        writeln!(
+            out,
+            "{two} ask as the {kind} {holder}, seen {ago} ago: the later one is refused; give each a name of \
+             its own, or stop one"
+        )?;
+    }
+    if let Some(states) = &status.states {
+        states::write_line(out, states, palette)?;
+    }
+    limits::write_line(out, &status.limits, palette)?;
+    writeln!(out)
+}
+
+/// What it holds.
+fn write_resources(
+    out: &mut impl Write,
+    status: &Status,
+    asked: Option<&str>,
+    in_detail: bool,
+    palette: Palette,
+) -> io::Result<()> {
+    if status.resources.is_empty() {
+        if let Some(left) = status.learning_remaining_ms {
+            let left = span(Duration::from_millis(left));
+            let learning = palette.paint(Tone::Partial, "learning mode");
+            writeln!(
+                out,
+                "{learning}: for up to {left} more, who holds nothing gets nothing"
+            )?;
+        }
+        return match asked {
+            Some(resource) => writeln!(out, "no leases are out on {resource}"),
+            None => writeln!(out, "no leases are out"),
+        };
+    }
+    resources_table(&status.resources, palette).write(out)?;
+    if in_detail {
+        for resource in &status.resources {
+            write_resource(out, resource, palette)?;
+        }
+    }
+    Ok(())
+}
+
+/// How the election is doing.
+fn write_etcd(out: &mut impl Write, etcd: &EtcdStatus, palette: Palette) -> io::Result<()> {
+    let age = span(Duration::from_millis(etcd.age_ms));
+    match (&etcd.problem, etcd.mastership_remaining_ms) {
+        (None, Some(_)) => writeln!(out, "elected in etcd, which answers, for {age}"),
+        (None, None) => writeln!(out, "elections in etcd, which answers, for {age}"),
+        (Some(problem), left) => {
+            let down = palette.paint(Tone::Bad, "etcd does NOT answer");
+            writeln!(out, "{down}, for {age}: {}", line(problem))?;
+            match left {
+                Some(left) => {
+                    let left = span(Duration::from_millis(left));
+                    writeln!(out, "  this server stops being the master in {left}")
+                }
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+/// Everything that is known of a resource, and of those who hold it.
+fn write_resource(
+    out: &mut impl Write,
+    resource: &ResourceStatus,
+    palette: Palette,
+) -> io::Result<()> {
+    let id = palette.paint(Tone::Strong, &line(&resource.resource_id));
+    let about = match resource.description.as_str() {
+        "" => String::new(),
+        description => format!(": {}", line(description)),
+    };
+    writeln!(out, "\n{id}{about}")?;
+    if let Some(lease) = &resource.own_lease {
+        write_own_lease(out, lease, palette)?;
+    }
+    if !resource.children.is_empty() {
+        children_table(&resource.children, palette).write(out)?;
+    }
+    // Those of child servers stand in their own table.
+    let children: BTreeSet<&str> = resource.children.iter().map(|c| c.child.as_str()).collect();
+    let is_listed =
+        |lease: &&LeaseStatus| lease.kind == "server" && children.contains(lease.holder.as_str());
+    let leases: Vec<&LeaseStatus> = resource.leases.iter().filter(|l| !is_listed(l)).collect();
+    if !leases.is_empty() {
+        leases_table(&leases, palette).write(out)?;
+    }
+    let listed = (resource.children.len() + leases.len()) as u64;
+    let left = resource.leases_count.saturating_sub(listed);
+    if left > 0 {
+        writeln!(out, "and {left} more; --leases lists more")?;
+    }
+    Ok(())
+}
+
+fn resources_table(resources: &[ResourceStatus], palette: Palette) -> Table {
+    let header = [
+        "resource",
+        "algorithm",
+        "capacity",
+        "wants",
+        "granted",
+        "reserved",
+        "clients",
+        "waiting",
+        "state",
+    ];
+    let mut table = Table::new(header, 2..8, palette);
+    for resource in resources {
+        let own_lease = resource.own_lease.as_ref();
+        let state = if let Some((tone, state)) = own_lease.and_then(tree::state) {
+            palette.cell(tone, state)
+        } else if resource.template.is_none() && own_lease.is_none() {
+            palette.cell(Tone::Bad, "template gone")
+        } else if let Some(left) = resource.learning_remaining_ms {
+            let left = span(Duration::from_millis(left));
+            palette.cell(Tone::Partial, format!("learning for {left}"))
+        } else if let Some((tone, state)) = own_lease.and_then(tree::learning_above) {
+            palette.cell(tone, state)
+        } else {
+            cell("")
+        };
+        let waiting = match resource.waiting_count {
+            0 => cell(0),
+            waiting => palette.cell(Tone::Partial, waiting),
+        };
+        table.add([
+            palette.cell(Tone::Strong, &resource.resource_id),
+            cell(resource.algorithm()),
+            cell(number(resource.capacity)),
+            cell(number(resource.wants)),
+            palette.cell(
+                tone_of(resource.granted, resource.wants),
+                number(resource.granted),
+            ),
+            cell(number(resource.reserved)),
+            cell(resource.clients_count),
+            waiting,
+            state,
+        ]);
+        for child in &resource.children {
+            table.add(tree::row(child, palette));
+        }
+    }
+    table
+}
+
+fn leases_table(leases: &[&LeaseStatus], palette: Palette) -> Table {
+    let header = [
+        "holder",
+        "priority",
+        "wants",
+        "share",
+        "granted",
+        "reserved",
+        "expires in",
+        "why",
+    ];
+    let mut table = Table::new(header, 1..7, palette);
+    for lease in leases {
+        let holder = match lease.kind.as_str() {
+            "client" => lease.holder.clone(),
+            kind => format!("{kind} {}", lease.holder),
+        };
+        table.add([
+            palette.cell(Tone::Strong, holder),
+            cell(lease.priority),
+            cell(number(lease.wants)),
+            cell(number(lease.share)),
+            palette.cell(tone_of(lease.granted, lease.wants), number(lease.granted)),
+            cell(number(lease.reserved)),
+            cell(span(Duration::from_millis(lease.expires_in_ms))),
+            cell(&lease.why),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,162 @@
+//! What `doorward status` says of a server's place in the tree: its parent, its own leases, its
+//! child servers.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use comfy_table::Cell;
+use doorward_proto::admin::v1::{ChildStatus, OwnLeaseStatus, ParentStatus};
+use doorward_session::visible::{self, line};
+
+use crate::numbers::{number, span};
+use crate::palette::{Palette, Tone, tone_of};
+use crate::table::{Table, cell};
+
+/// Where the server's capacity comes from.
+pub(super) fn write_parent(
+    out: &mut impl Write,
+    parent: Option<&ParentStatus>,
+    ancestors: &[String],
+    is_in_cycle: bool,
+    palette: Palette,
+) -> io::Result<()> {
+    let Some(parent) = parent else {
+        return writeln!(out, "no parent: this is the root");
+    };
+    let name = match ancestors.first() {
+        Some(name) => format!("{} at ", palette.paint(Tone::Strong, &line(name))),
+        None => String::new(),
+    };
+    let link = match parent.link.as_str() {
+        "down" => palette.paint(Tone::Bad, "OUT OF REACH"),
+        "stream" => palette.paint(Tone::Good, "stream"),
+        "idle" => palette.paint(Tone::Partial, "not asked (only the master does)"),
+        other => palette.paint(Tone::Partial, &line(other)),
+    };
+    let age = span(Duration::from_millis(parent.link_age_ms));
+    write!(
+        out,
+        "parent: {name}{}, {link} for {age}",
+        line(&parent.address)
+    )?;
+    if let Some((_, above @ [_, ..])) = ancestors.split_first() {
+        let above = above.join(", ");
+        write!(out, "; above it: {}", line(&above))?;
+    }
+    writeln!(out)?;
+    for line in parent.problem.iter().flat_map(|problem| problem.lines()) {
+        writeln!(out, "  {}", visible::line(line))?;
+    }
+    if is_in_cycle {
+        let cycle = palette.paint(Tone::Bad, "this node is its OWN ANCESTOR");
+        writeln!(
+            out,
+            "{cycle}, and leases nothing: check --node and --parent of the servers above it"
+        )?;
+    }
+    Ok(())
+}
+
+/// What stands of a server's own lease among the states of a resource, if anything.
+pub(super) fn state(lease: &OwnLeaseStatus) -> Option<(Tone, String)> {
+    if lease.refusal.is_some() {
+        Some((Tone::Bad, "refused by the parent".to_owned()))
+    } else if lease.expires_in_ms.is_none() {
+        Some((Tone::Partial, "waits for the parent".to_owned()))
+    } else {
+        None
+    }
+}
+
+/// What stands there of a server above that is in learning mode, if one is.
+pub(super) fn learning_above(lease: &OwnLeaseStatus) -> Option<(Tone, String)> {
+    let left = Duration::from_millis(lease.parent_learning_remaining_ms?);
+    Some((Tone::Partial, format!("learning above for {}", span(left))))
+}
+
+/// A line about a server's own lease.
+pub(super) fn write_own_lease(
+    out: &mut impl Write,
+    lease: &OwnLeaseStatus,
+    palette: Palette,
+) -> io::Result<()> {
+    let title = palette.paint(Tone::Quiet, "own lease");
+    write!(out, "{title}: ")?;
+    if let Some(why) = &lease.refusal {
+        let refused = palette.paint(Tone::Bad, "REFUSED by the parent");
+        write!(out, "{refused}: {}; ", line(why))?;
+    }
+    match lease.expires_in_ms {
+        Some(left) => write!(
+            out,
+            "{} of a share of {}, for {} more",
+            number(lease.capacity),
+            number(lease.share),
+            span(Duration::from_millis(left))
+        )?,
+        None => write!(out, "none")?,
+    }
+    write!(out, ", {} outstanding", number(lease.outstanding))?;
+    if lease.is_in_flight {
+        write!(out, "; the parent is asked and has not answered yet")?;
+    }
+    writeln!(out)
+}
+
+/// A child server under its resource, in the columns of the table of resources.
+pub(super) fn row(child: &ChildStatus, palette: Palette) -> [Cell; 9] {
+    [
+        cell(format!("  {}", child.child)),
+        cell(""),
+        cell(""),
+        cell(number(child.wants)),
+        palette.cell(tone_of(child.granted, child.wants), number(child.granted)),
+        cell(number(child.reserved)),
+        cell(number(child.clients_count)),
+        cell(""),
+        state_of_child(child, palette),
+    ]
+}
+
+fn state_of_child(child: &ChildStatus, palette: Palette) -> Cell {
+    match (child.is_learning, child.curve_points) {
+        (true, 0) => palette.cell(Tone::Partial, "learning, counts only"),
+        (true, _) => palette.cell(Tone::Partial, "learning"),
+        (false, 0) => cell("counts only"),
+        (false, _) => cell(""),
+    }
+}
+
+/// Everything about the child servers of a resource.
+pub(super) fn children_table(children: &[ChildStatus], palette: Palette) -> Table {
+    let header = [
+        "child server",
+        "levels",
+        "clients",
+        "wants",
+        "share",
+        "granted",
+        "reserved",
+        "outstanding",
+        "expires in",
+        "state",
+        "why",
+    ];
+    let mut table = Table::new(header, 1..9, palette);
+    for child in children {
+        table.add([
+            palette.cell(Tone::Strong, &child.child),
+            cell(child.height),
+            cell(number(child.clients_count)),
+            cell(number(child.wants)),
+            cell(number(child.share)),
+            palette.cell(tone_of(child.granted, child.wants), number(child.granted)),
+            cell(number(child.reserved)),
+            cell(child.outstanding.map_or("?".to_owned(), number)),
+            cell(span(Duration::from_millis(child.expires_in_ms))),
+            state_of_child(child, palette),
+            cell(&child.why),
+        ]);
+    }
+    table
+}

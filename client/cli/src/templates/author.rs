@@ -1,0 +1,96 @@
+//! Who writes, and what may be printed of what others wrote.
+
+use std::borrow::Cow;
+
+use doorward_session::visible;
+
+use crate::failure::Failure;
+use crate::templates::flags::ChangeFlags;
+
+/// The longest name or reason, in characters: they go into tables.
+const CHARS_MAX: usize = 500;
+
+/// Who writes and what for, as the history keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Author {
+    pub(crate) who: String,
+    pub(crate) why: Option<String>,
+}
+
+impl Author {
+    pub(crate) fn of(flags: &ChangeFlags) -> Result<Self, Failure> {
+        let who = match &flags.who {
+            Some(who) => line("--who", who)?,
+            None => user_at_host(),
+        };
+        let why = match &flags.why {
+            Some(why) => line("--why", why)?,
+            None => String::new(),
+        };
+        Ok(Self {
+            who: if who.is_empty() { user_at_host() } else { who },
+            why: (!why.is_empty()).then_some(why),
+        })
+    }
+}
+
+fn line(flag: &str, text: &str) -> Result<String, Failure> {
+    let text = text.trim();
+    if text.chars().count() > CHARS_MAX {
+        let problem = format!("{flag} is too long: at most {CHARS_MAX} characters");
+        return Err(Failure::Usage(problem));
+    }
+    Ok(plain(text).replace('\n', " "))
+}
+
+fn user_at_host() -> String {
+    let user = ["USER", "LOGNAME", "USERNAME"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
+    let user = user.unwrap_or_else(|| "somebody".to_owned());
+    let host = gethostname::gethostname();
+    let name = format!("{user}@{}", host.to_string_lossy());
+    let name = plain(&name);
+    name.chars().take(CHARS_MAX).collect()
+}
+
+/// A text of somebody else, with what cannot be seen made visible. The end of a line, as some systems write
+/// it, is one.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    if text.contains('\r') {
+        let text = text.replace("\r\n", "\n");
+        return Cow::Owned(visible::lines(&text).into_owned());
+    }
+    visible::lines(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(who: Option<&str>, why: Option<&str>) -> ChangeFlags {
+        ChangeFlags {
+            why: why.map(str::to_owned),
+            who: who.map(str::to_owned),
+            yes: true,
+            force: false,
+        }
+    }
+
+    #[test]
+    fn who_and_why_are_lines_that_steer_no_terminal() {
+        let author = Author::of(&flags(Some(" ann "), Some("a\nb\u{1b}[31m"))).unwrap();
+        assert_eq!(author.who, "ann");
+        assert_eq!(author.why.as_deref(), Some("a b\\u{1b}[31m"));
+        assert!(Author::of(&flags(Some("ann"), Some(&"x".repeat(501)))).is_err());
+    }
+
+    #[test]
+    fn nobody_is_nameless_and_no_reason_is_none() {
+        for who in [None, Some(" ")] {
+            let author = Author::of(&flags(who, Some(" "))).unwrap();
+            assert!(author.who.contains('@'), "{author:?}");
+            assert_eq!(author.why, None);
+        }
+    }
+}
