@@ -1,5 +1,7 @@
 //! Single calls to the master of a node: each known server is asked once, and whom it leads to.
 
+mod status_pages;
+
 use std::error::Error;
 use std::future::Future;
 use std::sync::Arc;
@@ -9,7 +11,6 @@ use doorward_etcd::address::{self, NodeAddress, Place};
 use doorward_etcd::directory;
 use doorward_etcd::error::innermost;
 use doorward_proto::admin::v1 as admin;
-use doorward_proto::admin::v1::admin_client::AdminClient;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_session::address::Address;
@@ -23,12 +24,6 @@ use crate::nodes::hurried;
 
 /// The largest answer, in bytes. Only a status may be larger.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
-
-/// The largest page of a status, in bytes.
-const STATUS_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// Resources on a page of a status.
-const PAGE: u32 = 1_000;
 
 /// Calls the servers of a node.
 #[derive(Clone, Debug)]
@@ -173,61 +168,6 @@ impl Caller {
         .await
     }
 
-    /// What a server holds, page by page: the master, or else whoever answers; with `here` whoever answers.
-    pub(crate) async fn status(
-        &self,
-        request: admin::GetStatusRequest,
-        here: bool,
-    ) -> Result<admin::GetStatusResponse, Failure> {
-        let mut request = admin::GetStatusRequest {
-            limit: PAGE,
-            ..request
-        };
-        let mut all = self.status_page(&request, here).await?;
-        while let Some(token) = all.next_token.take() {
-            if token == request.token {
-                // Its pages would never end.
-                let problem = format!("{} lists the same resources again", all.node);
-                return Err(Failure::No(problem));
-            }
-            request.token = token;
-            let page = self.status_page(&request, here).await?;
-            all.resources.extend(page.resources);
-            all.next_token = page.next_token;
-        }
-        Ok(all)
-    }
-
-    async fn status_page(
-        &self,
-        request: &admin::GetStatusRequest,
-        here: bool,
-    ) -> Result<admin::GetStatusResponse, Failure> {
-        let ask = |channel: Channel| {
-            let request = request.clone();
-            async move { get_status(channel, request).await }
-        };
-        let answer = self.call(ask).await?;
-        let Some(master) = &answer.master_address else {
-            return Ok(answer);
-        };
-        if here || answer.is_master {
-            return Ok(answer);
-        }
-        let mut finder = MasterFinder::new(Arc::default());
-        let named = finder.handle_redirect(Some(master), None, Duration::ZERO);
-        let answer = match named {
-            Ok(_) => self.call_in_turn(&mut finder, &ask).await,
-            Err(lost) => Err(Miss::Silent(lost.to_string())),
-        };
-        answer.map_err(|miss| match miss {
-            Miss::Silent(problem) | Miss::Masterless(problem) => Failure::Unreachable(format!(
-                "the master does not answer: {problem}. --here shows the server that was asked"
-            )),
-            Miss::Final(failure) => failure,
-        })
-    }
-
     /// Asks one address after the other until one answers, and follows it to the master.
     async fn call<T, F>(&self, ask: impl Fn(Channel) -> F) -> Result<T, Failure>
     where
@@ -319,28 +259,6 @@ fn miss_of_lost(name: &str, lost: &DeadEnd) -> Miss {
         DeadEndReason::NoMaster => Miss::Masterless(problem),
         _ => Miss::Silent(problem),
     }
-}
-
-/// A page of a status. A server takes so much time a second for whoever looks, and says when to come back: who has
-/// the first page waits for the others.
-async fn get_status(
-    channel: Channel,
-    request: admin::GetStatusRequest,
-) -> Result<tonic::Response<admin::GetStatusResponse>, tonic::Status> {
-    let mut admin = AdminClient::new(channel).max_decoding_message_size(STATUS_BYTES_MAX);
-    loop {
-        let answer = admin.get_status(request.clone()).await;
-        match answer.as_ref().err().and_then(pushback) {
-            Some(wait) if !request.token.is_empty() => tokio::time::sleep(wait).await,
-            _ => return answer,
-        }
-    }
-}
-
-/// When a server that has too much to do wants to be asked again.
-fn pushback(status: &tonic::Status) -> Option<Duration> {
-    let wait = status.metadata().get("grpc-retry-pushback-ms")?;
-    wait.to_str().ok()?.parse().ok().map(Duration::from_millis)
 }
 
 fn capacity(channel: Channel) -> CapacityClient<Channel> {

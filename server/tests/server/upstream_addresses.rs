@@ -69,7 +69,7 @@ async fn servers_that_send_each_other_are_not_asked_in_a_rush_and_not_given_up()
     let told = async || news(&server).problem.is_some();
     eventually("that is told", told).await;
     let problem = news(&server).problem.unwrap();
-    assert!(problem.contains("from one to the other"), "{problem}");
+    assert!(problem.contains("redirect to each other"), "{problem}");
     assert_eq!(news(&server).link, ParentLink::Down);
     let count = one.count_asks()["greetings"] + other.count_asks()["greetings"];
     assert!(count <= 12, "{count} greetings");
