@@ -431,12 +431,7 @@ fn server_lease(
         Some(-1.0) => Some(SafeCapacity::Unlimited),
         given => amount("safe_capacity", given)?.map(SafeCapacity::Limited),
     };
-    let mut bands = Vec::with_capacity(answer.band.len().min(BANDS_MAX));
-    for band in answer.band.iter().take(BANDS_MAX) {
-        let capacity = Amount::new(band.capacity)
-            .map_err(|error| format!("band {}: capacity {error}", band.priority))?;
-        bands.push((band.priority, capacity));
-    }
+    let bands = bands(&answer)?;
     Ok(ServerLease {
         granted_by: gets.granted_by.map(MastershipId::new),
         resource,
@@ -473,6 +468,17 @@ fn server_lease(
         sequence: answer.sequence,
         decided: answer.decided,
     })
+}
+
+/// What there is for each priority.
+fn bands(answer: &wire::ServerCapacityResourceResponse) -> Result<Vec<(i64, Amount)>, String> {
+    let bands = answer.band.iter().take(BANDS_MAX).map(|band| {
+        let capacity = Amount::new(band.capacity);
+        let capacity =
+            capacity.map_err(|error| format!("band {}: capacity {error}", band.priority))?;
+        Ok((band.priority, capacity))
+    });
+    bands.collect()
 }
 
 /// What a parent says of a single holder. 0 would leave nobody anything: it is taken for no word.
