@@ -22,6 +22,7 @@
 //! );
 //! ```
 
+mod duration;
 pub mod keys;
 mod places;
 mod problem;
@@ -29,6 +30,7 @@ mod reader;
 pub mod tree;
 
 use doorward_engine::template::Templates;
+pub use duration::{DurationError, parse_duration};
 pub use places::{Located, Places};
 pub use problem::{DocumentError, PROBLEMS_SHOWN_MAX, Problem, shortened};
 pub use tree::DOCUMENT_BYTES_MAX;
