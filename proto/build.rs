@@ -12,6 +12,15 @@ const FILES: [&str; 3] = [
     "doorward/admin/v1/admin.proto",
 ];
 
+/// What is printed as JSON, if the feature `json` is on.
+const ADMIN: &str = ".doorward.admin.v1";
+const JSON: &str = "#[cfg_attr(feature = \"json\", derive(serde::Serialize))]";
+
+/// An enum is a number in generated code.
+const UNIT: &str = ".doorward.admin.v1.LimitStatus.unit";
+const UNIT_BY_NAME: &str =
+    "#[cfg_attr(feature = \"json\", serde(serialize_with = \"crate::json::unit\"))]";
+
 fn main() -> Result<(), Box<dyn Error>> {
     for file in FILES {
         println!("cargo::rerun-if-changed={file}");
@@ -23,6 +32,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Whoever calls a service brings its own channel: the generated code alone needs none.
     tonic_prost_build::configure()
         .build_transport(false)
+        .type_attribute(ADMIN, JSON)
+        .field_attribute(UNIT, UNIT_BY_NAME)
+        .btree_map(ADMIN)
         .compile_fds(descriptors)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Doorward's wire protocol as Rust types: generated code and nothing else.
+//! Doorward's wire protocol as Rust types: generated code, how the status reads as JSON, and how limits stand.
 //!
 //! [`doorman`] is Doorman's protocol (package `doorman`, proto2) with optional fields numbered
 //! from 101 that an old peer ignores. [`doorward`] carries the same messages on streams. [`admin`]
@@ -20,7 +20,15 @@ pub mod doorward {
     }
 }
 
-/// What a server tells operators and tools about itself.
+#[cfg(feature = "json")]
+mod json;
+mod limits;
+
+/// The version of [`admin::v1::GetStatusResponse`] as a model: it grows when a field is renamed, removed or given
+/// another meaning, and not when one is added.
+pub const STATUS_SCHEMA_VERSION: u32 = 1;
+
+/// What a server says of itself to operators and tools.
 #[allow(missing_docs, clippy::all, reason = "generated code")]
 pub mod admin {
     /// The first version of the admin service.

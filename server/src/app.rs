@@ -53,7 +53,7 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where the pages and metrics are. Absent: nowhere.
     pub http_listen: Option<SocketAddr>,
-    /// The address told to others, `host:port`. Absent: the one that is bound.
+    /// The address that others are given, `host:port`. Absent: the one that is bound.
     pub advertise: Option<String>,
     /// What is in force at the start.
     pub templates: Templates,
@@ -67,7 +67,7 @@ pub struct Config {
     pub clock: Clock,
     /// Where capacity is leased from. Absent: this is the root.
     pub parent: Option<upstream::Config>,
-    /// How long changes are gathered before child servers are told.
+    /// How long changes are gathered before child servers hear of them.
     pub push_round: Duration,
     /// How the master is found.
     pub election: Election,
@@ -211,7 +211,7 @@ impl Server {
             None => None,
         };
         if config.advertise.is_none() && grpc_address.ip().is_unspecified() {
-            warn!(address = %grpc_address, "clients are told an address that means any; give --advertise");
+            warn!(address = %grpc_address, "clients are given an address that means any; give --advertise");
         }
         let http_address = http.as_ref().map(|(_, address)| *address);
         let board = board_of(&config, grpc_address);
@@ -232,7 +232,7 @@ impl Server {
         let mut background = JoinSet::new();
         background.spawn(Arc::clone(board.node()).run_timer());
         let obeying = following.go_on(&election, &streams, &mut background);
-        background.spawn(health::tell(Arc::clone(&board), health.clone()));
+        background.spawn(health::report_readiness(Arc::clone(&board), health.clone()));
         background.spawn(Arc::clone(&streams).end_cycles());
         let stop_grpc = CancellationToken::new();
         background.spawn(streams.run(stop_grpc.clone()));
@@ -308,7 +308,7 @@ impl Server {
         self.http_address
     }
 
-    /// What the server tells about itself, and its node.
+    /// What the server says of itself, and its node.
     pub fn board(&self) -> &Arc<Board> {
         &self.board
     }
@@ -333,7 +333,7 @@ impl Server {
         templates::apply(&self.gate(), &self.board, &self.metrics, templates).await;
     }
 
-    /// New templates were not in order: those in force stay, and everyone who looks is told.
+    /// New templates were invalid: those in force stay, and everyone who looks sees why.
     pub fn refuse_templates(&self, problem: String) {
         templates::refuse(&self.board, &self.metrics, problem);
     }
@@ -402,7 +402,7 @@ async fn listen(port: Port, address: SocketAddr) -> Result<(TcpListener, SocketA
     Ok((listener, bound))
 }
 
-/// The node, and what is told about it and this server.
+/// The node, and what is known of it and this server.
 fn board_of(config: &Config, grpc_address: SocketAddr) -> Arc<Board> {
     let node_config = node::Config {
         name: config.node_name.clone(),

@@ -223,7 +223,7 @@ impl Door {
             looking,
             registry: Mutex::new(Registry::new(bounds, settings)),
         };
-        door.tell(0, 0);
+        door.report_use(0, 0);
         Arc::new(door)
     }
 
@@ -252,11 +252,11 @@ impl Door {
         self.limits.refuse(limit, self.now())
     }
 
-    /// Somebody connects. Who has to go in his stead is told so. None: he has to go himself.
+    /// Somebody connects. The connection that has to go instead is asked to. None: this one has to go.
     fn admit(&self, peer: SocketAddr) -> Option<Arc<Connection>> {
         let mut registry = self.registry();
         let admission = registry.admit(Address::of(peer.ip()), self.now());
-        self.tell(registry.len(), registry.largest());
+        self.report_use(registry.len(), registry.largest());
         drop(registry);
         if let Some(full) = admission.full {
             self.refuse(match (self.kind, full) {
@@ -284,13 +284,13 @@ impl Door {
     fn close(&self, connection: &Connection) {
         let mut registry = self.registry();
         registry.remove(connection, self.now());
-        self.tell(registry.len(), registry.largest());
+        self.report_use(registry.len(), registry.largest());
         drop(registry);
         connection.close();
         self.note_written(connection, connection.unread());
     }
 
-    fn tell(&self, connections: usize, largest: usize) {
+    fn report_use(&self, connections: usize, largest: usize) {
         let (all, of_address) = match self.kind {
             Kind::Grpc => (Limit::Connections, Limit::ConnectionsPerAddress),
             Kind::Http => (Limit::HttpConnections, Limit::HttpConnectionsPerAddress),
@@ -352,7 +352,7 @@ impl Door {
         let of = (limit == Limit::OutgoingBytesPerAddress).then(|| connection.address());
         let most = self.registry().most_unread(of);
         let Some(most) = most else {
-            // All were told to go.
+            // All were asked to go.
             return false;
         };
         most.evict();

@@ -133,7 +133,7 @@ impl Running {
     }
 
     /// How etcd is doing, if it is asked.
-    pub fn contact(&self) -> Option<watch::Receiver<etcd::Contact>> {
+    pub fn contact(&self) -> Option<watch::Receiver<etcd::EtcdHealth>> {
         match self {
             Self::Fixed(_) => None,
             Self::Etcd(running) => Some(running.contact()),

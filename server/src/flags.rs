@@ -38,7 +38,7 @@ Examples:
   doorward-server --listen 0.0.0.0:6970 --advertise quota.example.com:6970 \\
       --templates /etc/doorward/templates.yaml --log-format json
       A root for others to reach. It reloads the file when it changes and on SIGHUP; if the new
-      version is not in order, it says why and keeps the one in force.
+      version is invalid, it says why and keeps the one in force.
   doorward-server --node eu --parent quota.example.com:6970 --listen 0.0.0.0:6970
       A server of a region, or a leaf: it leases from its parent what its clients and child
       servers ask for.
@@ -50,7 +50,7 @@ DOORWARD_ETCD_ENDPOINTS is for the command line, doorward. A server that finds i
 unless it has endpoints of its own: DOORWARD_SERVER_ETCD_ENDPOINTS, which makes it a candidate.
 
 Exit codes: 0 done, or stopped by SIGTERM or SIGINT; 1 failed while running; 2 wrong usage, or
-templates that are not in order, or a start that was meant otherwise.";
+invalid templates, or a start that was meant otherwise.";
 
 /// The name of a node that was given none.
 pub const DEFAULT_NODE: &str = "root";
@@ -119,7 +119,7 @@ pub struct ServeFlags {
     )]
     pub http_listen: HttpListen,
 
-    /// The address clients are told, host:port [default: the one that is listened on].
+    /// The address clients are given, host:port [default: the one that is listened on].
     #[arg(long, help_heading = "Addresses", value_name = "HOST:PORT", env = "DOORWARD_ADVERTISE", hide_env_values = true, value_parser = advertised)]
     pub advertise: Option<String>,
 
@@ -140,7 +140,7 @@ pub struct ServeFlags {
     )]
     pub parent: Vec<ParentServers>,
 
-    /// How long changes are gathered before parent and child servers are told, in one message.
+    /// How long changes are gathered before parent and child servers hear of them, in one message.
     #[arg(
         long, help_heading = "Tree",
         value_name = "DURATION",
@@ -164,7 +164,7 @@ pub struct ServeFlags {
     /// Resource templates: a YAML file, or etcd:KEY for a document in etcd [default:
     /// etcd:/doorward/templates with --etcd-endpoints, else built-in examples].
     ///
-    /// They are read again when they change (a file also on SIGHUP). A version that is not in order
+    /// They are read again when they change (a file also on SIGHUP). An invalid version
     /// is reported, and the one in force stays in force.
     #[arg(
         long,
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn the_pages_can_be_switched_off() {
         let flags = Flags::try_parse_from(["doorward-server", "--http-listen", "none"]);
-        assert_eq!(flags.expect("in order").serve.http_listen, HttpListen(None));
+        assert_eq!(flags.expect("valid").serve.http_listen, HttpListen(None));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! - [`rpc`] serves gRPC, and [`rpc::convert`] alone knows both wire and engine types;
 //! - [`upstream`] asks the parent, below the root;
 //! - [`election`] says who the master of the node is;
-//! - [`status`] is what a server tells about itself, which [`web`], [`metrics`] and the admin
+//! - [`status`] is what a server says of itself, which [`web`], [`metrics`] and the admin
 //!   service render;
 //! - [`templates`] has them read again whenever they change, in a file or in etcd;
 //! - [`clock`] alone reads clocks and draws entropy.

@@ -15,15 +15,13 @@ mod node;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use serde::Serialize;
 use tracing::warn;
 
 /// How long a limit that refuses is not logged again.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What the numbers of a limit count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Things.
     Count,
@@ -169,25 +167,6 @@ pub struct LimitFigure {
     pub max: Option<u64>,
     /// How often something was refused for it since the start.
     pub refused: u64,
-}
-
-impl LimitFigure {
-    /// From this part of its bound on a limit is nearly reached.
-    pub const NEARLY_PERCENT: u64 = 80;
-
-    /// How much of the bound is in use, in whole percent, rounded down. Absent: that is not known.
-    pub fn percent(&self) -> Option<u64> {
-        let (used, max) = (u128::from(self.used?), u128::from(self.max?));
-        match max {
-            0 => Some(100),
-            _ => Some(u64::try_from(used * 100 / max).unwrap_or(u64::MAX)),
-        }
-    }
-
-    /// Whether an operator should look at it: it is nearly reached, or has refused something.
-    pub fn stands_out(&self) -> bool {
-        self.refused > 0 || self.percent().is_some_and(|it| it >= Self::NEARLY_PERCENT)
-    }
 }
 
 #[derive(Debug, Default)]
@@ -360,32 +339,6 @@ mod tests {
                 assert_ne!(limit.name(), other.name());
                 assert_ne!(limit.flag(), other.flag());
             }
-        }
-    }
-
-    #[test]
-    fn a_limit_stands_out_if_it_is_nearly_reached_or_has_refused_something() {
-        let figure = |used, max, refused| LimitFigure {
-            limit: Limit::Leases,
-            used,
-            max,
-            refused,
-        };
-        for (used, max, refused, percent, stands_out) in [
-            (Some(0), Some(10), 0, Some(0), false),
-            (Some(799), Some(1_000), 0, Some(79), false),
-            (Some(800), Some(1_000), 0, Some(80), true),
-            (Some(u64::MAX - 1), Some(u64::MAX), 0, Some(99), true),
-            (Some(12), Some(10), 0, Some(120), true),
-            (Some(0), Some(0), 0, Some(100), true),
-            (Some(0), Some(10), 1, Some(0), true),
-            (None, Some(10), 0, None, false),
-            (Some(10), None, 0, None, false),
-            (None, None, 1, None, true),
-        ] {
-            let figure = figure(used, max, refused);
-            assert_eq!(figure.percent(), percent, "{figure:?}");
-            assert_eq!(figure.stands_out(), stands_out, "{figure:?}");
         }
     }
 

@@ -30,7 +30,7 @@ use tracing::{info, warn};
 
 /// Failed while running.
 const FAILED: u8 = 1;
-/// Wrong usage, or templates that are not in order.
+/// Wrong usage, or invalid templates.
 const MISUSED: u8 = 2;
 
 fn main() -> ExitCode {
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     }
     match run(flags.serve) {
         Ok(()) => ExitCode::SUCCESS,
-        // Templates that are not in order are for the operator to mend, like a wrong flag.
+        // Invalid templates are for the operator to mend, like a wrong flag.
         Err(error) if error.is::<TemplateFileError>() || error.is::<Misused>() => {
             complain(&error, MISUSED)
         }
@@ -72,12 +72,9 @@ fn main() -> ExitCode {
 async fn check(path: &Path) -> ExitCode {
     match file::check(path).await {
         Ok(templates) => {
-            let count = templates.len();
-            let said = writeln!(
-                io::stdout(),
-                "{}: {count} templates in order",
-                path.display()
-            );
+            let (path, count) = (path.display(), templates.len());
+            let s = if count == 1 { "" } else { "s" };
+            let said = writeln!(io::stdout(), "{path}: {count} template{s}, valid");
             if said.is_ok() {
                 ExitCode::SUCCESS
             } else {
@@ -270,7 +267,7 @@ async fn open_templates(
     })
 }
 
-/// Brings every new version of the file into force, if it is in order.
+/// Brings every new version of the file into force, if it is valid.
 fn follow_file(server: &mut Server, mut file: TemplateFile, mut hang_up: Signal) {
     let (board, metrics) = (server.board().clone(), server.metrics().clone());
     let gate = server.gate();

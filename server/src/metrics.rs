@@ -1,16 +1,18 @@
-//! Metrics for Prometheus, in its text format.
+//! Metrics for Prometheus, in either of its two text formats ([`format`]).
 //!
-//! What the process counts is kept here; what the node knows is read at each scrape, from one
-//! snapshot. The number of time series is bounded: resources beyond [`RESOURCES_MAX`] (in the
-//! order of their ids) are counted in `doorward_resources_not_listed` and left out, and calls of
-//! methods that do not exist share the method `other`.
+//! Every time series has a label `node`. What the process counts is kept here; what the node knows is read at each
+//! scrape, a few resources at a time. The number of time series is bounded: resources beyond [`RESOURCES_MAX`] (in
+//! the order of their ids) are counted in `doorward_resources_not_listed` and left out, and calls of methods that
+//! do not exist share the method `other`. `docs/metrics.md` names every metric.
 
 pub mod election;
+pub mod format;
+pub mod leases;
 pub mod limits;
 pub mod sessions;
-pub mod tree;
 
 use std::fmt;
+use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -28,13 +30,11 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tonic::Code;
 
+use crate::metrics::format::Format;
 use crate::status::Board;
 
 /// Resources with time series of their own.
 pub const RESOURCES_MAX: usize = 1_000;
-
-/// The content type of [`Metrics::render`].
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The methods that are counted by name, as they stand in a call's path.
 const METHODS: [&str; 10] = [
@@ -81,7 +81,8 @@ pub struct Metrics {
 impl Metrics {
     /// Metrics of a server, which reads the node from its board.
     pub fn new(board: &Arc<Board>) -> Self {
-        let mut registry = Registry::with_prefix("doorward");
+        let node = ("node".into(), board.node_name().to_owned().into());
+        let mut registry = Registry::with_prefix_and_labels("doorward", iter::once(node));
         let calls = Family::<CallLabels, Counter>::default();
         let call_seconds = Family::<MethodLabels, Histogram>::new_with_constructor(|| {
             // 32 µs to 1 s, in steps of 2.
@@ -109,7 +110,7 @@ impl Metrics {
         );
         registry.register(
             "calls_refused",
-            "GetCapacity calls refused and told when to come back, since too many were in progress",
+            "GetCapacity calls refused with a time to come back, since too many were in progress",
             calls_refused.clone(),
         );
         registry.register(
@@ -184,10 +185,10 @@ impl Metrics {
     /// # Errors
     ///
     /// If a metric cannot be written, which is a bug.
-    pub fn render(&self) -> Result<String, fmt::Error> {
+    pub fn render(&self, format: Format) -> Result<String, fmt::Error> {
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
-        Ok(text)
+        Ok(format.of_open_metrics(text))
     }
 }
 
@@ -197,16 +198,19 @@ struct NodeCollector(Arc<Board>);
 
 impl Collector for NodeCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        let (snapshot, is_master, templates, memory) = self.0.node().read(|node, now| {
+        let totals = self.0.totals();
+        let listed = self.0.snapshots(RESOURCES_MAX);
+        let (counted, is_master, templates, memory) = self.0.node().read(|node, now| {
             (
-                node.snapshot(now),
+                node.counters(),
                 node.mastership(now).is_master(),
                 node.templates().len(),
-                node.memory_bytes(),
+                // By weights: to count it would walk all leases.
+                node.load_with(0).memory_bytes,
             )
         });
         let refused = self.0.templates_news().problem.is_some();
-        let resources = snapshot.resources.len();
+        let resources = totals.resources;
         for (name, help, value) in [
             (
                 "is_master",
@@ -227,7 +231,7 @@ impl Collector for NodeCollector {
             ),
             (
                 "lease_memory_bytes",
-                "Memory behind all resources and leases",
+                "Memory behind all resources and leases, by their weights",
                 float(memory),
             ),
         ] {
@@ -236,22 +240,18 @@ impl Collector for NodeCollector {
         }
         election::encode(&self.0, &mut encoder)?;
         limits::encode(&self.0, &mut encoder)?;
-        sessions::encode(&self.0, &mut encoder)?;
-        for (name, help, value) in counters(snapshot.counters) {
+        sessions::encode(&self.0, &totals, &mut encoder)?;
+        for (name, help, value) in counters(counted) {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
         }
-        let listed = snapshot
-            .resources
-            .get(..RESOURCES_MAX)
-            .unwrap_or(&snapshot.resources);
-        tree::encode(&self.0, &snapshot.resources, listed, &mut encoder)?;
+        leases::encode(&self.0, &totals, &listed, &mut encoder)?;
         if listed.is_empty() {
             return Ok(());
         }
         for (name, help, value_of) in RESOURCE_GAUGES {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            for resource in listed {
+            for resource in &listed {
                 let labels = [("resource", resource.resource.as_str())];
                 let gauge = ConstGauge::new(value_of(resource));
                 gauge.encode(family.encode_family(&labels)?)?;

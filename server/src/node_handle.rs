@@ -23,7 +23,7 @@ use tracing::{debug, error, info, warn};
 use crate::clock::{self, Clock};
 use crate::limits::Limits;
 use crate::status::learning;
-use crate::status::tree::refusal;
+use crate::status::model::refusal;
 
 /// A node on the real clock, shared by everyone in the process.
 #[derive(Debug)]
@@ -41,12 +41,12 @@ pub struct NodeHandle {
     /// How many masterships nodes had that were started anew since.
     masterships_before: AtomicU64,
     /// Who is the master, as the node has it.
-    mastership: watch::Sender<Told>,
+    mastership: watch::Sender<NumberedMastership>,
     limits: Arc<Limits>,
 }
 
 /// A mastership, and its number.
-type Told = (u64, Mastership);
+type NumberedMastership = (u64, Mastership);
 
 impl NodeHandle {
     /// A node that knows of no master yet.
@@ -77,9 +77,9 @@ impl NodeHandle {
         &self.limits
     }
 
-    /// Says how much of what the node bounds is in use now. O(resources).
-    pub fn post_load(&self) {
-        let load = self.read(|node, _| node.load());
+    /// Says how much of what the node bounds is in use now, given how many leases its largest resource has.
+    pub fn post_load(&self, leases_per_resource: usize) {
+        let load = self.read(|node, _| node.load_with(leases_per_resource));
         self.limits.set_used_by_node(&load);
     }
 
@@ -125,7 +125,7 @@ impl NodeHandle {
             (answer, moved, upstream_moved, node.has_pushes(), mastership)
         };
         if let Some(mastership) = mastership {
-            self.tell_mastership(mastership);
+            self.announce_mastership(mastership);
         }
         if moved {
             self.timeout_moved.notify_one();
@@ -155,12 +155,12 @@ impl NodeHandle {
         self.masterships_before.load(Ordering::Relaxed) + node.masterships()
     }
 
-    fn tell_mastership(&self, mastership: Told) {
+    fn announce_mastership(&self, mastership: NumberedMastership) {
         // The lock may be free: another change may have been faster.
-        self.mastership.send_if_modified(|told| {
-            let is_news = mastership.0 > told.0;
+        self.mastership.send_if_modified(|seen| {
+            let is_news = mastership.0 > seen.0;
             if is_news {
-                *told = mastership;
+                *seen = mastership;
             }
             is_news
         });
@@ -183,7 +183,7 @@ impl NodeHandle {
         self.answered.send_modify(|count| *count += 1);
     }
 
-    /// Tells of the parent's answers from now on.
+    /// Counts the parent's answers from now on.
     pub fn answers(&self) -> watch::Receiver<u64> {
         self.answered.subscribe()
     }
@@ -230,7 +230,7 @@ impl NodeHandle {
         let valid_until = node.valid_until();
         let masterships = self.count_masterships(&node) + 1;
         *node = node.anew(clock::incarnation());
-        // It counts from the beginning; those who are told must see that there is another one.
+        // It counts from the beginning; those who follow it must see that there is another one.
         self.masterships_before
             .store(masterships, Ordering::Relaxed);
         match (&mastership, valid_until) {
@@ -248,7 +248,7 @@ impl NodeHandle {
         }
         self.node.clear_poison();
         // Streams of child servers belong to the node that is no more: they are opened anew.
-        self.tell_mastership((self.count_masterships(&node), node.mastership(now).clone()));
+        self.announce_mastership((self.count_masterships(&node), node.mastership(now).clone()));
         node
     }
 }
@@ -332,7 +332,7 @@ mod tests {
             learning_mode_duration: Some(Duration::ZERO),
             ..TemplateSpec::default()
         }])
-        .expect("in order");
+        .expect("valid");
         let handle = Arc::new(NodeHandle::new(
             Config::default(),
             templates,
@@ -385,11 +385,11 @@ mod tests {
             master
         );
         handle.change(Node::handle_timeout);
-        // And whoever is told of masterships goes on being told.
-        let mut told = handle.masterships();
-        assert_eq!(told.borrow_and_update().1, master);
+        // And whoever follows masterships goes on doing so.
+        let mut seen = handle.masterships();
+        assert_eq!(seen.borrow_and_update().1, master);
         handle.change(|node, now| node.handle_mastership(Mastership::Unknown, now));
-        assert!(told.has_changed().expect("it lives"));
-        assert_eq!(told.borrow().1, Mastership::Unknown);
+        assert!(seen.has_changed().expect("it lives"));
+        assert_eq!(seen.borrow().1, Mastership::Unknown);
     }
 }

@@ -35,7 +35,7 @@ use crate::metrics::Metrics;
 use crate::rpc::health::Health;
 use crate::rpc::stream::CapacityStreamService;
 use crate::rpc::streams_handle::StreamsHandle;
-use crate::status::Board;
+use crate::status::{Board, Query};
 
 /// The largest message between servers. A thousand resources take a tenth of it.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -163,18 +163,8 @@ impl Admin for AdminService {
         &self,
         request: Request<admin::GetStatusRequest>,
     ) -> Result<Response<admin::GetStatusResponse>, RpcStatus> {
-        let request = request.get_ref();
-        let only = convert::status_resource(request)?;
-        let leases_max = usize::try_from(request.leases_max).unwrap_or(usize::MAX);
-        let mut status = if request.without_resources {
-            self.board.status_without_resources()
-        } else {
-            self.board.status(only.as_ref(), leases_max)
-        };
-        if request.limits {
-            status = status.with_limits(&self.board);
-        }
-        Ok(Response::new(convert::status_response(status)))
+        let query = Query::of(request.get_ref()).map_err(RpcStatus::invalid_argument)?;
+        Ok(Response::new(self.board.answer(&query)))
     }
 }
 

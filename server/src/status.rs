@@ -1,138 +1,248 @@
-//! What a server tells about itself: the facts behind the status page, `/status`, the metrics and
-//! the admin service.
+//! The status of a server: what it says of itself to operators and tools.
 //!
-//! A [`Status`] is plain data. Taking one locks the node for O(resources), and once more for the
-//! leases of each resource that are asked for or belong to child servers, so that requests get in
-//! between. The JSON of `/status` is this structure: its field names are an interface.
+//! There is one model of it, [`Status`], which is the admin service's answer. `/status` and the command line print
+//! it as JSON; pages and tables show it.
+//!
+//! A server may hold a million resources, and each request for capacity waits while somebody looks at the node. So
+//! a status lists resources by pages: it looks at [`RESOURCES_PER_LOOK`] of them at a time, and lets requests in
+//! between. A page ends where as many are listed as were asked for, or as fit in an answer; its token is the last
+//! id of it. What is said of all resources together comes from [`Board::totals`].
 
 mod board;
-pub mod conflicts;
-pub mod election;
 pub mod learning;
-pub mod limits;
+pub mod model;
 pub mod readiness;
 pub mod sessions;
-pub mod tree;
-
-use std::time::Duration;
+mod totals;
 
 use doorward_engine::id::ResourceId;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::snapshot::{LeaseSnapshot, ResourceSnapshot};
-use doorward_engine::template::SafeCapacity;
 use doorward_engine::time::Time;
-use serde::Serialize;
+use doorward_proto::STATUS_SCHEMA_VERSION;
+pub use doorward_proto::admin::v1::{
+    ChildStatus, ConflictStatus, EtcdStatus, GetStatusRequest, GetStatusResponse as Status,
+    LeaseStatus, LimitStatus, OwnLeaseStatus, ParentStatus, ResourceStatus, States,
+};
+use prost::Message;
 
 pub use crate::status::board::{Board, ParentLink, ParentNews, TemplatesNews};
-use crate::status::conflicts::ConflictStatus;
-use crate::status::election::EtcdStatus;
-use crate::status::limits::LimitStatus;
+use crate::status::model::{count, millis};
 use crate::status::readiness::Readiness;
-use crate::status::sessions::StatesStatus;
-use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
 
-/// Leases listed in one status at most, over all resources; those of child servers count once as
-/// children and once as leases. With those and some ten thousand resources, a status stays within
-/// what a gRPC client takes by default (4 MiB).
-pub const LEASES_LISTED_MAX: usize = 10_000;
+/// Resources on a page of `/status` whose size nobody says.
+pub const RESOURCES_DEFAULT: u32 = 1_000;
+
+/// Resources on one page at most. Programs of earlier versions ask for no pages and get so many.
+pub const RESOURCES_MAX: usize = 10_000;
+
+/// Resources that are looked at while requests wait.
+pub const RESOURCES_PER_LOOK: usize = 32;
+
+/// A page ends when its resources have so many bytes: a gRPC client takes 4 MiB by default.
+const PAGE_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// Leases on one page at most, over all resources; those of child servers count once as children and once as
+/// leases. A page ends before the resource whose leases would go beyond, unless it is the first one.
+pub const LEASES_MAX: usize = 10_000;
 
 /// Which resources a status lists.
-#[derive(Clone, Copy, Debug)]
-enum Listed<'a> {
-    All,
-    Only(&'a ResourceId),
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// Up to so many after that one. Absent: from the first one on.
+    Page(Option<ResourceId>, usize),
+    /// Only that one.
+    Only(ResourceId),
+    /// None: a status that is short and taken at once, however many there are.
     Nothing,
 }
 
-/// What the node is seen to be, all at one moment.
-struct Seen {
-    mastership: Mastership,
-    /// In milliseconds.
-    master_for: Option<u64>,
-    templates: usize,
-    resources: Vec<ResourceSnapshot>,
-    uptime: Duration,
-    ancestors: Vec<String>,
-    conflicts: Vec<ConflictStatus>,
-    learning: Option<Duration>,
-    states: StatesStatus,
+/// What somebody wants to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// Which resources.
+    pub listed: Listed,
+    /// How many leases of each.
+    pub leases_max: usize,
+    /// Whether limits are listed.
+    pub limits: bool,
+}
+
+impl Query {
+    /// What a request asks for.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn of(request: &GetStatusRequest) -> Result<Self, String> {
+        let id = |name, text: &str| match text {
+            "" => Ok(None),
+            text => ResourceId::new(text)
+                .map(Some)
+                .map_err(|error| format!("{name} {error}")),
+        };
+        let only = id("resource_id", &request.resource_id)?;
+        let after = id("token", &request.token)?;
+        let limit = match usize::try_from(request.limit).unwrap_or(usize::MAX) {
+            0 => RESOURCES_MAX,
+            limit => limit.min(RESOURCES_MAX),
+        };
+        Ok(Self {
+            listed: match only {
+                _ if request.without_resources => Listed::Nothing,
+                Some(only) => Listed::Only(only),
+                None => Listed::Page(after, limit),
+            },
+            leases_max: usize::try_from(request.leases_max).unwrap_or(usize::MAX),
+            limits: request.limits,
+        })
+    }
 }
 
 impl Board {
-    /// The state of everything now, without limits.
+    /// What is known now of a resource, or the first page of all.
     pub fn status(&self, only: Option<&ResourceId>, leases_max: usize) -> Status {
-        self.listing(only.map_or(Listed::All, Listed::Only), leases_max)
+        let listed = match only {
+            Some(only) => Listed::Only(only.clone()),
+            None => Listed::Page(None, RESOURCES_MAX),
+        };
+        self.answer(&Query {
+            listed,
+            leases_max,
+            limits: false,
+        })
     }
 
-    /// The same without any resource: short, and taken at once, however many there are.
+    /// What is known of the server itself. It lists no resource.
     pub fn status_without_resources(&self) -> Status {
-        self.listing(Listed::Nothing, 0)
+        self.answer(&Query {
+            listed: Listed::Nothing,
+            leases_max: 0,
+            limits: false,
+        })
     }
 
-    fn listing(&self, listed: Listed<'_>, leases_max: usize) -> Status {
-        let news = self.templates_news();
-        let parent = self.parent_news().map(ParentStatus::of);
-        let seen = self.node().read(|node, now| Seen {
-            mastership: node.mastership(now).clone(),
-            master_for: node.valid_until().map(|until| millis(until.since(now))),
-            templates: node.templates().len(),
-            resources: match listed {
-                Listed::All => node.snapshot(now).resources,
-                Listed::Only(resource) => Vec::from_iter(node.resource_snapshot(resource, now)),
-                Listed::Nothing => Vec::new(),
-            },
-            uptime: now.since(Time::ZERO),
-            ancestors: node.ancestors().to_vec(),
-            conflicts: node
-                .conflicts(now)
-                .map(|conflict| ConflictStatus::of(conflict, now))
-                .collect(),
-            learning: node.learning_remaining(now),
-            states: StatesStatus::of(self.sessions(), node.learning(now)),
+    /// What somebody wants to know.
+    pub fn answer(&self, query: &Query) -> Status {
+        let mut status = self.head();
+        match &query.listed {
+            Listed::Nothing => {}
+            Listed::Only(id) => {
+                let snapshot = self
+                    .node()
+                    .read(|node, now| node.resource_snapshot(id, now));
+                let mut listable = LEASES_MAX;
+                status.resources = snapshot
+                    .map(|it| self.resource(it, query.leases_max, &mut listable))
+                    .into_iter()
+                    .collect();
+            }
+            Listed::Page(after, limit) => {
+                (status.resources, status.next_token) =
+                    self.page(after.clone(), *limit, query.leases_max);
+            }
+        }
+        if query.limits {
+            status.limits = self.limit_figures().iter().map(model::limit).collect();
+        }
+        status
+    }
+
+    /// What is said of the server as a whole. O(templates), whatever it holds.
+    fn head(&self) -> Status {
+        let templates = self.templates_news();
+        let totals = self.totals();
+        let (mastership, mut status) = self.node().read(|node, now| {
+            let master_for = node.valid_until().map(|until| until.since(now));
+            let etcd = self.etcd_health();
+            let status = Status {
+                uptime_ms: millis(now.since(Time::ZERO)),
+                templates_count: u32::try_from(node.templates().len()).unwrap_or(u32::MAX),
+                learning_remaining_ms: node.learning_remaining(now).map(millis),
+                states: Some(model::states(
+                    self.sessions(),
+                    node.learning_by(&totals, now),
+                )),
+                etcd: etcd.map(|contact| model::etcd(contact, master_for)),
+                ancestors: node.ancestors().to_vec(),
+                conflicts: node
+                    .conflicts(now)
+                    .map(|conflict| model::conflict(conflict, now))
+                    .collect(),
+                resources_count: Some(count(node.resources_count())),
+                leases_count: Some(count(totals.leases)),
+                clients_count: Some(totals.clients),
+                waiting_count: Some(count(totals.waiting)),
+                ..Status::default()
+            };
+            (node.mastership(now).clone(), status)
         });
-        let mut listable = LEASES_LISTED_MAX;
-        let resources = seen
-            .resources
-            .into_iter()
-            .map(|resource| self.resource(resource, leases_max, &mut listable))
-            .collect();
-        let (master_address, epoch) = match &seen.mastership {
-            Mastership::Master { epoch } => (Some(self.address().to_owned()), *epoch),
+        status.is_master = mastership.is_master();
+        match mastership {
+            Mastership::Master { epoch } => {
+                (status.master_address, status.epoch) = (Some(self.address().to_owned()), epoch);
+            }
             Mastership::Follower {
                 master_address,
                 epoch,
-            } => (Some(master_address.clone()), *epoch),
-            Mastership::Unknown => (None, None),
-        };
+            } => {
+                (status.master_address, status.epoch) = (Some(master_address), epoch);
+                status.master_pages_address = self.master_pages();
+            }
+            Mastership::Unknown => {}
+        }
         Status {
+            schema_version: STATUS_SCHEMA_VERSION,
             node: self.node_name().to_owned(),
-            version: env!("CARGO_PKG_VERSION"),
-            is_master: seen.mastership.is_master(),
-            master_pages: match &seen.mastership {
-                Mastership::Follower { .. } => self.master_pages(),
-                Mastership::Master { .. } | Mastership::Unknown => None,
-            },
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             unready: match self.readiness() {
                 Readiness::Ready => None,
                 Readiness::Unready(why) => Some(why),
             },
-            master_address,
-            epoch,
-            uptime_ms: millis(seen.uptime),
-            templates_source: news.source,
-            templates: seen.templates,
-            templates_problem: news.problem,
-            learning_remaining_ms: seen.learning.map(millis),
-            states: seen.states,
-            etcd: self
-                .etcd_contact()
-                .map(|contact| EtcdStatus::of(contact, seen.master_for)),
-            parent,
-            ancestors: seen.ancestors,
+            templates_source: templates.source,
+            templates_problem: templates.problem,
+            parent: self.parent_news().map(model::parent),
             is_in_cycle: self.is_in_cycle(),
-            conflicts: seen.conflicts,
-            limits: None,
-            resources,
+            ..status
+        }
+    }
+
+    /// Up to `limit` resources after that one, and where to go on if there are more.
+    fn page(
+        &self,
+        mut after: Option<ResourceId>,
+        limit: usize,
+        leases_max: usize,
+    ) -> (Vec<ResourceStatus>, Option<String>) {
+        let mut resources: Vec<ResourceStatus> = Vec::new();
+        let (mut bytes, mut listable) = (0, LEASES_MAX);
+        loop {
+            // One more than is listed says whether there is another page.
+            let left = limit.saturating_sub(resources.len()).saturating_add(1);
+            let look = left.min(RESOURCES_PER_LOOK);
+            let seen = self
+                .node()
+                .read(|node, now| node.snapshots_after(after.as_ref(), look, now));
+            let is_last = seen.len() < look;
+            for snapshot in seen {
+                let id = snapshot.resource.clone();
+                let leases = snapshot
+                    .children
+                    .saturating_add(leases_max.min(snapshot.leases));
+                let is_full = resources.len() >= limit
+                    || bytes >= PAGE_BYTES_MAX
+                    || (leases > listable && !resources.is_empty());
+                if is_full {
+                    return (resources, after.map(|id| id.to_string()));
+                }
+                let resource = self.resource(snapshot, leases_max, &mut listable);
+                bytes += resource.encoded_len();
+                resources.push(resource);
+                after = Some(id);
+            }
+            if is_last {
+                return (resources, None);
+            }
         }
     }
 
@@ -142,50 +252,14 @@ impl Board {
         leases_max: usize,
         listable: &mut usize,
     ) -> ResourceStatus {
-        let children: Vec<ChildStatus> = self.leases(
-            &snapshot.resource,
-            snapshot.children,
-            listable,
-            ChildStatus::of,
-        );
-        let leases: Vec<LeaseStatus> =
-            self.leases(&snapshot.resource, leases_max, listable, |lease, now| {
-                Some(LeaseStatus::of(lease, now))
-            });
-        let upstream = snapshot.upstream.as_ref();
-        let is_known = upstream.is_none_or(|upstream| upstream.knows_algorithm);
+        let (id, children) = (snapshot.resource.clone(), snapshot.children);
+        let listed = model::resource(snapshot);
         ResourceStatus {
-            // Before the snapshot is taken apart.
-            own_lease: OwnLeaseStatus::of(&snapshot),
-            resource_id: snapshot.resource.to_string(),
-            template: snapshot.template,
-            description: snapshot.description,
-            algorithm: if is_known {
-                snapshot.algorithm.kind.as_str()
-            } else {
-                ""
-            },
-            capacity: snapshot.capacity,
-            safe_capacity: snapshot.safe_capacity.map(safe_capacity_number),
-            wants: snapshot.wants,
-            granted: snapshot.granted,
-            reserved: snapshot.reserved,
-            leases_count: snapshot.leases,
-            clients_count: snapshot.clients,
-            waiting_count: snapshot.waiting,
-            learning_remaining_ms: snapshot.learning_remaining.map_or(0, millis),
-            learning: learning::of(
-                snapshot.learning_remaining,
-                snapshot
-                    .upstream
-                    .as_ref()
-                    .map(|upstream| upstream.learning_remaining),
-            ),
-            lease_length_ms: millis(snapshot.algorithm.lease_length),
-            refresh_interval_ms: millis(snapshot.algorithm.refresh_interval),
-            children_count: snapshot.children,
-            children,
-            leases,
+            children: self.leases(&id, children, listable, model::child),
+            leases: self.leases(&id, leases_max, listable, |lease, now| {
+                Some(model::lease(lease, now))
+            }),
+            ..listed
         }
     }
 
@@ -210,157 +284,5 @@ impl Board {
             .collect();
         *listable = listable.saturating_sub(rendered.len());
         rendered
-    }
-}
-
-/// A safe capacity as one number: -1 is no limit.
-pub fn safe_capacity_number(safe: SafeCapacity) -> f64 {
-    match safe {
-        SafeCapacity::Unlimited => -1.0,
-        SafeCapacity::Limited(amount) => amount.get(),
-    }
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A server at a moment.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Status {
-    /// The name of the node.
-    pub node: String,
-    /// The server's version.
-    pub version: &'static str,
-    /// Whether this server is the master of its node.
-    pub is_master: bool,
-    /// Where the master is. Absent: none is known.
-    pub master_address: Option<String>,
-    /// Where the pages of the master are, as it says itself, if it is another server. Absent: it does
-    /// not say.
-    pub master_pages: Option<String>,
-    /// Why the server is not [ready](readiness). Absent: it is.
-    pub unready: Option<String>,
-    /// The epoch of the mastership. Absent: not known.
-    pub epoch: Option<u64>,
-    /// Since the process started.
-    pub uptime_ms: u64,
-    /// Where the templates in force come from.
-    pub templates_source: String,
-    /// How many templates are in force.
-    pub templates: usize,
-    /// Why the newest version of the templates was refused. Absent: it was not.
-    pub templates_problem: Option<String>,
-    /// How long learning mode lasts, at most, of resources that nobody holds yet, in milliseconds. Absent:
-    /// it is over, or only the parent can tell, or this is not the master.
-    pub learning_remaining_ms: Option<u64>,
-    /// In which state each machine of the server is.
-    pub states: StatesStatus,
-    /// Absent: there is no election.
-    pub etcd: Option<EtcdStatus>,
-    /// Absent: this is the root.
-    pub parent: Option<ParentStatus>,
-    /// The names of the nodes from the parent up to the root. Empty at the root, and as long as the
-    /// parent has not told.
-    pub ancestors: Vec<String>,
-    /// Whether the node is its own ancestor: its parent, or a parent of that, leases from it.
-    pub is_in_cycle: bool,
-    /// Names under which two live processes ask, as far as that was seen lately.
-    pub conflicts: Vec<ConflictStatus>,
-    /// The limits of the server. Absent: they were not asked for.
-    pub limits: Option<Vec<LimitStatus>>,
-    /// Sorted by id.
-    pub resources: Vec<ResourceStatus>,
-}
-
-/// A resource at a moment.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ResourceStatus {
-    /// Its id.
-    pub resource_id: String,
-    /// The glob of its template. Absent: the template is gone, or, below the root, only the root has
-    /// one.
-    pub template: Option<String>,
-    /// For people.
-    pub description: String,
-    /// As templates spell it. Empty: the parent has not told it yet.
-    pub algorithm: &'static str,
-    /// What there is to share.
-    pub capacity: f64,
-    /// What a client in safe mode falls back to; -1: no limit. Absent: none is known.
-    pub safe_capacity: Option<f64>,
-    /// Sum of what holders want.
-    pub wants: f64,
-    /// Sum of what the newest leases say.
-    pub granted: f64,
-    /// Sum of the most that may be in use.
-    pub reserved: f64,
-    /// Leases out.
-    pub leases_count: usize,
-    /// Clients served, those of child servers included.
-    pub clients_count: f64,
-    /// Holders that get less than their share until others have shrunk.
-    pub waiting_count: usize,
-    /// 0: not in learning mode.
-    pub learning_remaining_ms: u64,
-    /// The same in words, with what to do about it. Absent: not in learning mode.
-    pub learning: Option<String>,
-    /// How long a lease lasts.
-    pub lease_length_ms: u64,
-    /// How long a client waits between two requests.
-    pub refresh_interval_ms: u64,
-    /// The server's own lease. Absent at the root.
-    pub own_lease: Option<OwnLeaseStatus>,
-    /// How many child servers have leases.
-    pub children_count: usize,
-    /// The child servers, sorted by name, however many leases were asked for; fewer than there are
-    /// once [`LEASES_LISTED_MAX`] are listed.
-    pub children: Vec<ChildStatus>,
-    /// As many as were asked for, sorted by holder; those of child servers among them.
-    pub leases: Vec<LeaseStatus>,
-}
-
-/// A lease at a moment.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LeaseStatus {
-    /// Whose.
-    pub holder: String,
-    /// `client` or `server`.
-    pub kind: &'static str,
-    /// Its priority.
-    pub priority: i64,
-    /// How many clients it stands for.
-    pub subclients: f64,
-    /// What it wants.
-    pub wants: f64,
-    /// What it should have by the algorithm.
-    pub share: f64,
-    /// What it got.
-    pub granted: f64,
-    /// The most it may be using.
-    pub reserved: f64,
-    /// How long its newest lease still lasts.
-    pub expires_in_ms: u64,
-    /// How long it was told to wait before it asks again.
-    pub refresh_interval_ms: u64,
-    /// Why it got what it got, for people.
-    pub why: String,
-}
-
-impl LeaseStatus {
-    fn of(lease: &LeaseSnapshot, now: Time) -> Self {
-        Self {
-            holder: lease.holder.name.to_string(),
-            kind: lease.holder.kind.as_str(),
-            priority: lease.priority,
-            subclients: lease.subclients,
-            wants: lease.wants,
-            share: lease.share,
-            granted: lease.granted,
-            reserved: lease.reserved,
-            expires_in_ms: millis(lease.expires_at.since(now)),
-            refresh_interval_ms: millis(lease.refresh_interval),
-            why: lease.why.to_string(),
-        }
     }
 }

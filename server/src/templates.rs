@@ -1,6 +1,6 @@
 //! Where templates come from, and that they are read again whenever they change.
 //!
-//! Whatever the source, a version that is not in order is refused, with everything that is wrong
+//! Whatever the source, an invalid version is refused, with everything that is wrong
 //! with it, and the one in force stays in force.
 
 pub mod etcd;
@@ -32,7 +32,7 @@ pub async fn apply(gate: &Gate, board: &Arc<Board>, metrics: &Arc<Metrics>, temp
     gate.pass(templates, bring_into_force).await;
 }
 
-/// New templates were not in order: those in force stay, and everyone who looks is told.
+/// New templates were invalid: those in force stay, and everyone who looks sees why.
 pub fn refuse(board: &Board, metrics: &Metrics, problem: String) {
     // Before the log tells it: who reads that and looks must find it.
     board.post_templates(Some(problem.clone()));

@@ -3,7 +3,7 @@
 //! What to ask and when, and what an answer does, the engine knows ([`doorward_engine::node`]); whom to ask
 //! and how, the session ([`doorward_session::parent_session`]). This does what they want done: it connects,
 //! calls and streams (`link`), carries what is said between the node and the parent (`body`), follows
-//! where the parent is (`addresses`), and tells whoever looks.
+//! where the parent is (`addresses`), and posts it for whoever looks.
 
 mod addresses;
 mod body;
@@ -29,12 +29,12 @@ use tracing::{debug, error, info, warn};
 use crate::clock;
 use crate::node_handle::NodeHandle;
 use crate::rpc::closed;
-use crate::rpc::convert::tree;
+use crate::rpc::convert::server_capacity;
 use crate::status::sessions::Machine;
 use crate::status::{Board, ParentLink, ParentNews};
 use crate::upstream::addresses::Addresses;
-use crate::upstream::link::{Heard, Link};
-use crate::upstream::problem::told_by;
+use crate::upstream::link::{Link, LinkEvent};
+use crate::upstream::problem::problem_of;
 
 pub use crate::upstream::addresses::Source;
 
@@ -60,18 +60,18 @@ pub struct Upstream {
     board: Arc<Board>,
     addresses: Addresses,
     session: ParentSession,
-    /// What is told of the link is of this connection.
+    /// What is reported of the link is of this connection.
     connection: Connection,
     link: Link,
     /// What was heard last of why something failed, for people.
     heard: Option<String>,
-    /// What is wrong, as everyone who looks is told.
+    /// What is wrong, for everyone who looks.
     problem: Option<String>,
     /// What the parent said of another process of this node, which was there first. It is shown as long as all
     /// that it answers is no.
     second: Option<String>,
-    /// How the parent is reached, as everyone who looks is told.
-    told: ParentLink,
+    /// How the parent is reached, for everyone who looks.
+    reported: ParentLink,
     /// The state of the session that is shown.
     shown: &'static str,
 }
@@ -86,7 +86,7 @@ impl fmt::Debug for Upstream {
 }
 
 impl Upstream {
-    /// Whoever asks the parent for the node of `board`. Tells the board at once that there is one.
+    /// Whoever asks the parent for the node of `board`. Posts on the board at once that there is one.
     /// Must be called within a tokio runtime.
     pub fn new(config: Config, board: Arc<Board>) -> Self {
         let addresses = Addresses::new(config.servers.clone());
@@ -101,7 +101,7 @@ impl Upstream {
             heard: None,
             problem: None,
             second: None,
-            told: ParentLink::Idle,
+            reported: ParentLink::Idle,
             shown: "",
         };
         upstream.post();
@@ -161,7 +161,7 @@ impl Upstream {
         let now = self.now();
         self.session
             .handle_mastership(is_master, clock::chance(), now);
-        if is_master == (self.told == ParentLink::Idle) {
+        if is_master == (self.reported == ParentLink::Idle) {
             self.heard = None;
             self.show(
                 match is_master {
@@ -192,32 +192,32 @@ impl Upstream {
     }
 
     fn hear_of_addresses(&mut self) {
-        if let Some((known, named)) = self.addresses.told() {
+        if let Some((known, named)) = self.addresses.newest() {
             let now = self.now();
             self.session
                 .handle_addresses(known, named, clock::chance(), now);
         }
     }
 
-    fn hear(&mut self, heard: Heard) {
+    fn hear(&mut self, heard: LinkEvent) {
         let (on, chance, now) = (self.connection, clock::chance(), self.now());
         match heard {
-            Heard::Connected => self.session.handle_connected(on, now),
-            Heard::Unreachable(problem) => {
+            LinkEvent::Connected => self.session.handle_connected(on, now),
+            LinkEvent::Unreachable(problem) => {
                 self.heard = Some(problem);
                 self.session
                     .handle_closed(on, ConnectionEnd::Unreachable, chance, now);
             }
-            Heard::Discovered(answer) => {
-                let told = body::mastership(answer.is_master, &answer.mastership);
+            LinkEvent::Discovered(answer) => {
+                let named = body::mastership(answer.is_master, &answer.mastership);
                 let leases_last = self.leases_last();
                 self.session
-                    .handle_discovered(on, told, leases_last, chance, now);
+                    .handle_discovered(on, named, leases_last, chance, now);
             }
-            Heard::Opened => self.session.handle_opened(on, now),
-            Heard::Told(response) => self.hear_told(response),
-            Heard::Progress => self.session.handle_progress(on, now),
-            Heard::AnsweredResource(request, answer) => {
+            LinkEvent::Opened => self.session.handle_opened(on, now),
+            LinkEvent::Received(response) => self.on_push(response),
+            LinkEvent::Progress => self.session.handle_progress(on, now),
+            LinkEvent::Answered(request, answer) => {
                 let reply = Reply {
                     call: Some(request.sequence.unwrap_or_default()),
                     ..Reply::default()
@@ -230,22 +230,22 @@ impl Upstream {
                     self.note_answered();
                 }
             }
-            Heard::NotMaster(call, mastership) => self.hear_not_master(Some(call), &mastership),
-            Heard::Ended => {
+            LinkEvent::NotMaster(call, mastership) => self.hear_not_master(Some(call), &mastership),
+            LinkEvent::Ended => {
                 self.heard = Some("the parent ended the stream".to_owned());
                 self.session
                     .handle_closed(on, ConnectionEnd::Failed, chance, now);
             }
-            Heard::Failed(status) => self.hear_failure(&status),
+            LinkEvent::Failed(status) => self.hear_failure(&status),
         }
     }
 
-    /// What the parent told on the stream.
-    fn hear_told(&mut self, response: wire::GetServerCapacityResponse) {
+    /// The parent sent something on the stream.
+    fn on_push(&mut self, response: wire::GetServerCapacityResponse) {
         if let Some(mastership) = &response.mastership {
             return self.hear_not_master(None, mastership);
         }
-        let answer = tree::parents_answer(response, clock::wall());
+        let answer = server_capacity::parents_answer(response, clock::wall());
         let reply = Reply {
             answered: &body::answered(&answer),
             ..Reply::default()
@@ -277,7 +277,7 @@ impl Upstream {
     /// What was under way failed, or the stream did.
     fn hear_failure(&mut self, status: &RpcStatus) {
         self.hear_of_cycle(status);
-        self.heard = Some(told_by(status));
+        self.heard = Some(problem_of(status));
         let (on, chance, now) = (self.connection, clock::chance(), self.now());
         self.session
             .handle_closed(on, closed::heard(status), chance, now);
@@ -444,20 +444,20 @@ impl Upstream {
     /// Who is asked, or what was configured before the first one is known.
     fn address(&self) -> String {
         let asked = self.session.address().map(ToString::to_string);
-        asked.unwrap_or_else(|| self.config.servers.told().join(", "))
+        asked.unwrap_or_else(|| self.config.servers.configured().join(", "))
     }
 
     fn show(&mut self, link: ParentLink, problem: Option<String>) {
-        self.told = link;
+        self.reported = link;
         self.problem = problem;
         self.post();
     }
 
     fn post(&self) {
         self.board.post_parent(ParentNews {
-            addresses: self.config.servers.told(),
+            addresses: self.config.servers.configured(),
             address: self.address(),
-            link: self.told,
+            link: self.reported,
             since: clock::wall(),
             problem: self.problem.clone(),
         });

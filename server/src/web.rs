@@ -2,11 +2,11 @@
 //!
 //! | path | answers |
 //! | --- | --- |
-//! | `/` | the page with every resource |
+//! | `/?token=T` | the page of resources, a part of them if there are many |
 //! | `/resource?id=ID` | the page of one resource, with its leases and why each is what it is |
 //! | `/limits` | the page with every limit: its use, its bound, and how often it refused something |
-//! | `/status?leases=N&id=ID&limits=true` | [`crate::status::Status`] as JSON, with up to N leases a resource, and limits if they are asked for |
-//! | `/metrics` | Prometheus |
+//! | `/status?id=ID&limit=N&token=T&leases=N&limits=true&resources=false` | [`crate::status::Status`] as JSON: of one resource, or a page of up to `limit` after `token`, with up to `leases` leases each, and limits if they are asked for |
+//! | `/metrics` | Prometheus, in the [format](crate::metrics::format) that is asked for |
 //! | `/healthz` | 200 as long as the process lives |
 //! | `/readyz` | 200 if the server is [ready](crate::status::readiness), else 503 and why |
 //!
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::Router;
 use axum::extract::{Query, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use doorward_engine::id::ResourceId;
@@ -28,15 +28,16 @@ use doorward_session::visible;
 use serde::Deserialize;
 use tracing::error;
 
-use crate::metrics::{self, Metrics};
-use crate::status::Board;
+use crate::metrics::Metrics;
+use crate::metrics::format::Format;
 use crate::status::readiness::Readiness;
+use crate::status::{self, Board, GetStatusRequest, Listed, RESOURCES_DEFAULT};
 
 /// Leases shown on the page of a resource.
 pub const LEASES_SHOWN: usize = 1_000;
 
-/// Resources shown on the front page.
-pub const RESOURCES_SHOWN: usize = 2_000;
+/// Resources on one page of the front page.
+pub const RESOURCES_SHOWN: u32 = 2_000;
 
 #[derive(Clone, Debug)]
 struct Site {
@@ -63,16 +64,35 @@ pub fn router(board: Arc<Board>, metrics: Arc<Metrics>) -> Router {
         .with_state(Site { board, metrics })
 }
 
-async fn index(State(site): State<Site>) -> Response {
-    let status = site.board.status(None, 0);
-    let limits = site.board.limit_figures();
-    page(&pages::Index::new(&status, &limits, RESOURCES_SHOWN))
+#[derive(Debug, Deserialize)]
+struct IndexQuery {
+    #[serde(default)]
+    token: String,
+}
+
+async fn index(State(site): State<Site>, Query(query): Query<IndexQuery>) -> Response {
+    let request = GetStatusRequest {
+        limit: RESOURCES_SHOWN,
+        limits: true,
+        token: query.token,
+        ..GetStatusRequest::default()
+    };
+    match status::Query::of(&request) {
+        Ok(asked) => page(&pages::Index::new(
+            &site.board.answer(&asked),
+            request.token.is_empty(),
+        )),
+        Err(problem) => bad_request(&problem),
+    }
 }
 
 async fn limits(State(site): State<Site>) -> Response {
-    let status = site.board.status_without_resources();
-    let limits = site.board.limit_figures();
-    page(&pages::limits::Limits::new(&status, &limits))
+    let asked = status::Query {
+        listed: Listed::Nothing,
+        leases_max: 0,
+        limits: true,
+    };
+    page(&pages::limits::Limits::new(&site.board.answer(&asked)))
 }
 
 #[derive(Debug, Deserialize)]
@@ -94,30 +114,47 @@ async fn resource(State(site): State<Site>, Query(query): Query<ResourceQuery>) 
     }
 }
 
+/// What `/status` can be asked. Who names no limit gets a page of the usual size.
 #[derive(Debug, Deserialize)]
+#[serde(default)]
 struct StatusQuery {
-    #[serde(default)]
-    leases: usize,
-    id: Option<String>,
-    #[serde(default)]
+    id: String,
+    limit: u32,
+    token: String,
+    leases: u32,
     limits: bool,
+    resources: bool,
+}
+
+impl Default for StatusQuery {
+    fn default() -> Self {
+        Self {
+            id: String::new(),
+            limit: RESOURCES_DEFAULT,
+            token: String::new(),
+            leases: 0,
+            limits: false,
+            resources: true,
+        }
+    }
 }
 
 async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> Response {
-    let only = match query.id.as_deref().map(ResourceId::new).transpose() {
-        Ok(only) => only,
-        Err(error) => {
-            let problem = format!("id {}\n", visible::line(&error.to_string()));
-            return (StatusCode::BAD_REQUEST, problem).into_response();
-        }
+    let asked = status::Query::of(&GetStatusRequest {
+        resource_id: query.id,
+        leases_max: query.leases,
+        limits: query.limits,
+        without_resources: !query.resources,
+        limit: query.limit,
+        token: query.token,
+    });
+    let status = match asked {
+        Ok(asked) => site.board.answer(&asked),
+        Err(problem) => return bad_request(&problem),
     };
-    let mut status = site.board.status(only.as_ref(), query.leases);
-    if query.limits {
-        status = status.with_limits(&site.board);
-    }
     match serde_json::to_string(&status) {
         Ok(json) => {
-            let json = visible::json(&json).into_owned();
+            let json = format!("{}\n", visible::json(&json));
             ([(header::CONTENT_TYPE, "application/json")], json).into_response()
         }
         Err(problem) => {
@@ -127,9 +164,23 @@ async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> R
     }
 }
 
-async fn metrics_text(State(site): State<Site>) -> Response {
-    match site.metrics.render() {
-        Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+fn bad_request(problem: &str) -> Response {
+    let problem = format!("{}\n", visible::line(problem));
+    (StatusCode::BAD_REQUEST, problem).into_response()
+}
+
+async fn metrics_text(State(site): State<Site>, headers: HeaderMap) -> Response {
+    let accept = headers.get_all(header::ACCEPT).iter();
+    let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
+    let format = Format::accepted_by(Some(&accept.join(",")));
+    match site.metrics.render(format) {
+        Ok(text) => {
+            let head = [
+                (header::CONTENT_TYPE, format.content_type()),
+                (header::VARY, "accept"),
+            ];
+            (head, text).into_response()
+        }
         Err(_) => {
             error!("metrics cannot be rendered");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()

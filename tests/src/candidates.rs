@@ -206,9 +206,9 @@ impl Candidate {
     pub fn metric(&mut self, name: &str) -> f64 {
         let answer = self.server().get("/metrics");
         let mut lines = answer.lines();
-        let line = lines.find(|line| line.split(' ').next() == Some(name));
+        let line = lines.find(|line| line.split(['{', ' ']).next() == Some(name));
         let line = line.unwrap_or_else(|| panic!("no {name} in {answer}"));
-        line.split(' ').nth(1).unwrap().parse().unwrap()
+        line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
     /// What its ways to etcd are from now on.
@@ -296,7 +296,7 @@ impl Candidates {
             let status = master.status();
             let resources = status["resources"].as_array().unwrap();
             let mut shared = resources.iter().filter(|it| it["resource_id"] == SHARED);
-            shared.any(|it| it["learning_remaining_ms"] == 0)
+            shared.any(|it| it["learning_remaining_ms"].is_null())
         })
         .await;
         until_fair(crowd, "divided by the successor").await;

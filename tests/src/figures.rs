@@ -49,8 +49,9 @@ pub fn cpu_time(process: u32) -> Duration {
 /// How often each limit has refused something, by its name, as the metrics of a server say.
 pub fn refused(metrics: &str) -> Vec<(String, u64)> {
     let limits = metrics.lines().filter_map(|line| {
-        let rest = line.strip_prefix("doorward_limit_refused_total{limit=\"")?;
-        let (limit, count) = rest.split_once("\"} ")?;
+        let labels = line.strip_prefix("doorward_limit_refused_total{")?;
+        let (_, limit) = labels.split_once("limit=\"")?;
+        let (limit, count) = limit.split_once("\"} ")?;
         Some((limit.to_owned(), count.parse().unwrap()))
     });
     limits.collect()

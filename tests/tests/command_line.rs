@@ -86,6 +86,63 @@ fn a_kept_lease_is_there_for_others_to_see_until_it_is_released() {
     assert_eq!(status["resources"][0]["leases_count"], 1);
 }
 
+/// A status without what passes between two looks: the number after each key that ends in `_ms`.
+fn without_times(json: &str) -> String {
+    let mut parts = json.split("_ms\":");
+    let mut kept = parts.next().unwrap().to_owned();
+    for part in parts {
+        kept += "_ms\":";
+        kept += part.trim_start_matches(|c: char| c.is_ascii_digit());
+    }
+    kept
+}
+
+/// What does not pass of the limits in a status.
+fn limits(json: &str) -> Value {
+    let mut status: Value = serde_json::from_str(json).unwrap();
+    let mut limits = status["limits"].take();
+    for limit in limits.as_array_mut().unwrap() {
+        limit["used"] = Value::Null;
+    }
+    limits
+}
+
+#[test]
+fn the_page_for_programs_and_the_command_line_print_the_same_byte_for_byte() {
+    let mut server = Server::start(&["--http-listen", "127.0.0.1:0"]);
+    let address = server.address.clone();
+    for (client, resource) in [
+        ("a", "example/fair"),
+        ("b", "example/fair"),
+        ("a", "example/static"),
+    ] {
+        let get = ["get", resource, "80", "--client", client, "--keep"];
+        check_exit(&doorward(&[&["--server", &address], &get[..]].concat()), 0);
+    }
+    let at = ["--server", &address, "--output", "json", "status"];
+    for (path, arguments) in [
+        ("/status", &[][..]),
+        ("/status?leases=10", &["--leases", "10"]),
+        (
+            "/status?id=example%2Ffair&leases=1",
+            &["example/fair", "--leases", "1"],
+        ),
+        ("/status?limits=true&resources=false", &["--limits"]),
+    ] {
+        let page = server.get(path);
+        let (_, page) = page.split_once("\r\n\r\n").unwrap();
+        let output = doorward(&[&at, arguments].concat());
+        check_exit(&output, 0);
+        let printed = stdout(&output);
+        if path.contains("limits") {
+            // What is used of them passes, too.
+            assert_eq!(limits(page), limits(&printed));
+        } else {
+            assert_eq!(without_times(page), without_times(&printed), "{path}");
+        }
+    }
+}
+
 #[test]
 fn scripts_can_tell_no_from_nobody_there() {
     let server = Server::start(&[]);

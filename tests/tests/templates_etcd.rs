@@ -144,7 +144,7 @@ async fn templates_are_followed_and_bad_ones_refused_and_the_last_good_ones_kept
     for candidate in &mut candidates.list {
         candidate
             .server()
-            .wait_for_log("the last templates that were in order are in force");
+            .wait_for_log("the last valid templates are in force");
     }
     assert_refused(&mut candidates, "capacity", Some(2.0)).await;
     etcd.put(KEY, &document(3.0)).await;

@@ -134,7 +134,7 @@ fn what_is_no_regular_file_is_refused_as_a_template_file_at_once_and_later() {
     let logged = server.wait_for_log("new templates refused, those in force stay");
     let message = logged["message"].as_str().unwrap();
     assert!(message.contains("it is a pipe"), "{message}");
-    assert_eq!(server.status()["templates"], 1);
+    assert_eq!(server.status()["templates_count"], 1);
     // It is not stuck: the next one is read.
     let next = folder.path().join("next");
     fs::write(&next, TEMPLATES.replace("capacity: 1", "capacity: 2")).unwrap();

@@ -1,5 +1,7 @@
 //! Single calls to the master of a node: each known server is asked once, and whom it leads to.
 
+mod status_pages;
+
 use std::error::Error;
 use std::future::Future;
 use std::sync::Arc;
@@ -9,7 +11,6 @@ use doorward_etcd::address::{self, NodeAddress, Place};
 use doorward_etcd::directory;
 use doorward_etcd::error::innermost;
 use doorward_proto::admin::v1 as admin;
-use doorward_proto::admin::v1::admin_client::AdminClient;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_session::address::Address;
@@ -166,34 +167,6 @@ impl Caller {
                 .await
         })
         .await
-    }
-
-    /// What a server holds: the master, or else whoever answers; with `here` whoever answers.
-    pub(crate) async fn status(
-        &self,
-        request: admin::GetStatusRequest,
-        here: bool,
-    ) -> Result<admin::GetStatusResponse, Failure> {
-        let ask = |channel: Channel| {
-            let request = request.clone();
-            async move { AdminClient::new(channel).get_status(request).await }
-        };
-        let answer = self.call(ask).await?;
-        if here || answer.is_master || answer.master_address.is_empty() {
-            return Ok(answer);
-        }
-        let mut finder = MasterFinder::new(Arc::default());
-        let named = finder.handle_redirect(Some(&answer.master_address), None, Duration::ZERO);
-        let answer = match named {
-            Ok(_) => self.call_in_turn(&mut finder, &ask).await,
-            Err(lost) => Err(Miss::Silent(lost.to_string())),
-        };
-        answer.map_err(|miss| match miss {
-            Miss::Silent(problem) | Miss::Masterless(problem) => Failure::Unreachable(format!(
-                "the master does not answer: {problem}. --here shows the server that was asked"
-            )),
-            Miss::Final(failure) => failure,
-        })
     }
 
     /// Asks one address after the other until one answers, and follows it to the master.

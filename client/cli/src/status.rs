@@ -3,7 +3,6 @@
 mod limits;
 mod near;
 mod states;
-mod told;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -11,7 +10,11 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use doorward_engine::glob::Glob;
+use doorward_proto::STATUS_SCHEMA_VERSION;
 use doorward_proto::admin::v1 as admin;
+use doorward_proto::admin::v1::{
+    EtcdStatus, GetStatusResponse as Status, LeaseStatus, ResourceStatus,
+};
 use doorward_session::visible::{self, line};
 
 use crate::caller::Caller;
@@ -20,8 +23,7 @@ use crate::flags::{Common, Output, StatusFlags};
 use crate::numbers::{number, span};
 use crate::output;
 use crate::palette::{Palette, Tone, tone_of};
-use crate::status::told::{EtcdStatus, LeaseStatus, ResourceStatus, Status};
-use crate::status::tree::{OwnLeaseStatus, children_table, write_parent};
+use crate::status::tree::{children_table, write_own_lease, write_parent};
 use crate::table::{Table, cell};
 use crate::templates::author::plain;
 
@@ -41,15 +43,16 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
         // A table has a line about them in any case.
         limits: flags.limits || common.output == Output::Table,
         without_resources: flags.limits,
+        ..admin::GetStatusRequest::default()
     };
-    let mut status = Status::from(caller.status(request, flags.here).await?);
+    let mut status = caller.status(request, flags.here).await?;
     if flags.limits {
         // Earlier versions list them in spite of what they are asked.
         status.resources.clear();
-        if status.limits.is_none() {
+        if status.limits.is_empty() {
             return Err(Failure::No(
                 plain(&format!(
-                    "{} {} does not tell its limits; it may be an older server",
+                    "{} {} does not say its limits; it may be an older server",
                     status.node, status.version
                 ))
                 .into_owned(),
@@ -58,13 +61,15 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
     }
     let mut out = output::stdout();
     if common.output == Output::Json {
+        // What is printed is the model of this program, whatever the server's version.
+        status.schema_version = STATUS_SCHEMA_VERSION;
         output::json(&mut out, &status)?;
     } else {
         let in_detail = flags.resource.is_some() || leases_max > 0;
         let palette = Palette::of_stdout(common.color);
         write_head(&mut out, &status, palette)?;
-        if let Some(limits) = status.limits.as_ref().filter(|_| flags.limits) {
-            limits::write_table(&mut out, limits, palette)?;
+        if flags.limits {
+            limits::write_table(&mut out, &status.limits, palette)?;
         } else {
             let asked = flags.resource.as_deref();
             write_resources(&mut out, &status, asked, in_detail, palette)?;
@@ -87,12 +92,12 @@ async fn nobody(caller: &Caller, resource: &str, status: &Status, here: bool) ->
     let mut told = format!("nobody holds anything of {resource}{where_else}");
     // That nobody does is known; the rest is help.
     let all = caller.status(admin::GetStatusRequest::default(), here);
-    let held = all.await.map_or_else(|_| Vec::new(), |all| all.resource);
+    let held = all.await.map_or_else(|_| Vec::new(), |all| all.resources);
     let near = near::near(resource, held.iter().map(|it| it.resource_id.as_str()));
     if !near.is_empty() {
         told += &format!(". Held are names like it: {}", near.join(", "));
     }
-    let globs: BTreeSet<&str> = held.iter().map(|it| it.template.as_str()).collect();
+    let globs: BTreeSet<&str> = held.iter().map(|it| it.template()).collect();
     let is_match = |glob: &&&str| Glob::parse(glob).is_ok_and(|glob| glob.matches(resource));
     if let Some(glob) = globs.iter().find(is_match) {
         told += &format!(". Whoever asks for it may get some: the template {glob:?} matches it");
@@ -110,8 +115,8 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
         (None, false) => palette.paint(Tone::Bad, "no master is known"),
     };
     let epoch = match status.epoch {
-        0 => String::new(),
-        epoch => format!(", epoch {epoch}"),
+        None => String::new(),
+        Some(epoch) => format!(", epoch {epoch}"),
     };
     let up = span(Duration::from_millis(status.uptime_ms));
     let node = palette.paint(Tone::Strong, &line(&status.node));
@@ -130,7 +135,7 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
         status.is_in_cycle,
         palette,
     )?;
-    let (count, source) = (status.templates, line(&status.templates_source));
+    let (count, source) = (status.templates_count, line(&status.templates_source));
     let plural = if count == 1 { "" } else { "s" };
     writeln!(out, "{count} template{plural} from {source}")?;
     if let Some(problem) = &status.templates_problem {
@@ -151,10 +156,9 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
         )?;
     }
     if let Some(states) = &status.states {
-        states.write(out, palette)?;
+        states::write_line(out, states, palette)?;
     }
-    let limits = status.limits.as_deref().unwrap_or_default();
-    limits::write_line(out, limits, palette)?;
+    limits::write_line(out, &status.limits, palette)?;
     writeln!(out)
 }
 
@@ -192,7 +196,7 @@ fn write_resources(
 /// How the election is doing.
 fn write_etcd(out: &mut impl Write, etcd: &EtcdStatus, palette: Palette) -> io::Result<()> {
     let age = span(Duration::from_millis(etcd.age_ms));
-    match (&etcd.problem, etcd.master_for_ms) {
+    match (&etcd.problem, etcd.mastership_remaining_ms) {
         (None, Some(_)) => writeln!(out, "elected in etcd, which answers, for {age}"),
         (None, None) => writeln!(out, "elections in etcd, which answers, for {age}"),
         (Some(problem), left) => {
@@ -222,16 +226,16 @@ fn write_resource(
     };
     writeln!(out, "\n{id}{about}")?;
     if let Some(lease) = &resource.own_lease {
-        lease.write(out, palette)?;
+        write_own_lease(out, lease, palette)?;
     }
     if !resource.children.is_empty() {
         children_table(&resource.children, palette).write(out)?;
     }
-    // Those of child servers have been told, and more of them.
+    // Those of child servers stand in their own table.
     let children: BTreeSet<&str> = resource.children.iter().map(|c| c.child.as_str()).collect();
-    let told =
+    let is_listed =
         |lease: &&LeaseStatus| lease.kind == "server" && children.contains(lease.holder.as_str());
-    let leases: Vec<&LeaseStatus> = resource.leases.iter().filter(|l| !told(l)).collect();
+    let leases: Vec<&LeaseStatus> = resource.leases.iter().filter(|l| !is_listed(l)).collect();
     if !leases.is_empty() {
         leases_table(&leases, palette).write(out)?;
     }
@@ -257,15 +261,15 @@ fn resources_table(resources: &[ResourceStatus], palette: Palette) -> Table {
     ];
     let mut table = Table::new(header, 2..8, palette);
     for resource in resources {
-        let learning = Duration::from_millis(resource.learning_remaining_ms);
         let own_lease = resource.own_lease.as_ref();
-        let state = if let Some((tone, state)) = own_lease.and_then(OwnLeaseStatus::state) {
+        let state = if let Some((tone, state)) = own_lease.and_then(tree::state) {
             palette.cell(tone, state)
         } else if resource.template.is_none() && own_lease.is_none() {
             palette.cell(Tone::Bad, "template gone")
-        } else if !learning.is_zero() {
-            palette.cell(Tone::Partial, format!("learning for {}", span(learning)))
-        } else if let Some((tone, state)) = own_lease.and_then(OwnLeaseStatus::learning_above) {
+        } else if let Some(left) = resource.learning_remaining_ms {
+            let left = span(Duration::from_millis(left));
+            palette.cell(Tone::Partial, format!("learning for {left}"))
+        } else if let Some((tone, state)) = own_lease.and_then(tree::learning_above) {
             palette.cell(tone, state)
         } else {
             cell("")
@@ -276,7 +280,7 @@ fn resources_table(resources: &[ResourceStatus], palette: Palette) -> Table {
         };
         table.add([
             palette.cell(Tone::Strong, &resource.resource_id),
-            cell(&resource.algorithm),
+            cell(resource.algorithm()),
             cell(number(resource.capacity)),
             cell(number(resource.wants)),
             palette.cell(
@@ -289,7 +293,7 @@ fn resources_table(resources: &[ResourceStatus], palette: Palette) -> Table {
             state,
         ]);
         for child in &resource.children {
-            table.add(child.row(palette));
+            table.add(tree::row(child, palette));
         }
     }
     table
@@ -324,9 +328,4 @@ fn leases_table(leases: &[&LeaseStatus], palette: Palette) -> Table {
         ]);
     }
     table
-}
-
-/// On the wire a text that is absent is empty.
-fn some(text: String) -> Option<String> {
-    (!text.is_empty()).then_some(text)
 }

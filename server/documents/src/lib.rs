@@ -1,6 +1,6 @@
 //! Template documents: YAML in, templates or every problem out.
 //!
-//! The format is Doorman's (`docs/configuration.md`). A document that is not in order is refused
+//! The format is Doorman's (`docs/configuration.md`). An invalid document is refused
 //! as a whole, with every problem in it at once: its line and column, which template, which field,
 //! what is wrong and what to do. Servers and the command line read documents with this one crate.
 //!

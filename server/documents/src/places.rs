@@ -1,4 +1,4 @@
-//! Where the templates of a document stand, for what is to be said of one that is in order.
+//! Where the templates of a document stand, for what is to be said of a valid one.
 
 use std::collections::BTreeMap;
 

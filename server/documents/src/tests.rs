@@ -1,4 +1,4 @@
-//! Documents that are in order, and every way in which they are not.
+//! Valid documents, and every way in which one is invalid.
 
 use std::time::Duration;
 
@@ -234,7 +234,7 @@ fn a_second_document_is_refused() {
 }
 
 #[test]
-fn a_glob_whose_star_lacks_quotes_is_told_so() {
+fn a_glob_whose_star_lacks_quotes_is_refused_with_that_advice() {
     for star in ["*", "*.example"] {
         let text = format!("resources:\n- identifier_glob: {star}\n  capacity: 1\n");
         let error = parse_yaml(&text, "t.yaml").unwrap_err().to_string();

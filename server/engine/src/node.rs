@@ -22,6 +22,7 @@ pub mod learning;
 pub mod mastership;
 mod newcomers;
 mod spans;
+pub mod totals;
 pub mod upstream;
 
 pub use config::Config;

@@ -7,7 +7,7 @@
 //! | key | absent | |
 //! | --- | --- | --- |
 //! | `prefix` | `/doorward/nodes` | What the keys of all nodes begin with. |
-//! | `ca` | no TLS | Who vouches for etcd's certificates, a PEM file. |
+//! | `ca` | no TLS | CA file (PEM) to verify etcd with. |
 //! | `cert`, `key` | none | Our own certificate and its key, PEM files; both or neither. |
 //! | `user`, `password_file` | none | Who we are to etcd; both or neither. |
 //!

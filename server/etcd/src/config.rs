@@ -128,7 +128,7 @@ impl fmt::Debug for User {
 /// What TLS needs to know, as PEM.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Who vouches for etcd's certificates.
+    /// CA to verify etcd with.
     pub ca: Option<Vec<u8>>,
     /// Our own certificate and its key, if etcd asks for one.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,

@@ -34,7 +34,7 @@ pub struct EtcdFlags {
     )]
     pub endpoints: Vec<Endpoint>,
 
-    /// The authority that vouches for etcd's certificates, a PEM file; needed with https.
+    /// CA file (PEM) to verify etcd with; needed with https.
     #[arg(
         long = "etcd-ca",
         help_heading = "etcd",
@@ -150,7 +150,7 @@ impl EtcdFlags {
             }
             (1.., _) if self.ca.is_none() => {
                 return Err(FlagsError::Useless(
-                    "an endpoint of etcd is https, but nobody vouches for it: give --etcd-ca",
+                    "an endpoint of etcd is https, and there is no CA to verify it with: give --etcd-ca",
                 ));
             }
             _ => {}

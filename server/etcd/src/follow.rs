@@ -3,7 +3,7 @@
 //! A [`Follow`] reads the range, watches it from there, and hands on every state through a watch
 //! channel. A watch may be cancelled (by compaction, by a member that lost its leader), break, or go
 //! silent without breaking; so the range is also read from time to time, and a watch that has not
-//! told what the reading shows is thrown away. Whatever happened, what is handed on is a state that
+//! reported what the reading shows is thrown away. Whatever happened, what is handed on is a state that
 //! the range was in, each no older than the one before.
 
 use std::collections::BTreeMap;
@@ -101,7 +101,7 @@ pub struct Followed {
     /// What stands there. None: not known yet.
     pub view: Option<Arc<View>>,
     /// When etcd was last asked and then said that this was its state, or one from which what it
-    /// told since led here; or when following began.
+    /// reported since led here; or when following began.
     pub heard_at: Instant,
     /// Why etcd cannot be asked now. None: it can.
     pub problem: Option<Error>,
@@ -115,7 +115,7 @@ pub struct Follow {
 }
 
 impl Follow {
-    /// Begins to follow. `look` is how often the range is read although nothing is told.
+    /// Begins to follow. `look` is how often the range is read although no change is reported.
     pub fn start(config: Arc<Config>, range: Range, look: Duration) -> Self {
         let (sender, followed) = watch::channel(Followed {
             view: None,
@@ -161,7 +161,7 @@ struct Follower {
     sender: watch::Sender<Followed>,
     /// Attempts since the range was last read.
     unread: u32,
-    /// Of attempts since a watch last worked: told something, or lasted.
+    /// Of attempts since a watch last worked: reported something, or lasted.
     backoff: Backoff,
     /// Since when there is a watch.
     watched_since: Option<Instant>,
@@ -219,7 +219,7 @@ impl Follower {
         let mut next_look = Instant::now() + self.look;
         loop {
             tokio::select! {
-                told = stream.message() => self.told(told)?,
+                answer = stream.message() => self.on_answer(answer)?,
                 () = doorward_clock::sleep_until(next_look) => {
                     let (view, asked_at) = self.read().await?;
                     if self.is_older(&view) {
@@ -260,7 +260,7 @@ impl Follower {
         let until = tokio::time::Instant::now() + GRACE;
         while !self.knows(view) {
             match tokio::time::timeout_at(until, stream.message()).await {
-                Ok(told) => self.told(told)?,
+                Ok(answer) => self.on_answer(answer)?,
                 Err(_) => return Err(self.broken("it is silent about changes")),
             }
         }
@@ -290,7 +290,7 @@ impl Follower {
         });
     }
 
-    /// Whether every change up to this state was told, or may have been.
+    /// Whether every change up to this state was reported, or may have been.
     fn knows(&self, view: &View) -> bool {
         let followed = self.sender.borrow();
         followed
@@ -299,11 +299,11 @@ impl Follower {
             .is_some_and(|known| known.revision >= view.revision || same(known, view))
     }
 
-    fn told(
+    fn on_answer(
         &mut self,
-        told: Result<Option<etcd_client::WatchResponse>, etcd_client::Error>,
+        answer: Result<Option<etcd_client::WatchResponse>, etcd_client::Error>,
     ) -> Result<(), Error> {
-        let response = match told {
+        let response = match answer {
             Ok(Some(response)) => response,
             Ok(None) => return Err(self.broken("etcd ended it")),
             Err(error) => {
@@ -348,7 +348,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Hands on a state that was read, or made by what was told.
+    /// Hands on a state that was read, or made by what was reported.
     fn apply(&mut self, mut view: View, asked_at: Option<Instant>) {
         self.unread = 0;
         self.sender.send_if_modified(|followed| {
@@ -357,7 +357,7 @@ impl Follower {
             }
             let was_problem = followed.problem.take().is_some();
             let changed = match &followed.view {
-                // The watch told more while this was read.
+                // The watch reported more while this was read.
                 Some(known) if known.revision > view.revision => return was_problem,
                 Some(known) => {
                     for (key, entry) in &mut view.entries {

@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::layout::{TemplateKeys, VERSION_MAX};
 pub use version::{Kind, Recorded, Version};
 
-/// What etcd takes in one request, unless it is told otherwise: 1.5 MiB.
+/// What etcd takes in one request, unless it is configured otherwise: 1.5 MiB.
 const REQUEST_BYTES_MAX: usize = 3 * 512 * 1024;
 
 /// Of that, what is left for all that is neither key nor value.

@@ -1,4 +1,4 @@
-//! What the election says, brought into force, and told everyone who looks.
+//! What the election says, brought into force, and shown to everyone who looks.
 
 use std::sync::Arc;
 

@@ -70,7 +70,7 @@ pub struct Connection {
     paused_until: AtomicU64,
     /// Nothing is counted any more.
     closed: AtomicBool,
-    /// It was told to go.
+    /// It was asked to go.
     goes: AtomicBool,
     /// It has to go.
     evicted: Notify,
@@ -218,7 +218,7 @@ impl Connection {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Whether it was told to go.
+    /// Whether it was asked to go.
     pub fn goes(&self) -> bool {
         self.goes.load(Ordering::Relaxed)
     }

@@ -26,7 +26,7 @@ pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 enum Protocol {
     Http1,
     Http2 {
-        /// Of the preface, which is read already, what the HTTP library has not been told yet.
+        /// Of the preface, which is read already, what the HTTP library has not seen yet.
         preface: &'static [u8],
         reads: Scanner,
         writes: Scanner,

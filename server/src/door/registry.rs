@@ -220,7 +220,7 @@ impl Registry {
         }
     }
 
-    /// Who has the most to read of what it was answered, from one address or in all, and was not told to go.
+    /// Who has the most to read of what it was answered, from one address or in all, and was not asked to go.
     /// O(connections): it is asked for only when there is no room, and then that one goes.
     pub fn most_unread(&self, of: Option<Address>) -> Option<Arc<Connection>> {
         self.connections

@@ -5,8 +5,8 @@
 //! may last if no term says so, `contact` is how etcd is doing, for everyone who looks.
 
 mod asking;
-mod contact;
 mod driver;
+mod etcd_health;
 mod history;
 pub mod values;
 
@@ -24,9 +24,9 @@ use crate::clock;
 use crate::election::gate::Gate;
 use crate::election::{Candidate, CandidateState, Standing};
 use asking::Asker;
-pub use contact::Contact;
-use contact::Contacts;
 use driver::{Driver, Ways};
+pub use etcd_health::EtcdHealth;
+use etcd_health::EtcdHealthReporter;
 use history::History;
 
 /// How candidates meet.
@@ -41,7 +41,7 @@ pub struct Config {
     pub ttl: Duration,
 }
 
-/// How often the node's keys are read although nothing is told of them.
+/// How often the node's keys are read although no change of them is reported.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// An election that is taken part in.
@@ -49,7 +49,7 @@ const LOOK: Duration = Duration::from_secs(2);
 pub struct Running {
     standings: watch::Receiver<Standing>,
     states: watch::Receiver<CandidateState>,
-    contact: watch::Receiver<Contact>,
+    contact: watch::Receiver<EtcdHealth>,
     gate: Gate,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
@@ -73,7 +73,7 @@ impl Running {
     }
 
     /// How etcd is doing.
-    pub fn contact(&self) -> watch::Receiver<Contact> {
+    pub fn contact(&self) -> watch::Receiver<EtcdHealth> {
         self.contact.clone()
     }
 
@@ -116,9 +116,9 @@ pub fn start(config: Config, candidate: Candidate) -> Running {
     etcd.call_timeout = taking_part.call_timeout();
     let etcd = Arc::new(etcd);
     let keys = NodeKeys::new(&prefix, &candidate.node);
-    let (standings, standings_told) = watch::channel(Standing::Unknown);
-    let (states, states_told) = watch::channel(CandidateState::Outside);
-    let contacts = Contacts::new();
+    let (standings, standings_seen) = watch::channel(Standing::Unknown);
+    let (states, states_seen) = watch::channel(CandidateState::Outside);
+    let contacts = EtcdHealthReporter::new();
     let contact = contacts.subscribe();
     let (stop, stopped) = oneshot::channel();
     let (gate, changes) = Gate::guarded();
@@ -146,8 +146,8 @@ pub fn start(config: Config, candidate: Candidate) -> Running {
     let in_force = templates.map(|it| it.in_force).unwrap_or_default();
     let driver = Driver::new(taking_part, in_force, ways);
     Running {
-        standings: standings_told,
-        states: states_told,
+        standings: standings_seen,
+        states: states_seen,
         contact,
         gate,
         stop: Some(stop),

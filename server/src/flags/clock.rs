@@ -5,7 +5,7 @@ use doorward_engine::tolerance::Tolerance;
 
 use crate::clock;
 
-/// What the process is told of its clock.
+/// What the operator says of the clock.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ClockFlags {
     /// By how much the speed of this machine's clock may differ from that of others, as a part from

@@ -183,7 +183,7 @@ pub struct DoorFlags {
     )]
     pub outgoing_bytes_per_address_max: Bytes,
 
-    /// How many gRPC calls one address may make each second; beyond, they are told when to come back.
+    /// How many gRPC calls one address may make each second; beyond, they are refused with a time to come back.
     #[arg(
         long,
         help_heading = "Limits",

@@ -33,7 +33,7 @@ const fn each_second(count: u32) -> NonZeroU32 {
 #[derive(Clone, Copy, Debug, Args)]
 pub struct LimitFlags {
     /// How many resources may have leases out. At this limit, as at all below, newcomers are refused and
-    /// told when to come back; nobody who has something loses it.
+    /// asked to come back later; nobody who has something loses it.
     #[arg(
         long,
         help_heading = "Limits",
@@ -271,8 +271,8 @@ pub struct LimitFlags {
     )]
     pub curve_points_per_address_max: NonZeroUsize,
 
-    /// How many GetCapacity calls may be in progress at once. Further ones are refused, and told when
-    /// to come back: after one to five seconds, not all at the same time.
+    /// How many GetCapacity calls may be in progress at once. Further ones are refused, with a
+    /// time to come back: one to five seconds, not the same for all.
     #[arg(
         long,
         help_heading = "Limits",
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn the_defaults_of_the_flags_are_those_of_the_engine() {
-        let limits = parse(&["--memory-max", "1KiB"]).expect("in order");
+        let limits = parse(&["--memory-max", "1KiB"]).expect("valid");
         let expected = NodeLimits {
             memory_max: Some(1024),
             ..NodeLimits::default()

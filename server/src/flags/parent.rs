@@ -78,14 +78,14 @@ mod tests {
             for parent in parents {
                 arguments.extend(["--parent", parent]);
             }
-            let flags = Flags::try_parse_from(arguments).expect("in order");
+            let flags = Flags::try_parse_from(arguments).expect("valid");
             parent_source(&flags.serve.parent, elsewhere)
         };
         assert_eq!(source(&[], None), Ok(None));
-        let list = source(&["a:1, b:2", "c:3"], None).expect("in order");
+        let list = source(&["a:1, b:2", "c:3"], None).expect("valid");
         let given = vec!["a:1".to_owned(), "b:2".to_owned(), "c:3".to_owned()];
         assert_eq!(list, Some(upstream::Source::from(given)));
-        let node = source(&["a:1", "etcd://e:1,f:2/root"], None).expect("in order");
+        let node = source(&["a:1", "etcd://e:1,f:2/root"], None).expect("valid");
         let node = node.expect("a parent");
         let place = node.node.expect("in etcd");
         assert_eq!(node.given, ["a:1"]);
@@ -93,7 +93,7 @@ mod tests {
 
         let unknown = source(&["etcd:///root"], None).expect_err("where is etcd?");
         assert!(unknown.to_string().contains("where etcd is"), "{unknown}");
-        let known = source(&["etcd:///root"], Some(&place.etcd)).expect("in order");
+        let known = source(&["etcd:///root"], Some(&place.etcd)).expect("valid");
         let known = known.and_then(|source| source.node).expect("in etcd");
         assert_eq!(known, place);
         let two = source(&["etcd://e:1/a", "etcd://e:1/b"], None);

@@ -92,7 +92,7 @@ mod tests {
 
     fn endpoints(list: &[&str]) -> Vec<Endpoint> {
         let parsed = list.iter().map(|text| Endpoint::parse(text));
-        parsed.collect::<Result<_, _>>().expect("in order")
+        parsed.collect::<Result<_, _>>().expect("valid")
     }
 
     #[test]

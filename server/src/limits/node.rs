@@ -180,7 +180,7 @@ mod tests {
             .into_iter()
             .filter(|it| it.refused > 0)
             .collect();
-        let told: Vec<_> = refused.iter().map(|it| (it.limit, it.refused)).collect();
-        assert_eq!(told, [(Limit::Leases, 5), (Limit::Memory, 1)]);
+        let counted: Vec<_> = refused.iter().map(|it| (it.limit, it.refused)).collect();
+        assert_eq!(counted, [(Limit::Leases, 5), (Limit::Memory, 1)]);
     }
 }

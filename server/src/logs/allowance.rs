@@ -2,7 +2,7 @@
 //!
 //! Who finds a way to be logged would fill the disk, and hide from whoever reads the log what matters. Each
 //! place in the program that logs has an allowance of its own, so that none takes another's. What is beyond
-//! it is left out and counted, and told when the minute is over. A minute begins with the first line of a
+//! it is left out and counted, and reported when the minute is over. A minute begins with the first line of a
 //! place after the last minute.
 
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub enum Verdict {
     /// It is logged.
     Logged,
     /// It is left out. If it is the first one of that minute: when the minute is over, and the number is to
-    /// be told.
+    /// be reported.
     LeftOut(Option<Duration>),
 }
 
@@ -61,7 +61,7 @@ impl<P: Ord + Clone> Allowance<P> {
             Some(count) => count,
             None => self.places.entry(place.clone()).or_insert(fresh),
         };
-        // What was left out is told first: until then, the minute is not over.
+        // What was left out is reported first: until then, the minute is not over.
         if count.ends() <= now && count.left_out == 0 {
             *count = fresh;
         }
@@ -75,10 +75,10 @@ impl<P: Ord + Clone> Allowance<P> {
 
     /// The places whose minute is over, with how many lines of each were left out. They begin anew.
     pub fn poll_left_out(&mut self, now: Duration) -> Vec<(P, u64)> {
-        let mut told = Vec::new();
+        let mut due = Vec::new();
         for (place, count) in &mut self.places {
             if count.left_out > 0 && count.ends() <= now {
-                told.push((place.clone(), count.left_out));
+                due.push((place.clone(), count.left_out));
                 *count = Count {
                     began: now,
                     lines: 0,
@@ -86,10 +86,10 @@ impl<P: Ord + Clone> Allowance<P> {
                 };
             }
         }
-        told
+        due
     }
 
-    /// When there is something to tell next.
+    /// When there is something to report next.
     pub fn poll_timeout(&self) -> Option<Duration> {
         let with_some = self.places.values().filter(|count| count.left_out > 0);
         with_some.map(Count::ends).min()
@@ -157,12 +157,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_is_told_before_anything_more_is_logged() {
+    fn what_was_left_out_is_reported_before_anything_more_is_logged() {
         let mut allowance = check(&[
             (0, "a", Logged),
             (0, "a", Logged),
             (1, "a", LeftOut(Some(at(60)))),
-            // Whoever is to tell is late.
+            // Whoever is to report is late.
             (70, "a", LeftOut(None)),
         ]);
         assert_eq!(allowance.poll_left_out(at(71)), [("a", 2)]);

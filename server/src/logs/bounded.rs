@@ -1,4 +1,4 @@
-//! Leaves out what a place in the program logs beyond its [allowance](super::allowance), and tells how much
+//! Leaves out what a place in the program logs beyond its [allowance](super::allowance), and logs how much
 //! that was.
 
 use std::fmt;
@@ -13,7 +13,7 @@ use tracing_subscriber::layer::Context;
 
 use super::allowance::{Allowance, Verdict};
 
-/// Under which target it is told what was left out: that itself is no more than a line a place and minute.
+/// Under which target the log says what was left out: that itself is no more than a line a place and minute.
 const TARGET: &str = "doorward_server::log_lines";
 
 /// A place in the program that logs.
@@ -58,11 +58,11 @@ impl Counted {
 #[derive(Debug)]
 pub(super) struct Bounded {
     counted: Arc<Counted>,
-    /// Something was left out: there will be something to tell.
+    /// Something was left out: there will be something to log.
     left_out: Sender<()>,
 }
 
-/// Tells what was left out.
+/// Logs what was left out.
 #[derive(Debug)]
 pub(super) struct Teller {
     counted: Arc<Counted>,
@@ -104,7 +104,7 @@ impl<S: Subscriber> Layer<S> for Bounded {
 }
 
 impl Teller {
-    /// Tells for as long as there is a log: on a thread of its own, since who logs cannot be called back.
+    /// Runs for as long as there is a log: on a thread of its own, since who logs cannot be called back.
     pub(super) fn run(self) {
         loop {
             let timeout = self.counted.allowance().poll_timeout();
@@ -116,17 +116,17 @@ impl Teller {
                     Err(mpsc::RecvTimeoutError::Disconnected)
                 ),
             };
-            self.tell(self.counted.began.elapsed());
+            self.log_left_out(self.counted.began.elapsed());
             if !waited {
                 return;
             }
         }
     }
 
-    /// Tells what is to be told by now.
-    fn tell(&self, now: Duration) {
-        let told = self.counted.allowance().poll_left_out(now);
-        for (place, lines) in told {
+    /// Logs what was left out, as far as it is due.
+    fn log_left_out(&self, now: Duration) {
+        let left_out = self.counted.allowance().poll_left_out(now);
+        for (place, lines) in left_out {
             warn!(
                 target: TARGET,
                 %place,
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_a_places_allowance_is_left_out_and_told_when_the_minute_is_over() {
+    fn what_is_beyond_a_places_allowance_is_left_out_and_counted_when_the_minute_is_over() {
         let (bounded, teller) = bounded(2);
         let text = Text::default();
         let writer = text.clone();
@@ -175,14 +175,14 @@ mod tests {
                 debug!(number, "asked for");
             }
             info!("a calm place");
-            teller.tell(Duration::ZERO);
+            teller.log_left_out(Duration::ZERO);
             let before = text.0.lock().unwrap().len();
             // A minute and a bit after whatever the test took.
-            teller.tell(teller.counted.began.elapsed() + Duration::from_secs(61));
-            let told = text.0.lock().unwrap().split_off(before);
-            let told = String::from_utf8(told).unwrap();
-            assert!(told.contains("lines=3"), "{told}");
-            assert!(told.contains("logs/bounded.rs:"), "{told}");
+            teller.log_left_out(teller.counted.began.elapsed() + Duration::from_secs(61));
+            let logged = text.0.lock().unwrap().split_off(before);
+            let logged = String::from_utf8(logged).unwrap();
+            assert!(logged.contains("lines=3"), "{logged}");
+            assert!(logged.contains("logs/bounded.rs:"), "{logged}");
             warn!("the teller itself is another place");
         });
         let text = String::from_utf8(text.0.lock().unwrap().clone()).unwrap();

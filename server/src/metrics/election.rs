@@ -21,7 +21,7 @@ pub(super) fn encode(board: &Board, encoder: &mut DescriptorEncoder) -> Result<(
         None,
         MetricType::Counter,
     )?)?;
-    let Some(contact) = board.etcd_contact() else {
+    let Some(contact) = board.etcd_health() else {
         return Ok(());
     };
     let is_up = f64::from(u8::from(contact.problem.is_none()));

@@ -2,7 +2,7 @@
 //! its stream ends.
 //!
 //! A child that takes nothing costs its parent no more than that: its stream is closed then, and it opens a
-//! new one, or polls. The end of a stream has a place of its own, so that a child is told why even then.
+//! new one, or polls. The end of a stream has a place of its own, so that a child hears why even then.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ pub struct Answers {
 pub struct Outgoing {
     queue: mpsc::Receiver<(usize, Answer)>,
     shared: Arc<Shared>,
-    /// Its child was told how it ends.
+    /// Its child has heard how it ends.
     is_over: bool,
 }
 
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_child_that_took_nothing_is_told_why_its_stream_ends_after_all_that_it_was_sent() {
+    async fn a_child_that_took_nothing_hears_why_its_stream_ends_after_all_that_it_was_sent() {
         let (answers, mut outgoing) = channel();
         while answers.try_send(answer(10)).is_ok() {}
         assert!(answers.end(Err(RpcStatus::aborted("replaced"))));
@@ -201,7 +201,11 @@ mod tests {
         for _ in 0..BACKLOG_MAX {
             outgoing.next().await.expect("it was sent").expect("well");
         }
-        let status = outgoing.next().await.expect("told").expect_err("the end");
+        let status = outgoing
+            .next()
+            .await
+            .expect("an answer")
+            .expect_err("the end");
         assert_eq!(status.message(), "replaced");
         assert!(outgoing.next().await.is_none());
     }

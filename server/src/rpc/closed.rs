@@ -22,7 +22,7 @@ const CLOSED: &str = "doorward-closed";
 pub const REPLACED: &str = "a newer";
 
 /// A status that says why, by name.
-pub fn told(closing: CloseReason, mut status: RpcStatus) -> RpcStatus {
+pub fn with_reason(closing: CloseReason, mut status: RpcStatus) -> RpcStatus {
     let name = MetadataValue::from_static(closing.as_str());
     status.metadata_mut().insert(CLOSED, name);
     status
@@ -51,8 +51,8 @@ pub fn heard(status: &RpcStatus) -> ConnectionEnd {
 /// When to come back, if the parent is too busy and says so.
 fn pushback(status: &RpcStatus) -> Option<Duration> {
     let is_busy = matches!(status.code(), Code::ResourceExhausted | Code::Unavailable);
-    let told = status.metadata().get(PUSHBACK).filter(|_| is_busy)?;
-    backoff::pushback(told.to_str().ok()?)
+    let wait = status.metadata().get(PUSHBACK).filter(|_| is_busy)?;
+    backoff::pushback(wait.to_str().ok()?)
 }
 
 #[cfg(test)]
@@ -63,7 +63,7 @@ mod tests {
     fn a_child_hears_the_reason_that_its_parent_tells_whatever_the_code_and_the_text() {
         for closing in CloseReason::ALL {
             for code in [Code::Ok, Code::Aborted, Code::Unavailable] {
-                let status = told(closing, RpcStatus::new(code, "a newer way to say it"));
+                let status = with_reason(closing, RpcStatus::new(code, "a newer way to say it"));
                 assert_eq!(heard(&status), ConnectionEnd::ByParent(closing));
             }
         }

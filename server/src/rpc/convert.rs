@@ -9,8 +9,7 @@
 //! given, since no lease that matters ended in 1970.
 
 mod algorithm;
-mod status;
-pub mod tree;
+pub mod server_capacity;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,14 +21,11 @@ use doorward_engine::request::{
     Ask, GetCapacity, GetCapacityReply, Has, Lease, LimitedBy, Refusal, RefusalReason,
     ReleaseCapacity, Released,
 };
-use doorward_proto::admin::v1 as admin;
 use doorward_proto::doorman as wire;
 use tonic::Status as RpcStatus;
 
 use crate::limits::Limit;
-use crate::status::safe_capacity_number;
-
-pub use status::status_response;
+use crate::status::model::safe_capacity_number;
 
 /// The most resources in one request. What it decides, it decides under the node's lock.
 pub const RESOURCES_PER_REQUEST_MAX: usize = 1_000;
@@ -159,7 +155,7 @@ pub fn get_capacity_response(
                     ..lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall)
                 },
                 safe_capacity: lease.safe_capacity.map(safe_capacity_number),
-                limited_by: told_limit(lease).map(Into::into),
+                limited_by: wire_limit(lease).map(Into::into),
                 learning_for_ms: lease.learning_for.map(millis_up),
                 decided: Some(lease.decided),
             })
@@ -171,7 +167,7 @@ pub fn get_capacity_response(
 
 /// Why a lease is no larger. Of wants that were not decided about yet, that it is all that was wanted
 /// before says nothing.
-fn told_limit(lease: &Lease) -> Option<wire::LimitedBy> {
+fn wire_limit(lease: &Lease) -> Option<wire::LimitedBy> {
     let says = lease.decided || lease.limited_by != LimitedBy::Wants;
     says.then(|| limited_by(lease.limited_by))
 }
@@ -230,7 +226,7 @@ pub fn redirection(mastership: &Mastership) -> wire::Mastership {
 
 /// The answer to Discovery, of a server that others reach at `own_address`.
 pub fn discovery_response(mastership: &Mastership, own_address: &str) -> wire::DiscoveryResponse {
-    let told = match mastership {
+    let named = match mastership {
         Mastership::Master { epoch } => wire::Mastership {
             master_address: Some(own_address.to_owned()),
             epoch: *epoch,
@@ -238,23 +234,9 @@ pub fn discovery_response(mastership: &Mastership, own_address: &str) -> wire::D
         Mastership::Follower { .. } | Mastership::Unknown => redirection(mastership),
     };
     wire::DiscoveryResponse {
-        mastership: told,
+        mastership: named,
         is_master: mastership.is_master(),
     }
-}
-
-/// Which resource an operator wants to know about. Absent: all of them.
-///
-/// # Errors
-///
-/// `INVALID_ARGUMENT` if it is no resource id.
-pub fn status_resource(request: &admin::GetStatusRequest) -> Result<Option<ResourceId>, RpcStatus> {
-    if request.resource_id.is_empty() {
-        return Ok(None);
-    }
-    ResourceId::new(&request.resource_id)
-        .map(Some)
-        .map_err(|error| RpcStatus::invalid_argument(format!("resource_id {error}")))
 }
 
 fn client_id(text: &str) -> Result<HolderName, RpcStatus> {

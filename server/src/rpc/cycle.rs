@@ -1,4 +1,4 @@
-//! How a child server is told that it is its own ancestor.
+//! How a child server learns that it is its own ancestor.
 //!
 //! A parent learns from its own parent's answers which nodes are above it. A child that is among them is
 //! refused as a whole, so it never sees an answer with its own name in it, and would take the refusal
@@ -18,10 +18,10 @@ use crate::rpc::closed;
 /// The trailer: a `GetServerCapacityResponse` that only names the ancestors.
 const ANCESTORS: &str = "doorward-ancestors-bin";
 
-/// What a child server is told that is an ancestor of its parent.
+/// What a child server hears that is an ancestor of its parent.
 pub fn refusal(cycle: &Cycle) -> RpcStatus {
     let status = RpcStatus::failed_precondition(cycle.to_string());
-    let mut status = closed::told(CloseReason::Cycle, status);
+    let mut status = closed::with_reason(CloseReason::Cycle, status);
     let way = wire::GetServerCapacityResponse {
         ancestor: cycle.path.clone(),
         ..wire::GetServerCapacityResponse::default()
@@ -33,8 +33,8 @@ pub fn refusal(cycle: &Cycle) -> RpcStatus {
 
 /// The nodes from the parent up to this one, if the parent refuses this node as its own ancestor.
 pub fn heard(status: &RpcStatus) -> Option<wire::GetServerCapacityResponse> {
-    let told = status.metadata().get_bin(ANCESTORS)?;
-    wire::GetServerCapacityResponse::decode(told.to_bytes().ok()?).ok()
+    let answer = status.metadata().get_bin(ANCESTORS)?;
+    wire::GetServerCapacityResponse::decode(answer.to_bytes().ok()?).ok()
 }
 
 #[cfg(test)]
@@ -50,7 +50,7 @@ mod tests {
             path: path.clone(),
         };
         let status = refusal(&cycle);
-        assert_eq!(heard(&status).expect("told").ancestor, path);
+        assert_eq!(heard(&status).expect("an answer").ancestor, path);
         assert!(status.message().contains("b → c → a"), "{status}");
         assert_eq!(heard(&RpcStatus::failed_precondition("no")), None);
     }

@@ -8,11 +8,11 @@ use tonic_health::server::HealthReporter;
 
 use crate::status::Board;
 
-/// Tells the health service how things stand.
+/// Reports to the health service whether the server is ready.
 #[derive(Clone, Debug)]
 pub struct Health(HealthReporter);
 
-/// The names whose health is told: the server as a whole, and each of its services.
+/// The names whose health is reported: the server as a whole, and each of its services.
 const SERVICES: [&str; 4] = [
     "",
     "doorman.Capacity",
@@ -44,7 +44,7 @@ impl Health {
             .await;
     }
 
-    /// Tells all who watch that the server stops, and ends their watching: a shutdown waits for
+    /// Reports to all who watch that the server stops, and ends their watching: a shutdown waits for
     /// calls in flight, and a watch never ends by itself.
     pub async fn stop(&mut self) {
         for service in SERVICES {
@@ -57,13 +57,13 @@ impl Health {
     }
 }
 
-/// Tells the health service whenever the server becomes ready, or is not any more. Runs until the server
+/// Reports to the health service whenever the server becomes ready, or is not any more. Runs until the server
 /// stops: spawn it.
-pub async fn tell(board: Arc<Board>, health: Health) {
+pub async fn report_readiness(board: Arc<Board>, health: Health) {
     let clock = board.node().clock();
     let mut masterships = board.node().masterships();
     let mut parent_answered = board.parent_answered();
-    // A server that stops has said so, and whoever watched was sent away.
+    // A server that stops has reported it, and whoever watched was sent away.
     while !board.is_stopping() {
         masterships.mark_unchanged();
         parent_answered.mark_unchanged();

@@ -65,7 +65,7 @@ pub fn exhausted(limit: Limit, number: u64) -> RpcStatus {
         limit.what(),
         limit.flag()
     );
-    told(message, after)
+    with_pushback(message, after)
 }
 
 /// The calls in progress, which the limits of the server count.
@@ -121,10 +121,10 @@ impl Drop for InProgress {
 fn refusal(max: usize, number: u64) -> RpcStatus {
     let after = pushback(number);
     let message = format!("the server is busy with {max} calls; try again in {after:.1?}");
-    told(message, after)
+    with_pushback(message, after)
 }
 
-fn told(message: String, after: Duration) -> RpcStatus {
+fn with_pushback(message: String, after: Duration) -> RpcStatus {
     let mut status = RpcStatus::resource_exhausted(message);
     let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
     status.metadata_mut().insert(PUSHBACK, millis.into());

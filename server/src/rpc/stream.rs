@@ -1,6 +1,6 @@
 //! The stream of a child server as it is served: `doorward.v1.CapacityStream`.
 //!
-//! A child's messages are read, decided and answered one by one. All else, such as what a child is told unasked, and
+//! A child's messages are read, decided and answered one by one. All else, such as what a child hears unasked, and
 //! when its stream ends, is said by the [streams of all children](crate::rpc::streams_handle).
 
 use std::pin::Pin;
@@ -69,7 +69,7 @@ impl CapacityStreamService {
                     }
                 },
             };
-            let child = convert::tree::server_id(&request)?;
+            let child = convert::server_capacity::server_id(&request)?;
             if std::mem::take(&mut is_first) {
                 // Before the first answer: what changes after it is pushed.
                 stream.greet(&child, &request, caller);
@@ -101,7 +101,7 @@ pub fn answer(
     request: &wire::GetServerCapacityRequest,
     caller: Option<Caller>,
 ) -> Result<wire::GetServerCapacityResponse, RpcStatus> {
-    let malformed = |status| closed::told(CloseReason::Malformed, status);
+    let malformed = |status| closed::with_reason(CloseReason::Malformed, status);
     let parsed = parse(metrics, request, caller).map_err(malformed)?;
     decide(board, parsed, Via::Poll).map_err(|cycle| cycle::refusal(&cycle))
 }
@@ -114,7 +114,8 @@ fn parse(
     request: &wire::GetServerCapacityRequest,
     caller: Option<Caller>,
 ) -> Result<Parsed, RpcStatus> {
-    let (request, refused) = convert::tree::get_server_capacity(request, caller, clock::wall())?;
+    let (request, refused) =
+        convert::server_capacity::get_server_capacity(request, caller, clock::wall())?;
     metrics.count_malformed(refused.len());
     Ok((request, refused))
 }
@@ -129,7 +130,7 @@ fn decide(
         .change(|node, now| node.handle_get_server_capacity(&request, via, now))?;
     Ok(match outcome {
         Outcome::Served(reply) => {
-            convert::tree::get_server_capacity_response(reply, refused, clock::wall())
+            convert::server_capacity::get_server_capacity_response(reply, refused, clock::wall())
         }
         Outcome::NotMaster(mastership) => wire::GetServerCapacityResponse {
             mastership: Some(convert::redirection(&mastership)),

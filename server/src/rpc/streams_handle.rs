@@ -1,7 +1,7 @@
 //! The streams of child servers as a process holds them: behind a lock, on the real clock.
 //!
-//! Who has a stream, when changes are told, and when and why a stream ends, is decided in
-//! [`doorward_session::child_streams`]. Here the node and the streams are told of it.
+//! Who has a stream, when changes go out, and when and why a stream ends, is decided in
+//! [`doorward_session::child_streams`]. Here that is done to the node and the streams.
 //!
 //! One lock over all streams is held while the node decides and what it decided is put on a stream: so a
 //! child hears everything in the order in which it was decided. Nothing is awaited under it.
@@ -30,7 +30,7 @@ use crate::rpc::answers::{Answers, Ending, NotSent, Place};
 use crate::rpc::{closed, convert, cycle};
 use crate::status::Board;
 
-mod told;
+mod end_status;
 
 /// The streams of child servers.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ struct Line {
 }
 
 impl StreamsHandle {
-    /// No streams yet. What changes is told in rounds of that length.
+    /// No streams yet. Changes go out in rounds of that length.
     pub fn new(board: Arc<Board>, round: Duration) -> Self {
         let streams = ChildStreams::new(round);
         board.sessions().post_child_streams(streams.snapshot());
@@ -190,8 +190,11 @@ impl StreamsHandle {
             let Some((number, line)) = line else {
                 continue;
             };
-            let response =
-                convert::tree::get_server_capacity_response(reply, Vec::new(), clock::wall());
+            let response = convert::server_capacity::get_server_capacity_response(
+                reply,
+                Vec::new(),
+                clock::wall(),
+            );
             // One that is gone is about to notice it by itself.
             if line.answers.try_send(response) == Err(NotSent::Full) {
                 warn!(%child, "the child takes nothing from its stream, which is closed");
@@ -209,8 +212,8 @@ impl StreamsHandle {
             .of
             .as_ref()
             .map(|(child, epoch)| (child.as_str(), *epoch));
-        let status = told::status(&self.board, &held.streams, of, closing);
-        let is_first = line.answers.end(Err(closed::told(closing, status)));
+        let status = end_status::end_status(&self.board, &held.streams, of, closing);
+        let is_first = line.answers.end(Err(closed::with_reason(closing, status)));
         if closing == CloseReason::NotMaster && is_first {
             // Unasked. One that has asked knows it from the answer.
             let node = self.board.node();
@@ -341,13 +344,13 @@ impl Connected {
     /// A message is wrong as a whole: the stream ends with that.
     pub(super) fn refuse(&self, status: RpcStatus) {
         self.answers
-            .end(Err(closed::told(CloseReason::Malformed, status)));
+            .end(Err(closed::with_reason(CloseReason::Malformed, status)));
         let number = self.number;
         self.streams
             .change(|streams, _| streams.handle_refused(number, CloseReason::Malformed));
     }
 
-    /// The stream broke: whoever is still there is told how.
+    /// The stream broke: whoever is still there hears how.
     pub(super) fn note_broken(&self, status: RpcStatus) {
         self.answers.end(Err(status));
     }

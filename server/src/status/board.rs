@@ -9,11 +9,12 @@ use doorward_engine::time::Time;
 use tokio::sync::watch;
 
 use crate::clock;
-use crate::election::etcd::Contact;
+use crate::election::etcd::EtcdHealth;
 use crate::limits::{LimitFigure, Limits};
 use crate::node_handle::NodeHandle;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
 use crate::status::sessions::Sessions;
+use crate::status::totals;
 
 /// What is known in the process, for whoever asks.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub struct Board {
     /// How often the epoch of the parent's master was forgotten for a lower one.
     parent_masterships_forgotten: AtomicU64,
     /// Absent: it is not asked.
-    etcd: Mutex<Option<Contact>>,
+    etcd: Mutex<Option<EtcdHealth>>,
     sessions: Sessions,
     stopping: Mutex<bool>,
     /// Where the pages of the master are, if that is another server and says so.
@@ -39,6 +40,7 @@ pub struct Board {
     parent_answered: watch::Sender<bool>,
     /// The parent refuses this node as its own ancestor.
     refused_as_ancestor: AtomicBool,
+    kept_totals: Mutex<totals::Kept>,
 }
 
 /// What is known of the templates.
@@ -74,7 +76,7 @@ pub enum ParentLink {
     Idle,
     /// Not at all, or not yet.
     Down,
-    /// By calls: it is of the old kind, or its stream is broken.
+    /// By calls: it is a Doorman server, or its stream is broken.
     Poll,
     /// By a stream, on which both sides tell what changes.
     Stream,
@@ -119,6 +121,7 @@ impl Board {
             ready: Mutex::new(ReadyState::new(Duration::ZERO)),
             parent_answered: watch::Sender::new(false),
             refused_as_ancestor: AtomicBool::new(false),
+            kept_totals: Mutex::new(None),
         }
     }
 
@@ -151,9 +154,9 @@ impl Board {
         &self.limits
     }
 
-    /// The same as figures, with what is in use at this moment. O(resources).
+    /// The same as figures, with what is in use at this moment.
     pub fn limit_figures(&self) -> Vec<LimitFigure> {
-        self.node.post_load();
+        self.node.post_load(self.totals().leases_per_resource);
         self.limits.figures()
     }
 
@@ -216,13 +219,13 @@ impl Board {
     }
 
     /// How etcd is doing. None: it is not asked.
-    pub fn etcd_contact(&self) -> Option<Contact> {
+    pub fn etcd_health(&self) -> Option<EtcdHealth> {
         let contact = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
         contact.clone()
     }
 
     /// How etcd is doing now.
-    pub fn post_etcd(&self, contact: Contact) {
+    pub fn post_etcd(&self, contact: EtcdHealth) {
         *self.etcd.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact);
     }
 
@@ -232,6 +235,10 @@ impl Board {
             .master_pages
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = pages;
+    }
+
+    pub(super) fn kept_totals(&self) -> &Mutex<totals::Kept> {
+        &self.kept_totals
     }
 
     pub(super) fn master_pages(&self) -> Option<String> {
@@ -296,7 +303,7 @@ impl Board {
             mastership,
             parent_answered: parent.as_ref().map(|_| *self.parent_answered.borrow()),
             parent_problem: parent.and_then(|news| news.problem),
-            etcd_problem: self.etcd_contact().and_then(|contact| contact.problem),
+            etcd_problem: self.etcd_health().and_then(|contact| contact.problem),
             templates_problem: self.templates_news().problem.filter(|_| templates == 0),
         };
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
 //! Learning mode in words: that a resource is in it, for how long, and what to do about it.
 //!
-//! Who has nothing gets nothing meanwhile, which looks like a fault to anybody who is not told.
+//! Who has nothing gets nothing meanwhile, which looks like a fault to anybody who does not know.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use doorward_engine::node::Node;
 use doorward_engine::time::Time;
 use tracing::info;
 
-use crate::status::millis;
+use crate::status::model::millis;
 use crate::web::figures::span;
 
 /// What a person can do about it. `is_root`: the templates that say how long to learn are this node's.
@@ -22,7 +22,7 @@ const fn advice(is_root: bool) -> &'static str {
     }
 }
 
-/// What is told of a resource: of this server's own learning mode, if it is in it, or of one above. `above`
+/// What is said of a resource: of this server's own learning mode, if it is in it, or of one above. `above`
 /// is absent at the root.
 pub fn of(own: Option<Duration>, above: Option<Option<Duration>>) -> Option<String> {
     match (own, above) {
@@ -31,7 +31,7 @@ pub fn of(own: Option<Duration>, above: Option<Option<Duration>>) -> Option<Stri
     }
 }
 
-/// What is told of a resource that is in learning mode for so long.
+/// What is said of a resource that is in learning mode for so long.
 fn sentence(left: Duration, is_root: bool) -> String {
     format!(
         "learning mode, {} left: holders keep what they say they have, and newcomers wait. {}",
@@ -40,7 +40,7 @@ fn sentence(left: Duration, is_root: bool) -> String {
     )
 }
 
-/// What is told of a resource of which a server above is in learning mode for so long.
+/// What is said of a resource of which a server above is in learning mode for so long.
 fn sentence_of_parent(left: Duration) -> String {
     format!(
         "learning mode of a server above, {} left: it only confirms what is out, so newcomers wait here, too. {}",
@@ -54,7 +54,7 @@ pub(crate) fn left(node: &Node, resource: &ResourceId, now: Time) -> Option<Dura
     node.resource_snapshot(resource, now)?.learning_remaining
 }
 
-/// A line in the log for a resource that begins to learn. That it ends is told by the node.
+/// A line in the log for a resource that begins to learn. That it ends, the node reports.
 pub(crate) fn log_beginning(resource: &ResourceId, left: Duration) {
     let lasts = span(millis(left));
     info!(%resource, lasts, "learning mode began: holders keep what they say they have, newcomers wait");
@@ -75,16 +75,16 @@ mod tests {
     }
 
     #[test]
-    fn a_server_above_that_learns_is_told_of_unless_this_one_learns_itself() {
+    fn a_server_above_that_learns_is_named_unless_this_one_learns_itself() {
         let (own, above) = (Duration::from_secs(5), Duration::from_secs(41));
         assert_eq!(of(None, None), None);
         assert_eq!(of(None, Some(None)), None);
-        let told = of(None, Some(Some(above))).unwrap();
+        let said = of(None, Some(Some(above))).unwrap();
         assert!(
-            told.starts_with("learning mode of a server above, 41 s left"),
-            "{told}"
+            said.starts_with("learning mode of a server above, 41 s left"),
+            "{said}"
         );
-        let told = of(Some(own), Some(Some(above))).unwrap();
-        assert!(told.starts_with("learning mode, 5 s left"), "{told}");
+        let said = of(Some(own), Some(Some(above))).unwrap();
+        assert!(said.starts_with("learning mode, 5 s left"), "{said}");
     }
 }

@@ -236,16 +236,16 @@ mod tests {
 
     #[test]
     fn it_says_what_is_missing_and_why() {
-        let told = |text: &str| Some(text.to_owned());
+        let text_of = |text: &str| Some(text.to_owned());
         let problems = Facts {
-            parent_problem: told("refused"),
-            etcd_problem: told("etcd is away"),
-            templates_problem: told("there are none"),
+            parent_problem: text_of("refused"),
+            etcd_problem: text_of("etcd is away"),
+            templates_problem: text_of("there are none"),
             ..below(master(), false)
         };
         assert_eq!(
             problems.missing(),
-            told("the parent has not answered since this server started; refused")
+            text_of("the parent has not answered since this server started; refused")
         );
         let unknown = Facts {
             mastership: Mastership::Unknown,
@@ -253,7 +253,7 @@ mod tests {
         };
         assert_eq!(
             unknown.missing(),
-            told("no master of this node is known; etcd is away; there are none")
+            text_of("no master of this node is known; etcd is away; there are none")
         );
     }
 }

@@ -5,12 +5,9 @@
 //! and which others there are. So metrics show all of them, and nobody keeps a second list. Learning mode is
 //! asked of the node.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use doorward_engine::node::learning::Learning;
 use doorward_session::child_streams::StreamsSnapshot;
-use serde::Serialize;
 
 /// The state that a machine is in, among all that it knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +76,7 @@ impl Sessions {
         *streams = Some(snapshot);
     }
 
-    /// The streams of child servers. None: nobody has told.
+    /// The streams of child servers. None: nobody has posted any.
     pub fn child_streams(&self) -> Option<StreamsSnapshot> {
         let streams = self
             .child_streams
@@ -89,40 +86,9 @@ impl Sessions {
     }
 }
 
-/// The states of all machines, by name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct StatesStatus {
-    /// How the parent is asked. Absent: this is the root.
-    pub parent_session: Option<&'static str>,
-    /// How this server takes part in its election. Absent: there is none.
-    pub election: Option<&'static str>,
-    /// How many streams of child servers are in each state.
-    pub child_streams: BTreeMap<&'static str, usize>,
-    /// Whether the server learns, and why.
-    pub learning: &'static str,
-}
-
-impl StatesStatus {
-    pub(super) fn of(sessions: &Sessions, learning: Learning) -> Self {
-        let streams = sessions.child_streams().map(|told| told.streams);
-        let streams = streams.into_iter().flatten();
-        Self {
-            parent_session: sessions.parent().as_ref().map(Machine::state),
-            election: sessions.election().as_ref().map(Machine::state),
-            child_streams: streams
-                .map(|(state, streams)| (state.as_str(), streams))
-                .collect(),
-            learning: learning.as_str(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use doorward_session::child_streams::ChildStreams;
-    use doorward_session::time::Time;
+    use doorward_engine::node::learning::Learning;
 
     use super::*;
 
@@ -135,21 +101,5 @@ mod tests {
             assert_eq!(present, [(state.as_str(), true)]);
             assert_eq!(machine.states().count(), Learning::ALL.len());
         }
-    }
-
-    #[test]
-    fn what_was_not_posted_is_absent() {
-        let sessions = Sessions::default();
-        let status = StatesStatus::of(&sessions, Learning::Over);
-        assert_eq!((status.parent_session, status.election), (None, None));
-        assert!(status.child_streams.is_empty());
-        sessions.post_election(Machine::new("b", &["a", "b"], |name| name));
-        let mut streams = ChildStreams::new(Duration::ZERO);
-        streams.handle_connected(Time::ZERO);
-        sessions.post_child_streams(streams.snapshot());
-        let status = StatesStatus::of(&sessions, Learning::Above);
-        assert_eq!((status.parent_session, status.election), (None, Some("b")));
-        let streams = BTreeMap::from([("open", 0), ("opening", 1)]);
-        assert_eq!((status.child_streams, status.learning), (streams, "above"));
     }
 }

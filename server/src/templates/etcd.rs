@@ -1,6 +1,6 @@
 //! Templates under a key in etcd, which every candidate of the root follows.
 //!
-//! A document that is not in order is refused, and the one in force stays. A server that starts
+//! An invalid document is refused, and the one in force stays. A server that starts
 //! when such a document is there falls back to the last one that was in force, which is kept under
 //! a key of its own. A server that has none at all cannot decide, and does not stand for election.
 
@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::status::Board;
 use crate::templates;
 
-/// How often the key is read although nothing is told of it.
+/// How often the key is read although no change of it is reported.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// How long to wait before something is tried again that etcd did not do.
@@ -40,7 +40,7 @@ enum Left {
     Nothing,
     /// To keep it for a restart.
     Keep,
-    /// To bring the last good one into force, since this one is not in order and there is none in
+    /// To bring the last good one into force, since this one is invalid and there is none in
     /// force; and why not.
     FallBack(String),
 }
@@ -78,7 +78,7 @@ impl EtcdTemplates {
         self.able.subscribe()
     }
 
-    /// Brings every version into force that is in order, as soon as the election lets it. Runs for ever:
+    /// Brings every valid version into force, as soon as the election lets it. Runs for ever:
     /// spawn it.
     pub async fn run(self, gate: Gate, board: Arc<Board>, metrics: Arc<Metrics>) {
         let force = Force {
@@ -226,7 +226,7 @@ impl EtcdTemplates {
                 // What is in force is not what the operator wrote last.
                 force.board.post_templates(Some(problem.to_owned()));
                 self.able.send_replace(true);
-                warn!("the last templates that were in order are in force");
+                warn!("the last valid templates are in force");
             }
             Some(Err(problem)) => warn!(problem, "the last good templates are not good any more"),
             None => warn!("there are no templates to fall back to: this server cannot decide"),
@@ -234,7 +234,7 @@ impl EtcdTemplates {
         true
     }
 
-    /// Keeps a document that is in force, for servers that start when its successor is not in order.
+    /// Keeps a document that is in force, for servers that start when its successor is invalid.
     /// Returns whether that is done with.
     async fn keep(&self, entry: &Entry) -> bool {
         let (document, revision) = (self.keys.document().to_owned(), entry.mod_revision);

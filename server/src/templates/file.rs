@@ -41,7 +41,7 @@ pub enum TemplateFileError {
         /// Why. Told here and not as a source: the status page shows this one text.
         why: io::Error,
     },
-    /// It is not in order.
+    /// It is invalid.
     #[error(transparent)]
     Document(#[from] DocumentError),
 }
@@ -50,7 +50,7 @@ pub enum TemplateFileError {
 #[derive(Debug)]
 pub struct TemplateFile {
     reading: Reading,
-    /// What was read last, whether or not it was in order. None: it could not be read.
+    /// What was read last, whether or not it was valid. None: it could not be read.
     content: Option<Vec<u8>>,
     touched: watch::Receiver<u64>,
     /// Watches for as long as it lives. None: it could not be set up.
@@ -62,7 +62,7 @@ impl TemplateFile {
     ///
     /// # Errors
     ///
-    /// If it cannot be read or is not in order.
+    /// If it cannot be read or is invalid.
     pub async fn open(path: &Path) -> Result<(Self, Templates), TemplateFileError> {
         let (sender, touched) = watch::channel(0);
         let watcher = watch_directory(path, sender)
@@ -84,7 +84,7 @@ impl TemplateFile {
     ///
     /// # Errors
     ///
-    /// If it cannot be read or is not in order.
+    /// If it cannot be read or is invalid.
     pub async fn read_again(&mut self) -> Result<Templates, TemplateFileError> {
         let content = self.reading.content().await;
         self.content = content.as_ref().ok().cloned();
@@ -95,7 +95,7 @@ impl TemplateFile {
     ///
     /// # Errors
     ///
-    /// If it cannot be read any more or is not in order: said once for each content.
+    /// If it cannot be read any more or is invalid: said once for each content.
     pub async fn changed(&mut self) -> Result<Templates, TemplateFileError> {
         loop {
             tokio::select! {
@@ -137,7 +137,7 @@ impl TemplateFile {
 ///
 /// # Errors
 ///
-/// If it cannot be read or is not in order.
+/// If it cannot be read or is invalid.
 pub async fn check(path: &Path) -> Result<Templates, TemplateFileError> {
     parsed(path, Reading::of(path).content().await)
 }
@@ -156,7 +156,7 @@ fn watch_directory(path: &Path, sender: watch::Sender<u64>) -> notify::Result<Re
         _ => Path::new("."),
     };
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        // Reading the file is no change of it, and would be told again and again.
+        // Reading the file is no change of it, and would be reported again and again.
         if event.is_ok_and(|event| !event.kind.is_access()) {
             sender.send_modify(|count| *count += 1);
         }
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_bad_version_is_told_once_and_a_good_one_after_it_is_read() {
+    async fn a_bad_version_is_reported_once_and_a_good_one_after_it_is_read() {
         let (_directory, path, mut file) = open().await;
         fs::write(&path, "resources: 3").unwrap();
         let error = file.changed().await.unwrap_err().to_string();

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_read_that_hangs_is_told_in_time_and_not_begun_again_before_it_ends() {
+    async fn a_read_that_hangs_is_reported_in_time_and_not_begun_again_before_it_ends() {
         let (finish, finished) = mpsc::channel::<()>();
         let finished = Mutex::new(finished);
         let began = Arc::new(AtomicUsize::new(0));

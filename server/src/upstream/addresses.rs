@@ -37,7 +37,7 @@ impl From<Vec<String>> for Source {
 
 impl Source {
     /// As configured, for people.
-    pub(super) fn told(&self) -> Vec<String> {
+    pub(super) fn configured(&self) -> Vec<String> {
         let node = self.node.iter().map(ToString::to_string);
         node.chain(self.given.iter().cloned()).collect()
     }
@@ -114,7 +114,7 @@ impl Addresses {
     }
 
     /// What etcd says now. None: nothing, or of nobody.
-    pub(super) fn told(&mut self) -> Option<Known> {
+    pub(super) fn newest(&mut self) -> Option<Known> {
         let node = self.node.as_mut()?;
         let followed = node.followed.borrow_and_update();
         let servers = Servers::of_view(&node.keys, followed.view.as_ref()?);

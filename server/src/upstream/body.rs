@@ -15,16 +15,16 @@ use tonic::Status as RpcStatus;
 use super::Upstream;
 use crate::clock;
 use crate::node_handle::log;
-use crate::rpc::convert::tree::{self, Answer};
+use crate::rpc::convert::server_capacity::{self, Answer};
 use crate::rpc::cycle;
 use crate::status::learning;
 
 /// What a server says of the mastership of its node.
-pub(super) fn mastership(is_master: bool, told: &wire::Mastership) -> MasterInfo<'_> {
+pub(super) fn mastership(is_master: bool, named: &wire::Mastership) -> MasterInfo<'_> {
     MasterInfo {
         is_master,
-        master: told.master_address.as_deref(),
-        epoch: told.epoch,
+        master: named.master_address.as_deref(),
+        epoch: named.epoch,
     }
 }
 
@@ -107,12 +107,14 @@ impl Upstream {
     }
 
     /// The parent says perhaps that this node is its own ancestor, by the way that it tells. What is above
-    /// this node is what child servers are told: one of them is on that way.
+    /// this node is what child servers hear: one of them is on that way.
     pub(super) fn hear_of_cycle(&self, status: &RpcStatus) {
-        let Some(told) = cycle::heard(status) else {
+        let Some(answer) = cycle::heard(status) else {
             return;
         };
-        let way = tree::parents_answer(told, clock::wall()).reply.ancestors;
+        let way = server_capacity::parents_answer(answer, clock::wall())
+            .reply
+            .ancestors;
         let name = self.board.node_name();
         let Some(own) = way.iter().position(|node| node == name) else {
             return;

@@ -22,7 +22,7 @@ use tonic::{Response, Status as RpcStatus, Streaming};
 
 use crate::clock;
 use crate::rpc::MESSAGE_BYTES_MAX;
-use crate::rpc::convert::tree;
+use crate::rpc::convert::server_capacity;
 
 /// The largest word on who the master is, in bytes: an address and an epoch.
 const DISCOVERY_BYTES_MAX: usize = 4 * 1024;
@@ -76,7 +76,7 @@ pub(super) struct Call {
 }
 
 /// What came of a connection.
-pub(super) enum Heard {
+pub(super) enum LinkEvent {
     /// It stands.
     Connected,
     /// None could be made; why.
@@ -85,12 +85,12 @@ pub(super) enum Heard {
     Discovered(wire::DiscoveryResponse),
     /// The stream is open.
     Opened,
-    /// The parent told something on the stream.
-    Told(wire::GetServerCapacityResponse),
+    /// The parent sent something on the stream.
+    Received(wire::GetServerCapacityResponse),
     /// A part of a large request was answered; the next is asked.
     Progress,
     /// A call was answered.
-    AnsweredResource(Box<GetServerCapacity>, tree::Answer),
+    Answered(Box<GetServerCapacity>, server_capacity::Answer),
     /// To a call, the server said that it is not the master.
     NotMaster(u64, wire::Mastership),
     /// The stream ended without a word.
@@ -171,7 +171,7 @@ impl Link {
         let Self::Streaming(requests, _) = self else {
             return false;
         };
-        let messages = tree::get_server_capacity_requests(request, clock::wall());
+        let messages = server_capacity::get_server_capacity_requests(request, clock::wall());
         let mut messages = messages.into_iter();
         messages.all(|message| requests.try_send(message).is_ok())
     }
@@ -181,7 +181,7 @@ impl Link {
         debug_assert!(matches!(self, Self::Connected(_)), "{self:?}");
         if let Some(channel) = self.take_channel() {
             let sent_at = clock::wall();
-            let messages = tree::get_server_capacity_requests(&request, sent_at);
+            let messages = server_capacity::get_server_capacity_requests(&request, sent_at);
             let mut rest = VecDeque::from(messages);
             if let Some(first) = rest.pop_front() {
                 let under_way = calling(&channel, first);
@@ -198,50 +198,50 @@ impl Link {
     }
 
     /// Waits for what comes next. Cancel safe.
-    pub(super) async fn next(&mut self) -> Heard {
+    pub(super) async fn next(&mut self) -> LinkEvent {
         match self {
             Self::Idle | Self::Connected(_) => std::future::pending().await,
             Self::Connecting(pending) => match pending.await {
                 Ok(channel) => {
                     *self = Self::Connected(channel);
-                    Heard::Connected
+                    LinkEvent::Connected
                 }
                 Err(problem) => {
                     *self = Self::Idle;
-                    Heard::Unreachable(problem)
+                    LinkEvent::Unreachable(problem)
                 }
             },
             Self::Discovering(channel, pending) => {
                 let answer = pending.await;
                 *self = Self::Connected(channel.clone());
                 match answer {
-                    Ok(answer) => Heard::Discovered(answer.into_inner()),
-                    Err(status) => Heard::Failed(status),
+                    Ok(answer) => LinkEvent::Discovered(answer.into_inner()),
+                    Err(status) => LinkEvent::Failed(status),
                 }
             }
             Self::Opening(requests, pending) => match pending.await {
                 Ok(answers) => {
                     let answers = Box::new(answers.into_inner());
                     *self = Self::Streaming(requests.clone(), answers);
-                    Heard::Opened
+                    LinkEvent::Opened
                 }
-                Err(status) => Heard::Failed(status),
+                Err(status) => LinkEvent::Failed(status),
             },
             Self::Streaming(_, answers) => match answers.message().await {
-                Ok(Some(response)) => Heard::Told(response),
-                Ok(None) => Heard::Ended,
-                Err(status) => Heard::Failed(status),
+                Ok(Some(response)) => LinkEvent::Received(response),
+                Ok(None) => LinkEvent::Ended,
+                Err(status) => LinkEvent::Failed(status),
             },
             Self::Calling(channel, call) => {
                 let response = match (&mut call.under_way).await {
                     Ok(response) => response.into_inner(),
                     Err(status) => {
                         *self = Self::Connected(channel.clone());
-                        return Heard::Failed(status);
+                        return LinkEvent::Failed(status);
                     }
                 };
                 let heard = call.hear(channel, response);
-                if !matches!(heard, Heard::Progress) {
+                if !matches!(heard, LinkEvent::Progress) {
                     *self = Self::Connected(channel.clone());
                 }
                 heard
@@ -262,19 +262,20 @@ fn calling(
 
 impl Call {
     /// A part was answered. Begins the next, or has all.
-    fn hear(&mut self, channel: &Channel, response: wire::GetServerCapacityResponse) -> Heard {
+    fn hear(&mut self, channel: &Channel, response: wire::GetServerCapacityResponse) -> LinkEvent {
         if let Some(mastership) = response.mastership {
-            return Heard::NotMaster(self.request.sequence.unwrap_or_default(), mastership);
+            return LinkEvent::NotMaster(self.request.sequence.unwrap_or_default(), mastership);
         }
         self.whole.response.extend(response.response);
         self.whole.refused.extend(response.refused);
         self.whole.ancestor = response.ancestor;
         if let Some(next) = self.rest.pop_front() {
             self.under_way = calling(channel, next);
-            return Heard::Progress;
+            return LinkEvent::Progress;
         }
-        let mut answer = tree::parents_answer(std::mem::take(&mut self.whole), self.sent_at);
-        tree::refuse_unanswered(&self.request, &mut answer);
-        Heard::AnsweredResource(Box::new(self.request.clone()), answer)
+        let mut answer =
+            server_capacity::parents_answer(std::mem::take(&mut self.whole), self.sent_at);
+        server_capacity::refuse_unanswered(&self.request, &mut answer);
+        LinkEvent::Answered(Box::new(self.request.clone()), answer)
     }
 }

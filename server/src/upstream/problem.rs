@@ -7,8 +7,8 @@ use doorward_session::visible;
 use tonic::Status as RpcStatus;
 
 /// What a status says, so that everything in it can be seen.
-pub(super) fn told_by(status: &RpcStatus) -> String {
+pub(super) fn problem_of(status: &RpcStatus) -> String {
     let source = status.source().map(innermost);
-    let told = source.as_deref().unwrap_or(status.message());
-    format!("{:?}: {}", status.code(), visible::cut(told))
+    let text = source.as_deref().unwrap_or(status.message());
+    format!("{:?}: {}", status.code(), visible::cut(text))
 }

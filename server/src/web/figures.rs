@@ -38,7 +38,7 @@ pub fn amount(value: f64) -> String {
 }
 
 /// A count: `12,345`.
-pub fn count(value: usize) -> String {
+pub fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use axum::body::to_bytes;
 
 use super::*;
-use crate::status::conflicts::ConflictStatus;
-use crate::status::election::EtcdStatus;
-use crate::status::sessions::StatesStatus;
-use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
-use crate::status::{LeaseStatus, ResourceStatus, Status};
+use crate::status::{
+    ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, LimitStatus, OwnLeaseStatus,
+    ParentStatus, ResourceStatus, States, Status,
+};
 
 /// Ends attributes, elements, the style sheet and the title; turns the direction; hides.
 const EVIL: &str = "javascript:x\"'`><script>alert(1)</script></style></title></pre><img src=x \
@@ -24,16 +23,16 @@ fn resource() -> ResourceStatus {
         resource_id: evil(),
         template: Some(evil()),
         description: evil(),
-        algorithm: "PRIORITY_BANDS",
+        algorithm: Some("PRIORITY_BANDS".to_owned()),
         capacity: 10.0,
         safe_capacity: None,
         wants: 20.0,
         granted: 5.0,
         reserved: 15.0,
         leases_count: 9,
-        clients_count: 9.0,
+        clients_count: 9,
         waiting_count: 1,
-        learning_remaining_ms: 5_000,
+        learning_remaining_ms: Some(5_000),
         learning: Some(evil()),
         lease_length_ms: 60_000,
         refresh_interval_ms: 5_000,
@@ -43,13 +42,13 @@ fn resource() -> ResourceStatus {
             outstanding: 3.0,
             expires_in_ms: None,
             is_in_flight: true,
-            refused: Some(evil()),
-            parent_learns_for_ms: Some(1),
+            refusal: Some(evil()),
+            parent_learning_remaining_ms: Some(1),
         }),
         children_count: 1,
         children: vec![ChildStatus {
             child: evil(),
-            clients: 1.0,
+            clients_count: 1.0,
             wants: 2.0,
             share: 3.0,
             granted: 1.0,
@@ -65,7 +64,7 @@ fn resource() -> ResourceStatus {
         }],
         leases: vec![LeaseStatus {
             holder: evil(),
-            kind: "client",
+            kind: "client".to_owned(),
             priority: -1,
             subclients: 1.0,
             wants: 2.0,
@@ -82,33 +81,33 @@ fn resource() -> ResourceStatus {
 fn status(is_master: bool, link: &'static str) -> Status {
     Status {
         node: evil(),
-        version: "0",
+        schema_version: 1,
+        version: evil(),
         is_master,
         master_address: Some(evil()),
-        master_pages: Some(evil()),
+        master_pages_address: Some(evil()),
         unready: Some(evil()),
         epoch: Some(1),
         uptime_ms: 1,
         templates_source: evil(),
-        templates: 1,
+        templates_count: 1,
         templates_problem: Some(evil()),
         learning_remaining_ms: Some(1),
-        // Names of ours: nobody else has a say in them.
-        states: StatesStatus {
-            parent_session: Some("streaming"),
-            election: Some("master"),
-            child_streams: BTreeMap::from([("open", 1)]),
-            learning: "over",
-        },
+        states: Some(States {
+            parent_session: Some(evil()),
+            election: Some(evil()),
+            child_streams: BTreeMap::from([(evil(), 1)]),
+            learning: evil(),
+        }),
         etcd: Some(EtcdStatus {
             problem: Some(evil()),
             age_ms: 1,
-            master_for_ms: Some(1),
+            mastership_remaining_ms: Some(1),
         }),
         parent: Some(ParentStatus {
             addresses: vec![evil(), evil()],
             address: evil(),
-            link,
+            link: link.to_owned(),
             link_age_ms: 1,
             problem: Some(evil()),
         }),
@@ -116,11 +115,24 @@ fn status(is_master: bool, link: &'static str) -> Status {
         is_in_cycle: true,
         conflicts: vec![ConflictStatus {
             holder: evil(),
-            kind: "client",
+            kind: "client".to_owned(),
             age_ms: 1,
         }],
+        limits: vec![LimitStatus {
+            name: evil(),
+            description: evil(),
+            flag: evil(),
+            unit: 0,
+            used: Some(1),
+            max: Some(1),
+            refused_count: 1,
+        }],
+        resources_count: Some(1),
+        leases_count: Some(1),
+        clients_count: Some(1.0),
+        waiting_count: Some(1),
         resources: Vec::new(),
-        limits: None,
+        next_token: Some(evil()),
     }
 }
 
@@ -140,8 +152,9 @@ async fn no_name_and_no_text_gets_out_of_its_place_on_any_page() {
             ..empty.clone()
         };
         for response in [
-            page(&pages::Index::new(&empty, &[], 10)),
-            page(&pages::Index::new(&full, &[], 10)),
+            page(&pages::Index::new(&empty, true)),
+            page(&pages::Index::new(&full, false)),
+            page(&pages::limits::Limits::new(&full)),
             page(&pages::Resource::new(&full, &resource)),
             page(&pages::Missing::new(&empty, EVIL)),
         ] {

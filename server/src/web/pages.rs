@@ -4,21 +4,22 @@
 
 pub mod limits;
 pub mod master;
-pub mod tree;
+pub mod servers;
 
 use askama::Template;
 use doorward_engine::rounding::SHOWN;
 
-use crate::limits::LimitFigure;
-use crate::status::sessions::StatesStatus;
-use crate::status::{LeaseStatus, ResourceStatus, Status};
+use crate::status::{LeaseStatus, ResourceStatus, States, Status};
 use crate::web::figures::{amount, count, percent, span};
 use crate::web::pages::limits::Limit;
 use crate::web::pages::master::Master;
-use crate::web::pages::tree::{Children, OwnLease, Parent};
+use crate::web::pages::servers::{Children, OwnLease, Parent};
 
 /// Child servers of one resource on the front page.
 const CHILDREN_SHOWN: usize = 5;
+
+/// Child servers of all resources there.
+const CHILDREN_ROWS: usize = 2_000;
 
 /// What stands at the top of every page.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub struct Head {
     /// The node's name.
     pub node: String,
     /// The server's version.
-    pub version: &'static str,
+    pub version: String,
     /// `master`, `candidate` or `no master known`.
     pub role: &'static str,
     /// Whether all is well with mastership.
@@ -68,20 +69,20 @@ impl Head {
         };
         Self {
             node: status.node.clone(),
-            version: status.version,
+            version: status.version.clone(),
             role,
             role_ok: status.master_address.is_some(),
             master_elsewhere: status
                 .master_address
                 .as_deref()
                 .filter(|_| !status.is_master)
-                .map(|address| Master::new(address, status.master_pages.as_deref())),
+                .map(|address| Master::new(address, status.master_pages_address.as_deref())),
             unready: status.unready.clone(),
             epoch: status.epoch,
             uptime: span(status.uptime_ms),
             templates: format!(
                 "{} from {}",
-                count(status.templates),
+                count(status.templates_count.into()),
                 status.templates_source
             ),
             templates_problem: status.templates_problem.clone(),
@@ -93,7 +94,7 @@ impl Head {
             master_for: status
                 .etcd
                 .as_ref()
-                .and_then(|etcd| etcd.master_for_ms)
+                .and_then(|etcd| etcd.mastership_remaining_ms)
                 .map(span),
             parent: Parent::of(status),
             is_in_cycle: status.is_in_cycle,
@@ -102,13 +103,13 @@ impl Head {
                 .iter()
                 .map(|it| (format!("{} {}", it.kind, it.holder), span(it.age_ms)))
                 .collect(),
-            states: states(&status.states),
+            states: status.states.as_ref().map_or_else(Vec::new, states),
         }
     }
 }
 
 /// The machines that there are, and the state of each, by the names that metrics have.
-fn states(states: &StatesStatus) -> Vec<(&'static str, String)> {
+fn states(states: &States) -> Vec<(&'static str, String)> {
     let of = |what, state: Option<&str>| state.map(|state| (what, state.to_owned()));
     let streams = states.child_streams.iter().filter(|(_, count)| **count > 0);
     let streams: Vec<_> = streams
@@ -116,9 +117,9 @@ fn states(states: &StatesStatus) -> Vec<(&'static str, String)> {
         .collect();
     let streams = (!streams.is_empty()).then(|| streams.join(" and "));
     [
-        of("parent session", states.parent_session),
-        of("election", states.election),
-        of("learning", Some(states.learning)),
+        of("parent session", states.parent_session.as_deref()),
+        of("election", states.election.as_deref()),
+        of("learning", Some(&states.learning)),
         of("child streams", streams.as_deref()),
     ]
     .into_iter()
@@ -143,7 +144,7 @@ impl Bar {
     /// So much of a resource's capacity, for the resource as a whole or for one child server.
     fn new(resource: &ResourceStatus, granted: f64, reserved: f64) -> Self {
         // Without a promised total the capacity is no measure of the sum.
-        let total = match resource.algorithm {
+        let total = match resource.algorithm() {
             "NO_ALGORITHM" | "STATIC" => 0.0,
             _ => resource.capacity,
         };
@@ -235,20 +236,18 @@ impl Row {
             granted: amount(resource.granted),
             reserved: amount(resource.reserved),
             over: has_total && above(resource.reserved),
-            clients: amount(resource.clients_count),
+            clients: count(resource.clients_count),
             leases: count(resource.leases_count),
             waiting: shown_unless_zero(resource.waiting_count, count(resource.waiting_count)),
-            learning: if resource.learning_remaining_ms > 0 {
-                format!(
-                    "learning mode, {} left",
-                    span(resource.learning_remaining_ms)
-                )
-            } else {
-                let own_lease = resource.own_lease.as_ref();
-                let above = own_lease.and_then(|lease| lease.parent_learns_for_ms);
-                above.map_or_else(String::new, |left| {
-                    format!("learning mode above, {} left", span(left))
-                })
+            learning: match (resource.learning_remaining_ms, &resource.own_lease) {
+                (Some(left), _) => format!("learning mode, {} left", span(left)),
+                (None, Some(lease)) => {
+                    let above = lease.parent_learning_remaining_ms;
+                    above.map_or_else(String::new, |left| {
+                        format!("learning mode above, {} left", span(left))
+                    })
+                }
+                (None, None) => String::new(),
             },
             learning_advice: resource.learning.clone().unwrap_or_default(),
             safe_capacity: match resource.safe_capacity {
@@ -261,7 +260,7 @@ impl Row {
             bar,
             no_bar: match &resource.own_lease {
                 Some(lease) if lease.expires_in_ms.is_none() => "no lease".to_owned(),
-                _ => format!("{}, no total", resource.algorithm),
+                _ => format!("{}, no total", resource.algorithm()),
             },
             template_gone: resource.template.is_none() && resource.own_lease.is_none(),
             own_lease: resource.own_lease.as_ref().map(OwnLease::new),
@@ -273,15 +272,20 @@ impl Row {
 /// By which algorithm a resource is divided. Without a lease or a template, nobody has said so yet.
 fn divided(resource: &ResourceStatus) -> String {
     match (&resource.own_lease, &resource.template) {
-        (None, _) | (_, Some(_)) => resource.algorithm.to_owned(),
+        (None, _) | (_, Some(_)) => resource.algorithm().to_owned(),
         (Some(lease), None) if lease.expires_in_ms.is_some() => {
-            format!("{} as the parent says", resource.algorithm)
+            format!("{} as the parent says", resource.algorithm())
         }
         (Some(_), None) => "no lease from the parent".to_owned(),
     }
 }
 
-fn shown_unless_zero(value: usize, text: String) -> String {
+/// How many rows a table has.
+fn rows(rows: usize) -> u64 {
+    u64::try_from(rows).unwrap_or(u64::MAX)
+}
+
+fn shown_unless_zero(value: u64, text: String) -> String {
     if value == 0 { String::new() } else { text }
 }
 
@@ -308,7 +312,7 @@ pub struct Lease {
     pub satisfied: f64,
     /// How long the lease lasts.
     pub expires: String,
-    /// When it was told to come back.
+    /// When it was asked to come back.
     pub refresh: String,
     /// Why it got that.
     pub why: String,
@@ -346,19 +350,19 @@ pub struct Index {
     limits: Vec<Limit>,
     rows: Vec<Row>,
     resources: String,
-    left_out: String,
     leases: String,
     clients: String,
     waiting: String,
+    /// Where the next page goes on. Absent: this is the last one.
+    next: Option<String>,
+    is_first: bool,
 }
 
 impl Index {
-    /// Up to `shown` resources of a status.
-    pub fn new(status: &Status, limits: &[LimitFigure], shown: usize) -> Self {
-        let resources = &status.resources;
-        let left_out = resources.len().saturating_sub(shown);
+    /// The resources of a status. `is_first`: of its first page.
+    pub fn new(status: &Status, is_first: bool) -> Self {
         // Children take rows as well: with many of them, later resources show none.
-        let mut children_left = shown;
+        let mut children_left = CHILDREN_ROWS;
         let row = |resource| {
             let row = Row::new(resource, CHILDREN_SHOWN.min(children_left));
             children_left = children_left.saturating_sub(row.children.shown.len());
@@ -366,13 +370,14 @@ impl Index {
         };
         Self {
             head: Head::new(status),
-            limits: limits::standing_out(limits),
-            rows: resources.iter().take(shown).map(row).collect(),
-            resources: count(resources.len()),
-            left_out: shown_unless_zero(left_out, count(left_out)),
-            leases: count(resources.iter().map(|r| r.leases_count).sum()),
-            clients: amount(resources.iter().map(|r| r.clients_count).sum()),
-            waiting: count(resources.iter().map(|r| r.waiting_count).sum()),
+            limits: limits::standing_out(&status.limits),
+            rows: status.resources.iter().map(row).collect(),
+            resources: count(status.resources_count()),
+            leases: count(status.leases_count()),
+            clients: amount(status.clients_count()),
+            waiting: count(status.waiting_count()),
+            next: status.next_token.clone(),
+            is_first,
         }
     }
 }
@@ -397,12 +402,12 @@ impl Resource {
         let left_out = resource
             .leases_count
             .saturating_sub(resource.children_count)
-            .saturating_sub(leases.len());
+            .saturating_sub(rows(leases.len()));
         Self {
             head: Head::new(status),
             row: Row::new(resource, usize::MAX),
             leases,
-            has_priorities: resource.algorithm == "PRIORITY_BANDS",
+            has_priorities: resource.algorithm() == "PRIORITY_BANDS",
             left_out: shown_unless_zero(left_out, count(left_out)),
         }
     }

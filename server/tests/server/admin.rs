@@ -34,24 +34,24 @@ async fn the_status_tells_every_lease_and_why() {
     let status = status.expect("served").into_inner();
     assert_eq!(status.node, "root");
     assert!(status.is_master);
-    assert_eq!(status.master_address, server.grpc_address().to_string());
-    assert_eq!(status.templates, 2);
+    assert_eq!(status.master_address(), server.grpc_address().to_string());
+    assert_eq!(status.templates_count, 2);
     assert_eq!(status.templates_source, "a test");
-    assert_eq!(status.templates_problem, "");
-    assert_eq!(status.resource.len(), 1);
-    let resource = &status.resource[0];
+    assert_eq!(status.templates_problem, None);
+    assert_eq!(status.resources.len(), 1);
+    let resource = &status.resources[0];
     assert_eq!(resource.resource_id, "fair/x");
-    assert_eq!(resource.template, "fair/*");
-    assert_eq!(resource.algorithm, "FAIR_SHARE");
+    assert_eq!(resource.template(), "fair/*");
+    assert_eq!(resource.algorithm(), "FAIR_SHARE");
     assert_eq!(
         (resource.capacity, resource.wants, resource.granted),
         (100.0, 60.0, 60.0)
     );
     assert_eq!((resource.leases_count, resource.clients_count), (2, 2));
-    let holders: Vec<&str> = resource.lease.iter().map(|l| l.holder.as_str()).collect();
+    let holders: Vec<&str> = resource.leases.iter().map(|l| l.holder.as_str()).collect();
     assert_eq!(holders, ["a", "b"]);
-    assert_eq!(resource.lease[0].kind, "client");
-    assert!(resource.lease[0].why.contains("enough for everyone"));
+    assert_eq!(resource.leases[0].kind, "client");
+    assert!(resource.leases[0].why.contains("enough for everyone"));
 }
 
 #[tokio::test]
@@ -69,8 +69,8 @@ async fn no_more_leases_are_listed_than_asked_for() {
             ..GetStatusRequest::default()
         };
         let status = admin.get_status(request).await.expect("served");
-        let resource = &status.get_ref().resource[0];
-        assert_eq!((resource.lease.len(), resource.leases_count), (listed, 3));
+        let resource = &status.get_ref().resources[0];
+        assert_eq!((resource.leases.len(), resource.leases_count), (listed, 3));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use doorward_proto::doorman::{GetCapacityRequest, refusal};
 use doorward_server::app::Server;
+use doorward_server::metrics::format::Format;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::client::Grpc;
@@ -180,7 +181,7 @@ async fn a_method_that_does_not_exist_is_unimplemented() {
     assert!(
         !server
             .metrics()
-            .render()
+            .render(Format::Plain)
             .expect("text")
             .contains("GiveMeAll"),
         "names that callers make up must not become time series"

@@ -18,9 +18,7 @@ use tonic_prost::ProstCodec;
 use crate::bad_input::RawRequest;
 use crate::driven_child::{Child, PROMPT, ask, has, old, poll, says_why, the, wants};
 use crate::logs::Logs;
-use crate::running::{
-    asked, asked_with, capacity, channel, config, eventually, get, only, page, start,
-};
+use crate::running::{asked, asked_with, capacity, channel, config, eventually, get, only, start};
 
 fn lose_mastership(server: &Server) {
     let there = Mastership::Follower {
@@ -357,7 +355,7 @@ async fn streams_are_counted() {
             .await;
         children.push(child);
     }
-    let (_, _, text) = page(&server, "/metrics").await;
+    let text = crate::running::metrics(&server).await;
     let method = "doorward.v1.CapacityStream/StreamServerCapacity";
     let line = format!("doorward_rpcs_total{{method=\"{method}\",code=\"OK\"}} 2");
     let has_line = |line: &str| text.lines().any(|l| l == line);

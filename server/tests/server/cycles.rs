@@ -57,7 +57,7 @@ async fn who_is_refused_as_its_own_ancestor_knows_it_and_who_is_above_it() {
     let status = server.board().status(None, 0);
     assert!(status.is_in_cycle);
     assert_eq!(status.ancestors, ["emea", "apac"]);
-    let (_, _, metrics) = page(&server, "/metrics").await;
+    let metrics = crate::running::metrics(&server).await;
     assert!(metrics.contains("doorward_is_in_cycle 1.0\n"), "{metrics}");
     let (code, _, why) = page(&server, "/readyz").await;
     assert_eq!(code, 503);

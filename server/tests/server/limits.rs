@@ -37,29 +37,29 @@ async fn limits_are_told_to_who_asks_for_them_and_to_nobody_else() {
     .await;
     let mut admin = admin(&server).await;
     let unasked = admin.get_status(GetStatusRequest::default()).await;
-    assert_eq!(unasked.expect("served").get_ref().limit, []);
+    assert_eq!(unasked.expect("served").get_ref().limits, []);
     let request = GetStatusRequest {
         limits: true,
         ..GetStatusRequest::default()
     };
     let status = admin.get_status(request).await.expect("served");
     let status = status.get_ref();
-    assert_eq!(status.resource.len(), 1);
-    assert_eq!(status.limit.len(), Limit::ALL.len());
-    let of = |name| status.limit.iter().find(|it| it.name == name).unwrap();
+    assert_eq!(status.resources.len(), 1);
+    assert_eq!(status.limits.len(), Limit::ALL.len());
+    let of = |name| status.limits.iter().find(|it| it.name == name).unwrap();
     let leases = of("streams_per_connection");
     assert_eq!(
         (leases.flag.as_str(), leases.unit()),
         ("--streams-per-connection-max", Unit::Count)
     );
     assert_eq!(
-        (leases.used, leases.max, leases.refused),
+        (leases.used, leases.max, leases.refused_count),
         (Some(1_000), Some(3_000), 0)
     );
     let message = of("message_bytes");
     assert_eq!(message.unit(), Unit::Bytes);
     assert_eq!(
-        (message.used, message.max, message.refused),
+        (message.used, message.max, message.refused_count),
         (None, Some(262_144), 2)
     );
 }
@@ -80,9 +80,9 @@ async fn a_status_can_be_had_without_resources_so_that_it_is_short_however_many_
     };
     let status = admin(&server).await.get_status(request).await;
     let status = status.expect("served").into_inner();
-    assert_eq!((status.node.as_str(), status.templates), ("root", 2));
-    assert_eq!(status.resource, []);
-    assert_eq!(status.limit.len(), Limit::ALL.len());
+    assert_eq!((status.node.as_str(), status.templates_count), ("root", 2));
+    assert_eq!(status.resources, []);
+    assert_eq!(status.limits.len(), Limit::ALL.len());
 }
 
 #[tokio::test]
@@ -93,13 +93,13 @@ async fn the_json_has_limits_if_they_are_asked_for() {
         assert_eq!(code, 200);
         serde_json::from_str::<Value>(&text).expect("JSON")
     };
-    assert_eq!(status("/status").await["limits"], Value::Null);
+    assert_eq!(status("/status").await["limits"], json!([]));
     let limits = status("/status?limits=true").await["limits"].take();
     let limits = limits.as_array().expect("a list");
     assert_eq!(limits.len(), Limit::ALL.len());
     let expected = json!({
-        "name": "message_bytes", "what": Limit::MessageBytes.what(), "flag": "--message-bytes-max",
-        "unit": "bytes", "used": null, "max": 262_144, "refused": 2,
+        "name": "message_bytes", "description": Limit::MessageBytes.what(), "flag": "--message-bytes-max",
+        "unit": "bytes", "used": null, "max": 262_144, "refused_count": 2,
     });
     assert!(limits.contains(&expected), "{limits:?}");
 }
@@ -135,7 +135,7 @@ async fn a_front_page_has_nothing_of_limits_that_are_well() {
 async fn every_limit_has_a_metric_of_what_it_refused_and_of_bound_and_use_as_far_as_they_are_known()
 {
     let server = bounded().await;
-    let (_, _, text) = page(&server, "/metrics").await;
+    let text = crate::running::metrics(&server).await;
     for line in [
         "doorward_limit_max{limit=\"streams_per_connection\"} 3000.0",
         "doorward_limit_used{limit=\"streams_per_connection\"} 1000.0",

@@ -85,7 +85,7 @@ async fn the_pages_of_a_candidate_say_what_it_is_and_link_to_the_master() {
         assert!(text.contains(link), "{text}");
     }
     let status = server.board().status(None, 0);
-    assert_eq!(status.master_pages.as_deref(), Some("0.0.0.0:6981"));
+    assert_eq!(status.master_pages_address.as_deref(), Some("0.0.0.0:6981"));
     assert_eq!(status.unready, None);
 }
 

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tonic::{Code, Status};
 
 use crate::fake_parent::{FakeParent, Streams};
-use crate::running::{admin, asked, capacity, eventually, page, request};
+use crate::running::{admin, asked, capacity, eventually, request};
 use crate::upstream::child_config;
 
 /// After how long the caller is to come back.
@@ -96,7 +96,7 @@ async fn a_call_too_many_is_told_when_to_come_back_and_whatever_else_is_called_i
     client.release_capacity(release).await.unwrap();
     let status = doorward_proto::admin::v1::GetStatusRequest::default();
     admin(&busy.server).await.get_status(status).await.unwrap();
-    let (_, _, metrics) = page(&busy.server, "/metrics").await;
+    let metrics = crate::running::metrics(&busy.server).await;
     for counter in [
         "doorward_calls_refused_total ",
         "doorward_limit_refused_total{limit=\"calls\"} ",

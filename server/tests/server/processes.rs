@@ -49,7 +49,7 @@ pub(crate) async fn status(server: &Server) -> Value {
 
 /// How many conflicts are counted.
 pub(crate) async fn conflicts(server: &Server) -> u64 {
-    let (_, _, text) = page(server, "/metrics").await;
+    let text = crate::running::metrics(server).await;
     let mut lines = text.lines();
     let line = lines.find_map(|line| line.strip_prefix("doorward_name_conflicts_total "));
     line.expect("the metric").parse().expect("a number")

@@ -142,6 +142,25 @@ pub(crate) async fn page(server: &Server, path: &str) -> (u16, String, String) {
     )
 }
 
+/// What `/metrics` says to who asks for nothing.
+pub(crate) async fn metrics(server: &Server) -> String {
+    let (code, _, text) = page(server, "/metrics").await;
+    assert_eq!(code, 200);
+    without_node(&text, server.board().node_name())
+}
+
+/// Metrics without the label that every one of them has.
+#[track_caller]
+pub(crate) fn without_node(text: &str, node: &str) -> String {
+    let label = format!("node={node:?}");
+    let samples = text.lines().filter(|line| !line.starts_with('#'));
+    for line in samples {
+        assert!(line.contains(&format!("{{{label}")), "no {label} in {line}");
+    }
+    text.replace(&format!("{{{label}}}"), "")
+        .replace(&format!("{{{label},"), "{")
+}
+
 /// Waits until something holds, which has to happen.
 pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let waiting = async {

@@ -88,13 +88,13 @@ async fn a_bad_version_of_the_file_is_reported_and_the_one_in_force_stays() {
     assert!(refused.to_string().contains("capacity: is -5"), "{refused}");
     let status = admin.get_status(GetStatusRequest::default()).await;
     let status = status.expect("served").into_inner();
-    assert_eq!(status.templates, 1);
-    assert!(status.templates_problem.contains("templates.yaml:3:"));
+    assert_eq!(status.templates_count, 1);
+    assert!(status.templates_problem().contains("templates.yaml:3:"));
 
     replace(&file, &document("200"));
     process.wait_for_log("new templates are in force");
     let status = admin.get_status(GetStatusRequest::default()).await;
-    assert_eq!(status.expect("served").get_ref().templates_problem, "");
+    assert_eq!(status.expect("served").get_ref().templates_problem, None);
 
     // Nothing has changed, and it is read all the same.
     process.signal("HUP");

@@ -21,7 +21,7 @@ async fn refused_templates_change_nothing_and_everyone_is_told() {
     let response = get(&mut client, "a", vec![asked("fair/x", 500.0)]).await;
     assert_eq!(only(&response).gets.capacity, 100.0);
     let status = server.board().status(None, 0);
-    assert_eq!(status.templates, 2);
+    assert_eq!(status.templates_count, 2);
     assert!(
         status
             .templates_problem
@@ -30,7 +30,7 @@ async fn refused_templates_change_nothing_and_everyone_is_told() {
     let (_, _, text) = page(&server, "/").await;
     assert!(text.contains("The newest templates were refused"));
     assert!(text.contains("is &#60;missing&#62;"), "{text}");
-    let (_, _, metrics) = page(&server, "/metrics").await;
+    let metrics = crate::running::metrics(&server).await;
     assert!(metrics.contains("doorward_templates_refused 1.0\n"));
     assert!(metrics.contains("doorward_template_loads_total{outcome=\"failed\"} 1\n"));
     assert_eq!(page(&server, "/readyz").await.0, 200, "it serves as before");

@@ -8,7 +8,7 @@ use doorward_server::web::pages::{Index, Resource};
 use crate::family::{Family, WORD, Word, request};
 use crate::running::{page, start};
 
-/// Of the old kind: it sends counts and sums only.
+/// A Doorman server: it sends counts and sums only.
 const OLD: Word = Word {
     wants: 30.0,
     clients: 2.0,
@@ -26,7 +26,7 @@ fn busy() -> Family {
 }
 
 fn front(family: &Family) -> String {
-    Index::new(&family.eu.status(None, 0), &[], 100)
+    Index::new(&family.eu.status(None, 0), true)
         .render()
         .unwrap()
 }
@@ -67,7 +67,7 @@ fn the_front_page_shows_the_parent_and_children_under_their_resource() {
             "<b>leaf-a</b>",
             "<b>leaf-b</b>",
             "learning",
-            "old kind",
+            "Doorman server",
             "parent at root-0:6970 (stream)",
             "parent session: streaming",
             "child streams: 3 open",
@@ -96,7 +96,7 @@ fn the_page_of_a_resource_shows_the_own_lease_child_servers_and_clients() {
             "shrinks when it asks next",
             "<b>leaf-b</b>",
             "sends counts and sums only",
-            "not told",
+            "not reported",
             "<h2>Clients of this server itself</h2>",
             "<b>web</b>",
         ],

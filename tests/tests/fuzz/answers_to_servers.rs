@@ -78,7 +78,7 @@ impl World {
                     return;
                 };
                 let Ok((request, refused)) =
-                    convert::tree::get_server_capacity(&message, None, WALL)
+                    convert::server_capacity::get_server_capacity(&message, None, WALL)
                 else {
                     return;
                 };
@@ -86,8 +86,9 @@ impl World {
                     .node
                     .handle_get_server_capacity(&request, Via::Stream, self.now);
                 if let Ok(Outcome::Served(reply)) = reply {
-                    let response =
-                        convert::tree::get_server_capacity_response(reply, refused, WALL);
+                    let response = convert::server_capacity::get_server_capacity_response(
+                        reply, refused, WALL,
+                    );
                     sent(&response);
                 }
             }
@@ -117,9 +118,9 @@ impl World {
             .response
             .iter()
             .all(|answer| answer.sequence.is_none());
-        let mut answer = convert::tree::parents_answer(response, WALL);
+        let mut answer = convert::server_capacity::parents_answer(response, WALL);
         if let Some(asked) = self.asked.as_ref().filter(|_| is_old) {
-            convert::tree::refuse_unanswered(asked, &mut answer);
+            convert::server_capacity::refuse_unanswered(asked, &mut answer);
         }
         self.node.handle_upstream_reply(&answer.reply, self.now);
         for (resource, problem) in answer.nonsense {
@@ -135,11 +136,11 @@ impl World {
             let Some(request) = self.node.poll_upstream_request(micros, self.now) else {
                 return;
             };
-            for part in convert::tree::get_server_capacity_requests(&request, WALL) {
+            for part in convert::server_capacity::get_server_capacity_requests(&request, WALL) {
                 sent(&part);
                 // Another server reads it as it was meant.
-                let read =
-                    convert::tree::get_server_capacity(&part, None, WALL).expect("it is ours");
+                let read = convert::server_capacity::get_server_capacity(&part, None, WALL)
+                    .expect("it is ours");
                 assert!(read.1.is_empty(), "{:?} of {part:?}", read.1);
             }
             self.asked = Some(request);

@@ -141,7 +141,7 @@ impl World {
             return;
         };
         let Ok((request, refused)) =
-            convert::tree::get_server_capacity(&message, caller(bytes), self.wall())
+            convert::server_capacity::get_server_capacity(&message, caller(bytes), self.wall())
         else {
             return;
         };
@@ -155,7 +155,8 @@ impl World {
             for lease in &reply.leases {
                 assert!(lease.refresh_in < lease.expires_in, "{lease:?}");
             }
-            let response = convert::tree::get_server_capacity_response(reply, refused, self.wall());
+            let response =
+                convert::server_capacity::get_server_capacity_response(reply, refused, self.wall());
             sent(&response);
         }
     }
@@ -228,7 +229,7 @@ pub fn check_leases(request: &GetCapacity, reply: &GetCapacityReply) {
 }
 
 fn send_to_server(reply: GetServerCapacityReply) {
-    let response = convert::tree::get_server_capacity_response(reply, Vec::new(), WALL);
+    let response = convert::server_capacity::get_server_capacity_response(reply, Vec::new(), WALL);
     sent(&response);
 }
 

@@ -11,7 +11,7 @@ use doorward_proto::doorman as wire;
 use doorward_server::clock::Clock;
 use doorward_server::node_handle::NodeHandle;
 use doorward_server::rpc::convert;
-use doorward_server::status::Board;
+use doorward_server::status::{Board, Query};
 use prost::Message;
 
 use crate::conversation::{Conversation, Event, STEPS_MAX};
@@ -48,7 +48,9 @@ fn play(bytes: &[u8]) {
                 let Ok(message) = wire::GetServerCapacityRequest::decode(bytes.as_slice()) else {
                     continue;
                 };
-                if let Ok((request, _)) = convert::tree::get_server_capacity(&message, None, WALL) {
+                if let Ok((request, _)) =
+                    convert::server_capacity::get_server_capacity(&message, None, WALL)
+                {
                     // Its own name makes a cycle, which is refused.
                     let _ = node.change(|node, now| {
                         node.handle_get_server_capacity(&request, Via::Poll, now)
@@ -65,9 +67,7 @@ fn ask(board: &Board, bytes: &[u8]) {
     let Ok(request) = admin::GetStatusRequest::decode(bytes) else {
         return;
     };
-    if let Ok(only) = convert::status_resource(&request) {
-        let leases_max = usize::try_from(request.leases_max).unwrap_or(usize::MAX);
-        let status = board.status(only.as_ref(), leases_max);
-        sent(&convert::status_response(status));
+    if let Ok(query) = Query::of(&request) {
+        sent(&board.answer(&query));
     }
 }

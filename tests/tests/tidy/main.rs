@@ -10,6 +10,7 @@
 
 mod cycles;
 mod lengths;
+mod metrics;
 mod source;
 
 use std::fs;
@@ -164,6 +165,28 @@ fn the_map_names_every_file_of_the_engine_and_the_shells() {
                 map.contains(&format!("`{name}")),
                 "{folder}/{name} is not on the map"
             );
+        }
+    }
+}
+
+/// What walks all resources of a node, in one look that every request waits for.
+const WALKS: [&str; 4] = [
+    ".snapshot(now)",
+    ".learning(now)",
+    ".load()",
+    ".memory_bytes()",
+];
+
+#[test]
+fn no_server_walks_all_resources_while_requests_wait() {
+    for (name, path) in named_files(".rs") {
+        if !name.starts_with("server/src/") {
+            continue;
+        }
+        let text = fs::read_to_string(path).unwrap();
+        let shipped = source::bare(text.split("#[cfg(test)]").next().unwrap());
+        for walk in WALKS.map(|walk| format!("node{walk}")) {
+            assert!(!shipped.contains(&walk), "{name}: {walk}");
         }
     }
 }

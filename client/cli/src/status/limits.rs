@@ -1,40 +1,21 @@
 //! `doorward status --limits`: what a server takes on at most, how full that is, and what it refused; and
 //! the line about it in every `doorward status`.
 //!
-//! A server of an earlier version does not tell its limits: with `--limits` that is a failure, without it
+//! A server of an earlier version does not say its limits: with `--limits` that is a failure, without it
 //! there is no line.
 
 use std::io::{self, Write};
 
 use comfy_table::Cell;
-use doorward_proto::admin::v1 as admin;
+use doorward_proto::admin::v1::LimitStatus;
 use doorward_proto::admin::v1::limit_status::Unit;
-use serde::Serialize;
 
 use crate::numbers::number;
 use crate::palette::{Palette, Tone};
 use crate::table::Table;
 
-/// From this part of its bound on a limit is nearly full.
-const NEARLY_PERCENT: u64 = 80;
-
 /// Limits that the line names.
 const NAMED_MAX: usize = 3;
-
-/// A limit, as `--output json` prints it.
-#[derive(Serialize)]
-pub(super) struct LimitStatus {
-    name: String,
-    what: String,
-    flag: String,
-    /// `count`, `bytes`, `per_second` or `millis`.
-    unit: &'static str,
-    /// Absent: nobody counts it.
-    used: Option<u64>,
-    /// Absent: there is none.
-    max: Option<u64>,
-    refused: u64,
-}
 
 /// How a limit stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,36 +54,25 @@ impl State {
     }
 }
 
-impl LimitStatus {
-    /// How much of the bound is in use, in whole percent, rounded down.
-    fn percent(&self) -> Option<u64> {
-        let (used, max) = (u128::from(self.used?), u128::from(self.max?));
-        match max {
-            0 => Some(100),
-            _ => Some(u64::try_from(used * 100 / max).unwrap_or(u64::MAX)),
-        }
+fn state_of(limit: &LimitStatus) -> State {
+    match limit.percent() {
+        Some(100..) => State::Full,
+        Some(LimitStatus::NEARLY_PERCENT..) => State::NearlyFull,
+        _ if limit.refused_count > 0 => State::HasRefused,
+        _ => State::Well,
     }
+}
 
-    fn state(&self) -> State {
-        match self.percent() {
-            Some(100..) => State::Full,
-            Some(NEARLY_PERCENT..) => State::NearlyFull,
-            _ if self.refused > 0 => State::HasRefused,
-            _ => State::Well,
-        }
-    }
-
-    /// A number in its unit.
-    fn shown(&self, value: Option<u64>) -> String {
-        #[expect(clippy::cast_precision_loss, reason = "for people")]
-        let float = |value: u64| value as f64;
-        match (value, self.unit) {
-            (None, _) => "-".to_owned(),
-            (Some(value), "bytes") => format!("{} MiB", mib(value)),
-            (Some(value), "per_second") => format!("{value}/s"),
-            (Some(value), "millis") => format!("{} s", number(float(value) / 1_000.0)),
-            (Some(value), _) => value.to_string(),
-        }
+/// A number in the limit's unit.
+fn shown(limit: &LimitStatus, value: Option<u64>) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    let float = |value: u64| value as f64;
+    match (value, limit.unit()) {
+        (None, _) => "-".to_owned(),
+        (Some(value), Unit::Bytes) => format!("{} MiB", mib(value)),
+        (Some(value), Unit::PerSecond) => format!("{value}/s"),
+        (Some(value), Unit::Millis) => format!("{} s", number(float(value) / 1_000.0)),
+        (Some(value), Unit::Count) => value.to_string(),
     }
 }
 
@@ -130,25 +100,25 @@ pub(super) fn write_table(
     let mut table = Table::new(header, 2..6, palette);
     table.keep_whole(6);
     for limit in limits {
-        let state = limit.state();
+        let state = state_of(limit);
         let what = match state {
-            State::Well => Cell::new(&limit.what),
-            _ => palette.cell(Tone::Strong, &limit.what),
+            State::Well => Cell::new(&limit.description),
+            _ => palette.cell(Tone::Strong, &limit.description),
         };
         let share = match limit.percent() {
             None => "-".to_owned(),
             Some(0) if limit.used != Some(0) => "<1 %".to_owned(),
             Some(percent) => format!("{percent} %"),
         };
-        let refused = match limit.refused {
+        let refused = match limit.refused_count {
             0 => Cell::new(0),
             refused => palette.cell(Tone::Partial, refused),
         };
         table.add([
             palette.cell(state.tone(), state.mark()),
             what,
-            Cell::new(limit.shown(limit.used)),
-            Cell::new(limit.shown(limit.max)),
+            Cell::new(shown(limit, limit.used)),
+            Cell::new(shown(limit, limit.max)),
             palette.cell(state.tone(), share),
             refused,
             Cell::new(&limit.flag),
@@ -166,13 +136,13 @@ pub(super) fn write_line(
     let states = [State::Full, State::NearlyFull, State::HasRefused];
     let in_order = states
         .iter()
-        .flat_map(|state| limits.iter().filter(move |it| it.state() == *state));
+        .flat_map(|state| limits.iter().filter(move |it| state_of(it) == *state));
     let mut named: Vec<String> = in_order
         .map(|limit| {
-            let (flag, state) = (limit.flag.trim_start_matches('-'), limit.state().as_str());
-            match limit.refused {
+            let (flag, state) = (limit.flag.trim_start_matches('-'), state_of(limit).as_str());
+            match limit.refused_count {
                 0 => format!("{flag} is {state}"),
-                refused if limit.state() == State::HasRefused => {
+                refused if state_of(limit) == State::HasRefused => {
                     format!("{flag} {state} {refused}")
                 }
                 refused => format!("{flag} is {state}, has refused {refused}"),
@@ -187,34 +157,14 @@ pub(super) fn write_line(
     if left > 0 {
         named.push(format!("{left} more"));
     }
-    let is_full = limits.iter().any(|limit| limit.state() == State::Full);
+    let is_full = limits.iter().any(|limit| state_of(limit) == State::Full);
     let tone = if is_full { Tone::Bad } else { Tone::Partial };
     let limits = palette.paint(tone, "limits");
     let named = named.join("; ");
     writeln!(
         out,
-        "{limits}: {named} (refusals since the start); doorward status --limits tells all"
+        "{limits}: {named} (refusals since the start); doorward status --limits lists all"
     )
-}
-
-impl From<admin::LimitStatus> for LimitStatus {
-    fn from(limit: admin::LimitStatus) -> Self {
-        let unit = match limit.unit() {
-            Unit::Count => "count",
-            Unit::Bytes => "bytes",
-            Unit::PerSecond => "per_second",
-            Unit::Millis => "millis",
-        };
-        Self {
-            name: limit.name,
-            what: limit.what,
-            flag: limit.flag,
-            unit,
-            used: limit.used,
-            max: limit.max,
-            refused: limit.refused,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -249,13 +199,13 @@ mod tests {
             (Some(10), None, 1, State::HasRefused),
             (Some(u64::MAX), Some(u64::MAX), 0, State::Full),
         ] {
-            let limit = LimitStatus::from(admin::LimitStatus {
+            let limit = LimitStatus {
                 used,
                 max,
-                refused,
-                ..admin::LimitStatus::default()
-            });
-            assert_eq!(limit.state(), expected, "{used:?} of {max:?}, {refused}");
+                refused_count: refused,
+                ..LimitStatus::default()
+            };
+            assert_eq!(state_of(&limit), expected, "{used:?} of {max:?}, {refused}");
         }
     }
 }

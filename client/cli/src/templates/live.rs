@@ -88,13 +88,13 @@ pub(crate) async fn ask(common: &Common) -> Result<(Who, Vec<Live>), String> {
         node: status.node,
         source: status.templates_source,
     };
-    Ok((who, status.resource.into_iter().map(live).collect()))
+    Ok((who, status.resources.into_iter().map(live).collect()))
 }
 
 fn live(resource: admin::ResourceStatus) -> Live {
     Live {
         resource: resource.resource_id,
-        algorithm: resource.algorithm,
+        algorithm: resource.algorithm.unwrap_or_default(),
         capacity: resource.capacity,
         wants: resource.wants,
         granted: resource.granted,

@@ -56,6 +56,10 @@ pub(crate) struct Play {
     /// (those that begin with "no") are left out.
     pub(crate) old: bool,
     pub(crate) resources: Vec<admin::ResourceStatus>,
+    /// How many of them it lists at once. None: it is an older server, and lists all.
+    pub(crate) page: Option<usize>,
+    /// Refuses every page but the first one once, and says when to come back.
+    pub(crate) busy_pages: bool,
     /// Two live processes under one name.
     pub(crate) conflicts: Vec<admin::ConflictStatus>,
     /// Those it tells if it is asked for them. None: it is an older server.
@@ -88,6 +92,8 @@ impl Default for Play {
             silent: false,
             old: false,
             resources: Vec::new(),
+            page: None,
+            busy_pages: false,
             conflicts: Vec::new(),
             limits: Vec::new(),
             parent: None,
@@ -221,6 +227,13 @@ impl Actor {
         }
     }
 
+    /// Whether it is asked this for the first time.
+    fn is_asked_first(&self, request: &admin::GetStatusRequest) -> bool {
+        let asked = self.asked.lock().unwrap();
+        let same = |it: &&Asked| matches!(it, Asked::Status(it) if it == request);
+        asked.iter().filter(same).count() == 1
+    }
+
     /// What a response of somebody who is not the master carries.
     fn elsewhere(&self) -> Option<doorman::Mastership> {
         let master_address = match &self.play.master {
@@ -349,27 +362,41 @@ impl Admin for Actor {
     ) -> Result<Response<admin::GetStatusResponse>, Status> {
         let request = request.into_inner();
         self.hear(Some(Asked::Status(request.clone()))).await?;
+        if self.play.busy_pages && !request.token.is_empty() && self.is_asked_first(&request) {
+            let mut status = Status::resource_exhausted("it has been looked at enough");
+            let wait = "1".parse().unwrap();
+            status.metadata_mut().insert("grpc-retry-pushback-ms", wait);
+            return Err(status);
+        }
         let master_address = match &self.play.master {
-            Master::Myself => self.address.clone(),
-            Master::At(address) => address.clone(),
-            Master::Unknown => String::new(),
+            Master::Myself => Some(self.address.clone()),
+            Master::At(address) => Some(address.clone()),
+            Master::Unknown => None,
         };
         let wanted = |resource: &&admin::ResourceStatus| {
             request.resource_id.is_empty() || request.resource_id == resource.resource_id
         };
-        let mut resource: Vec<_> = self.play.resources.iter().filter(wanted).cloned().collect();
-        for resource in &mut resource {
+        let mut resources: Vec<_> = self.play.resources.iter().filter(wanted).cloned().collect();
+        let mut next_token = None;
+        if let Some(page) = self.play.page {
+            let limit = page.min(usize::try_from(request.limit).unwrap());
+            resources.retain(|it| it.resource_id > request.token);
+            let last = resources.get(limit).and_then(|_| resources.get(limit - 1));
+            next_token = last.map(|it| it.resource_id.clone());
+            resources.truncate(limit);
+        }
+        for resource in &mut resources {
             resource
-                .lease
+                .leases
                 .truncate(usize::try_from(request.leases_max).unwrap());
         }
         Ok(Response::new(admin::GetStatusResponse {
-            limit: match (request.limits, self.play.tail) {
+            limits: match (request.limits, self.play.tail) {
                 (false, _) => Vec::new(),
                 (true, "") => self.play.limits.clone(),
                 (true, tail) => vec![admin::LimitStatus {
                     name: format!("leases{tail}"),
-                    what: format!("leases{tail}"),
+                    description: format!("leases{tail}"),
                     flag: format!("--leases-max{tail}"),
                     used: Some(1),
                     max: Some(2),
@@ -377,37 +404,38 @@ impl Admin for Actor {
                 }],
             },
             learning_remaining_ms: self.play.learning_remaining_ms,
-            conflict: self.play.conflicts.clone(),
+            conflicts: self.play.conflicts.clone(),
             node: format!("fake{}", self.play.tail),
             version: format!("1.2.3{}", self.play.tail),
             is_master: self.play.master == Master::Myself,
             master_address,
-            epoch: 7,
+            epoch: Some(7),
             uptime_ms: 65_000,
             templates_source: format!("{}{}", self.play.templates_source, self.play.tail),
-            templates: 1,
-            resource,
+            templates_count: 1,
+            resources,
+            next_token,
             parent: self.play.parent.clone(),
-            ancestor: self.play.ancestors.clone(),
+            ancestors: self.play.ancestors.clone(),
             is_in_cycle: self.play.is_in_cycle,
             etcd: (!self.play.tail.is_empty()).then(|| admin::EtcdStatus {
-                problem: self.play.tail.to_owned(),
+                problem: Some(self.play.tail.to_owned()),
                 age_ms: 1,
-                master_for_ms: Some(1),
+                mastership_remaining_ms: Some(1),
             }),
-            templates_problem: self.play.tail.to_owned(),
+            templates_problem: Some(self.play.tail)
+                .filter(|it| !it.is_empty())
+                .map(str::to_owned),
             states: match self.play.tail {
                 "" => self.play.states.clone(),
                 tail => Some(admin::States {
-                    parent_session: tail.to_owned(),
-                    election: tail.to_owned(),
-                    child_streams: vec![admin::StateCount {
-                        state: tail.to_owned(),
-                        count: 1,
-                    }],
+                    parent_session: Some(tail.to_owned()),
+                    election: Some(tail.to_owned()),
+                    child_streams: [(tail.to_owned(), 1)].into(),
                     learning: tail.to_owned(),
                 }),
             },
+            ..admin::GetStatusResponse::default()
         }))
     }
 }

@@ -36,9 +36,10 @@ fn evil(name: &str) -> String {
 fn resource() -> admin::ResourceStatus {
     admin::ResourceStatus {
         resource_id: "db".to_owned(),
-        template: evil("*"),
+        template: Some(evil("*")),
         description: evil("about"),
-        algorithm: evil("FAIR_SHARE"),
+        algorithm: Some(evil("FAIR_SHARE")),
+        learning: Some(evil("learning")),
         capacity: 10.0,
         wants: 20.0,
         granted: 5.0,
@@ -46,16 +47,16 @@ fn resource() -> admin::ResourceStatus {
         clients_count: 2,
         children_count: 1,
         own_lease: Some(admin::OwnLeaseStatus {
-            refused: evil("no"),
+            refusal: Some(evil("no")),
             ..Default::default()
         }),
-        lease: vec![admin::LeaseStatus {
+        leases: vec![admin::LeaseStatus {
             holder: evil("ann"),
             kind: evil("client"),
             why: evil("because"),
             ..Default::default()
         }],
-        child: vec![admin::ChildStatus {
+        children: vec![admin::ChildStatus {
             child: evil("eu"),
             why: evil("because"),
             ..Default::default()
@@ -80,11 +81,11 @@ fn play() -> Play {
             age_ms: 1,
         }],
         parent: Some(admin::ParentStatus {
-            configured_address: vec![evil("p:1")],
+            addresses: vec![evil("p:1")],
             address: evil("p:1"),
             link: evil("down"),
             link_age_ms: 1,
-            problem: evil("away"),
+            problem: Some(evil("away")),
         }),
         ancestors: vec![evil("root"), evil("above")],
         is_in_cycle: true,

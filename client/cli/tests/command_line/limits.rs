@@ -10,12 +10,12 @@ use crate::{check_exit, check_failure, json, run, stdout};
 fn limit(name: &str, unit: Unit, used: Option<u64>, max: u64, refused: u64) -> LimitStatus {
     LimitStatus {
         name: name.to_owned(),
-        what: name.replace('_', " "),
+        description: name.replace('_', " "),
         flag: format!("--{}-max", name.replace('_', "-")),
         unit: unit.into(),
         used,
         max: Some(max),
-        refused,
+        refused_count: refused,
     }
 }
 
@@ -74,8 +74,8 @@ fn limits_for_programs_have_a_stable_shape_and_no_resources_beside_them() {
     let output = run(&server.address, &["status", "--limits", "--output", "json"]);
     check_exit(&output, 0);
     let expected = serde_json::json!([{
-        "name": "memory_bytes", "what": "memory bytes", "flag": "--memory-bytes-max", "unit": "bytes",
-        "used": 7, "max": null, "refused": 3,
+        "name": "memory_bytes", "description": "memory bytes", "flag": "--memory-bytes-max", "unit": "bytes",
+        "used": 7, "max": null, "refused_count": 3,
     }]);
     assert_eq!(json(&output)["limits"], expected);
     assert_eq!(json(&output)["resources"], serde_json::json!([]));
@@ -87,7 +87,7 @@ fn status_has_a_line_about_limits_that_are_reached_and_none_if_all_is_well() {
     let output = run(&server.address, &["status"]);
     check_exit(&output, 0);
     let line = "limits: leases-max is FULL, has refused 1204; memory-max is nearly full; calls-max has \
-                refused 17 (refusals since the start); doorward status --limits tells all\n";
+                refused 17 (refusals since the start); doorward status --limits lists all\n";
     assert!(stdout(&output).contains(line), "{}", stdout(&output));
     assert!(stdout(&output).contains("db/reads"));
     let well = FakeServer::start(Play {
@@ -99,13 +99,13 @@ fn status_has_a_line_about_limits_that_are_reached_and_none_if_all_is_well() {
 }
 
 #[test]
-fn a_server_of_an_earlier_version_does_not_tell_its_limits() {
+fn a_server_of_an_earlier_version_does_not_say_its_limits() {
     let server = FakeServer::start(busy());
     let output = run(&server.address, &["status", "--limits"]);
     check_failure(
         &output,
         1,
-        "fake 1.2.3 does not tell its limits; it may be an older server",
+        "fake 1.2.3 does not say its limits; it may be an older server",
     );
     assert_eq!(stdout(&output), "");
     check_exit(&run(&server.address, &["status"]), 0);

@@ -1,6 +1,6 @@
 //! `status`: tables for people, a stable shape for programs.
 
-use doorward_proto::admin::v1::{ConflictStatus, LeaseStatus, ResourceStatus, StateCount, States};
+use doorward_proto::admin::v1::{ConflictStatus, LeaseStatus, ResourceStatus, States};
 
 use crate::fake_server::{Asked, FakeServer, Master, Play};
 use crate::{check_exit, check_failure, json, nowhere, run, stdout};
@@ -21,20 +21,20 @@ pub(crate) fn busy() -> Play {
     };
     let resource = ResourceStatus {
         resource_id: "db/reads".to_owned(),
-        template: "db/*".to_owned(),
+        template: Some("db/*".to_owned()),
         description: "Reads a second.".to_owned(),
-        algorithm: "FAIR_SHARE".to_owned(),
+        algorithm: Some("FAIR_SHARE".to_owned()),
         capacity: 100.0,
-        safe_capacity: -1.0,
+        safe_capacity: Some(-1.0),
         wants: 160.0,
         granted: 70.5,
         reserved: 100.0,
         leases_count: 2,
         waiting_count: 1,
-        learning_remaining_ms: 12_000,
+        learning_remaining_ms: Some(12_000),
         lease_length_ms: 60_000,
         refresh_interval_ms: 5_000,
-        lease: vec![lease("a", "client", 50.0), lease("leaf", "server", 20.5)],
+        leases: vec![lease("a", "client", 50.0), lease("leaf", "server", 20.5)],
         clients_count: 3,
         ..ResourceStatus::default()
     };
@@ -101,22 +101,27 @@ fn status_for_programs_has_a_stable_shape() {
             "refresh_interval_ms": 5_000, "why": "fair share",
         })
     };
-    let expected = serde_json::json!({
-        "node": "fake", "version": "1.2.3", "is_master": true, "master_address": server.address,
-        "epoch": 7, "uptime_ms": 65_000, "templates_source": "templates.yaml", "templates": 1,
-        "templates_problem": null, "etcd": null, "parent": null, "ancestors": [], "is_in_cycle": false, "learning_remaining_ms": null,
-        "states": null,
-        "conflicts": [], "limits": null,
-        "resources": [{
-            "resource_id": "db/reads", "template": "db/*", "description": "Reads a second.",
-            "algorithm": "FAIR_SHARE", "capacity": 100.0, "safe_capacity": -1.0, "wants": 160.0,
-            "granted": 70.5, "reserved": 100.0, "leases_count": 2, "clients_count": 3,
-            "waiting_count": 1, "learning_remaining_ms": 12_000, "lease_length_ms": 60_000,
-            "refresh_interval_ms": 5_000, "own_lease": null, "children_count": 0, "children": [],
-            "leases": [lease("a", "client", 50.0), lease("leaf", "server", 20.5)],
-        }],
+    let resource = serde_json::json!({
+        "resource_id": "db/reads", "template": "db/*", "description": "Reads a second.",
+        "algorithm": "FAIR_SHARE", "capacity": 100.0, "safe_capacity": -1.0, "wants": 160.0,
+        "granted": 70.5, "reserved": 100.0, "leases_count": 2, "clients_count": 3,
+        "waiting_count": 1, "learning_remaining_ms": 12_000, "learning": null,
+        "lease_length_ms": 60_000, "refresh_interval_ms": 5_000, "own_lease": null,
+        "children_count": 0, "children": [],
+        "leases": [lease("a", "client", 50.0), lease("leaf", "server", 20.5)],
     });
-    assert_eq!(json(&output), expected);
+    let mut status = json(&output);
+    assert_eq!(status["resources"].take(), serde_json::json!([resource]));
+    let expected = serde_json::json!({
+        "schema_version": 1, "node": "fake", "version": "1.2.3", "is_master": true,
+        "master_address": server.address, "master_pages_address": null, "epoch": 7, "unready": null,
+        "uptime_ms": 65_000, "templates_source": "templates.yaml", "templates_count": 1,
+        "templates_problem": null, "learning_remaining_ms": null, "states": null, "etcd": null,
+        "parent": null, "ancestors": [], "is_in_cycle": false, "conflicts": [], "limits": [],
+        "resources_count": null, "leases_count": null, "clients_count": null, "waiting_count": null,
+        "resources": null, "next_token": null,
+    });
+    assert_eq!(status, expected);
 }
 
 #[test]
@@ -206,19 +211,15 @@ fn learning_mode_is_told_of_though_nobody_holds_anything() {
 
 #[test]
 fn the_states_of_the_servers_machines_stand_in_a_line_if_it_tells_them() {
-    let streams = |state: &str, count| StateCount {
-        state: state.to_owned(),
-        count,
-    };
     let root = States {
-        child_streams: vec![streams("open", 0)],
+        child_streams: [("open".to_owned(), 0)].into(),
         learning: "started".to_owned(),
         ..States::default()
     };
     let elected = States {
-        parent_session: "streaming".to_owned(),
-        election: "master".to_owned(),
-        child_streams: vec![streams("open", 2), streams("stalled", 1)],
+        parent_session: Some("streaming".to_owned()),
+        election: Some("master".to_owned()),
+        child_streams: [("open".to_owned(), 2), ("stalled".to_owned(), 1)].into(),
         learning: "over".to_owned(),
     };
     for (states, line, machine) in [
@@ -248,5 +249,37 @@ fn the_states_of_the_servers_machines_stand_in_a_line_if_it_tells_them() {
         assert!(stdout(&output).contains(line), "{}", stdout(&output));
         let output = run(&server.address, &["status", "--output", "json"]);
         assert_eq!(json(&output)["states"], machine);
+    }
+}
+
+#[test]
+fn a_server_with_many_resources_is_asked_for_page_after_page_and_waited_for() {
+    let resources: Vec<_> = (0..7)
+        .map(|number| ResourceStatus {
+            resource_id: format!("r{number}"),
+            ..ResourceStatus::default()
+        })
+        .collect();
+    let server = FakeServer::start(Play {
+        resources: resources.clone(),
+        page: Some(3),
+        busy_pages: true,
+        ..Play::default()
+    });
+    let output = run(&server.address, &["status", "--output", "json"]);
+    check_exit(&output, 0);
+    let status = json(&output);
+    let ids = status["resources"].as_array().unwrap().iter();
+    let ids: Vec<_> = ids.map(|it| it["resource_id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["r0", "r1", "r2", "r3", "r4", "r5", "r6"]);
+    assert_eq!(status["next_token"], serde_json::Value::Null);
+    let asked: Vec<_> = server.asked().iter().filter_map(token).collect();
+    assert_eq!(asked, ["", "r2", "r2", "r5", "r5"]);
+}
+
+fn token(asked: &Asked) -> Option<String> {
+    match asked {
+        Asked::Status(request) => Some(request.token.clone()),
+        _ => None,
     }
 }

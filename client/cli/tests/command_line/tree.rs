@@ -10,7 +10,7 @@ use crate::{check_exit, json, run, stdout};
 fn child(name: &str) -> ChildStatus {
     ChildStatus {
         child: name.to_owned(),
-        clients: 12.0,
+        clients_count: 12.0,
         wants: 80.0,
         share: 50.0,
         granted: 45.0,
@@ -51,7 +51,7 @@ fn middle() -> Play {
     };
     let resource = ResourceStatus {
         resource_id: "db/reads".to_owned(),
-        algorithm: "FAIR_SHARE".to_owned(),
+        algorithm: Some("FAIR_SHARE".to_owned()),
         capacity: 100.0,
         wants: 165.0,
         granted: 95.0,
@@ -64,12 +64,12 @@ fn middle() -> Play {
             outstanding: 100.0,
             expires_in_ms: Some(59_900),
             is_in_flight: true,
-            refused: String::new(),
-            parent_learns_for_ms: Some(41_000),
+            refusal: None,
+            parent_learning_remaining_ms: Some(41_000),
         }),
         children_count: 2,
-        child: vec![child("leaf-a"), old],
-        lease: vec![
+        children: vec![child("leaf-a"), old],
+        leases: vec![
             lease("leaf-a", "server"),
             lease("leaf-b", "server"),
             lease("web", "client"),
@@ -78,9 +78,9 @@ fn middle() -> Play {
     };
     let refused = ResourceStatus {
         resource_id: "nowhere".to_owned(),
-        algorithm: "FAIR_SHARE".to_owned(),
+        algorithm: Some("FAIR_SHARE".to_owned()),
         own_lease: Some(OwnLeaseStatus {
-            refused: "no template of the root matches it".to_owned(),
+            refusal: Some("no template of the root matches it".to_owned()),
             ..OwnLeaseStatus::default()
         }),
         ..ResourceStatus::default()
@@ -88,11 +88,11 @@ fn middle() -> Play {
     Play {
         resources: vec![resource, refused],
         parent: Some(ParentStatus {
-            configured_address: vec!["eu-0:6970".to_owned(), "eu-1:6970".to_owned()],
+            addresses: vec!["eu-0:6970".to_owned(), "eu-1:6970".to_owned()],
             address: "eu-0:6970".to_owned(),
             link: "stream".to_owned(),
             link_age_ms: 720_000,
-            problem: String::new(),
+            problem: None,
         }),
         ancestors: ["europe", "world", "root"].map(str::to_owned).to_vec(),
         ..Play::default()
@@ -157,7 +157,7 @@ fn a_parent_out_of_reach_and_a_cycle_stand_out() {
     play.is_in_cycle = true;
     if let Some(parent) = &mut play.parent {
         "down".clone_into(&mut parent.link);
-        "connection refused".clone_into(&mut parent.problem);
+        parent.problem = Some("connection refused".to_owned());
     }
     let server = FakeServer::start(play);
     let output = run(&server.address, &["status"]);
@@ -196,7 +196,7 @@ fn the_tree_has_a_stable_shape_for_programs() {
         resource["own_lease"],
         serde_json::json!({
             "capacity": 100.0, "share": 110.0, "outstanding": 100.0, "expires_in_ms": 59_900,
-            "is_in_flight": true, "refused": null, "parent_learns_for_ms": 41_000,
+            "is_in_flight": true, "refusal": null, "parent_learning_remaining_ms": 41_000,
         })
     );
     assert_eq!(resource["children_count"], 2);
@@ -204,13 +204,13 @@ fn the_tree_has_a_stable_shape_for_programs() {
         resource["children"],
         serde_json::json!([
             {
-                "child": "leaf-a", "clients": 12.0, "wants": 80.0, "share": 50.0, "granted": 45.0,
+                "child": "leaf-a", "clients_count": 12.0, "wants": 80.0, "share": 50.0, "granted": 45.0,
                 "reserved": 50.0, "has": 45.0, "outstanding": 40.5, "is_learning": false,
                 "height": 1, "curve_points": 7, "expires_in_ms": 59_900,
                 "refresh_interval_ms": 5_000, "why": "fair share",
             },
             {
-                "child": "leaf-b", "clients": 12.0, "wants": 80.0, "share": 50.0, "granted": 45.0,
+                "child": "leaf-b", "clients_count": 12.0, "wants": 80.0, "share": 50.0, "granted": 45.0,
                 "reserved": 50.0, "has": null, "outstanding": null, "is_learning": true,
                 "height": 1, "curve_points": 0, "expires_in_ms": 59_900,
                 "refresh_interval_ms": 5_000, "why": "fair share",

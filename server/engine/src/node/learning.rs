@@ -65,20 +65,26 @@ impl Node {
         Some(until.since(now)).filter(|left| !left.is_zero())
     }
 
-    /// Whether this node learns, and why. O(resources).
+    /// Whether this node learns, and why. O(resources): [`Node::learning_by`] is for sums that are known.
     pub fn learning(&self, now: Time) -> Learning {
+        let (totals, _) = self.totals_after(None, usize::MAX, now);
+        self.learning_by(&totals, now)
+    }
+
+    /// The same, of a node with resources that learn for longer leases only, or anyway, or not at all; and
+    /// whether a server above them learns.
+    pub(super) fn learning_with(&self, held: Option<bool>, above: bool, now: Time) -> Learning {
         let mastership = self.mastership(now);
         if !mastership.is_master() {
             return Learning::Standby;
         }
-        let resources = || self.resources.values().map(|entry| &entry.resource);
-        let held = resources().filter_map(|resource| resource.learns_for_longer_leases(now));
         // One that learns anyway says more than one that does so for longer leases.
-        match held.chain(self.learns_of_others(now)).min() {
+        let why = [held, self.learns_of_others(now)];
+        match why.into_iter().flatten().min() {
             Some(true) => Learning::LongerLeases,
             Some(false) if mastership.epoch().is_none() => Learning::Started,
             Some(false) => Learning::Elected,
-            None if resources().any(|resource| resource.learns_above(now)) => Learning::Above,
+            None if above => Learning::Above,
             None => Learning::Over,
         }
     }

@@ -21,8 +21,13 @@ impl Node {
             .resources
             .values()
             .map(|entry| entry.resource.holders());
+        self.load_with(holders.max().unwrap_or(0))
+    }
+
+    /// The same of a node whose largest resource has so many leases. O(callers + templates).
+    pub fn load_with(&self, leases_per_resource: usize) -> Load {
         Load {
-            leases_per_resource: holders.max().unwrap_or(0),
+            leases_per_resource,
             ..self.admission.load()
         }
     }

@@ -41,6 +41,18 @@ impl Resource {
         }
     }
 
+    /// How many child servers and clients it serves, and how many holders wait for others to shrink.
+    pub(crate) fn counts(&self) -> (usize, f64, usize) {
+        let (children, waiting) = (self.ledger.children().len(), self.ledger.table().waiting());
+        (children, self.ledger.clients(), waiting)
+    }
+
+    /// Whether the parent refuses it.
+    pub(crate) fn is_refused_by_parent(&self, now: Time) -> bool {
+        let upstream = self.upstream.as_ref();
+        upstream.is_some_and(|upstream| upstream.lease.refused(now).is_some())
+    }
+
     /// Up to `max` leases, those of child servers first.
     pub(crate) fn lease_snapshots(&self, max: usize, now: Time) -> Vec<LeaseSnapshot> {
         let children = self

@@ -1,7 +1,7 @@
 //! A version of the templates, as it stands in the history.
 //!
-//! JSON, because people read it there too. A version that cannot be read stays what it is: it is told
-//! of, and takes its number.
+//! JSON, because people read it there too. A version that cannot be read stays what it is: it is
+//! reported, and takes its number.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -17,13 +17,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, info, warn};
 
 use super::asking::{Answer, Asker};
-use super::contact::Contacts;
+use super::etcd_health::EtcdHealthReporter;
 use super::values;
 use crate::clock;
 use crate::election::TreePlace;
 use crate::election::gate::Change;
 
-/// What a candidate hears from its server, and where it tells what becomes of it.
+/// What a candidate hears from its server, and where it reports what becomes of it.
 pub(super) struct Ways {
     pub(super) keys: NodeKeys,
     pub(super) follow: Follow,
@@ -32,7 +32,7 @@ pub(super) struct Ways {
     pub(super) changes: mpsc::Receiver<Change>,
     pub(super) standings: watch::Sender<Standing>,
     pub(super) states: watch::Sender<CandidateState>,
-    pub(super) contacts: Contacts,
+    pub(super) contacts: EtcdHealthReporter,
 }
 
 pub(super) struct Driver {
@@ -178,7 +178,7 @@ impl Driver {
             match action {
                 CandidateAction::Ask(asking) => self.asking = Some(asking),
                 CandidateAction::ApplyTemplates => self.apply(),
-                CandidateAction::Report(report) => self.tell(report),
+                CandidateAction::Report(report) => self.log(report),
             }
         }
     }
@@ -191,15 +191,15 @@ impl Driver {
         self.candidate.handle_applied(clock::machine_now());
     }
 
-    /// Tells the server how it stands.
+    /// Posts to the server how it stands.
     fn publish(&self) {
         let now = clock::machine_now();
         set(&self.ways.standings, self.candidate.standing(now));
         set(&self.ways.states, self.candidate.state(now));
     }
 
-    /// Tells people.
-    fn tell(&mut self, report: ElectionReport) {
+    /// For people.
+    fn log(&mut self, report: ElectionReport) {
         match report {
             ElectionReport::Answers => self.ways.contacts.note(None),
             ElectionReport::Away => self.ways.contacts.note(Some(self.problem.clone())),
@@ -246,11 +246,11 @@ impl Driver {
     }
 }
 
-/// Tells those who look, if it is news.
-fn set<T: PartialEq>(told: &watch::Sender<T>, value: T) {
-    told.send_if_modified(|told| {
-        let is_news = *told != value;
-        *told = value;
+/// Posts a value to those who look, if it is news.
+fn set<T: PartialEq>(seen: &watch::Sender<T>, value: T) {
+    seen.send_if_modified(|seen| {
+        let is_news = *seen != value;
+        *seen = value;
         is_news
     });
 }

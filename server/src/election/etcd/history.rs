@@ -77,7 +77,7 @@ impl History {
     async fn note(&mut self, document: Vec<u8>, in_force: &Templates) {
         // Large documents take time, in which others must go on.
         let parsing = tokio::task::spawn_blocking(move || parse_bytes(&document, ""));
-        // What is not in order was never in force.
+        // What is invalid was never in force.
         if let Ok(Ok(templates)) = parsing.await {
             self.longest = self.longest.max(templates.outlasts(in_force));
         }

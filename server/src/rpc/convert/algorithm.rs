@@ -7,7 +7,7 @@ use doorward_proto::doorman as wire;
 
 use super::millis;
 
-/// As a child is told.
+/// As a child hears it.
 pub(super) fn message(algorithm: &Algorithm) -> wire::Algorithm {
     let kind = match algorithm.kind {
         AlgorithmKind::NoAlgorithm => wire::algorithm::Kind::NoAlgorithm,
@@ -55,24 +55,24 @@ pub(super) fn message(algorithm: &Algorithm) -> wire::Algorithm {
 /// # Errors
 ///
 /// What is wrong with it.
-pub(super) fn heard(told: &wire::Algorithm) -> Result<Algorithm, String> {
-    let kind = wire::algorithm::Kind::try_from(told.kind)
-        .map_err(|_| format!("algorithm.kind {} is unknown", told.kind))?;
+pub(super) fn heard(wire: &wire::Algorithm) -> Result<Algorithm, String> {
+    let kind = wire::algorithm::Kind::try_from(wire.kind)
+        .map_err(|_| format!("algorithm.kind {} is unknown", wire.kind))?;
     let span = |millis: Option<u64>, secs: i64| match millis {
         Some(millis) => Duration::from_millis(millis),
         None => Duration::from_secs(u64::try_from(secs).unwrap_or_default()),
     };
-    let learning = match (told.learning_mode_duration_ms, told.learning_mode_duration) {
+    let learning = match (wire.learning_mode_duration_ms, wire.learning_mode_duration) {
         (None, None) => None,
         (millis, secs) => Some(span(millis, secs.unwrap_or_default())),
     };
-    let parameters = told.parameters.iter().filter(|parameter| {
+    let parameters = wire.parameters.iter().filter(|parameter| {
         // What else a parent may have, other versions know.
         let name = parameter.name.as_str();
         ["shrink", "decay_factor"].contains(&name) || name.starts_with("min_share.")
     });
     let spec = TemplateSpec {
-        identifier_glob: Some("told-by-the-parent".to_owned()),
+        identifier_glob: Some("of-the-parent".to_owned()),
         capacity: Some(0.0),
         kind: Some(match kind {
             wire::algorithm::Kind::NoAlgorithm => AlgorithmKind::NoAlgorithm,
@@ -81,8 +81,8 @@ pub(super) fn heard(told: &wire::Algorithm) -> Result<Algorithm, String> {
             wire::algorithm::Kind::FairShare => AlgorithmKind::FairShare,
             wire::algorithm::Kind::PriorityBands => AlgorithmKind::PriorityBands,
         }),
-        lease_length: Some(span(told.lease_length_ms, told.lease_length)),
-        refresh_interval: Some(span(told.refresh_interval_ms, told.refresh_interval)),
+        lease_length: Some(span(wire.lease_length_ms, wire.lease_length)),
+        refresh_interval: Some(span(wire.refresh_interval_ms, wire.refresh_interval)),
         learning_mode_duration: learning,
         parameters: parameters
             .map(|parameter| (parameter.name.clone(), parameter.value.clone()))
@@ -98,6 +98,6 @@ pub(super) fn heard(told: &wire::Algorithm) -> Result<Algorithm, String> {
     let template = templates.iter().next();
     template
         .map(|template| template.algorithm.clone())
-        // One was put in, and its problems would have been told.
+        // One was put in, and its problems would have been returned.
         .ok_or_else(|| "algorithm cannot be read".to_owned())
 }

@@ -149,7 +149,7 @@ fn how_long_a_lease_still_lasts_is_never_negative() {
             expires_in_ms,
             refresh_in_ms: None,
         };
-        let has = has(&lease, WALL).expect("in order");
+        let has = has(&lease, WALL).expect("valid");
         assert_eq!(has.expires_in, expected, "{lease:?}");
     }
 }
@@ -192,11 +192,11 @@ fn no_limit_is_minus_one_on_the_wire() {
         refused: Vec::new(),
     };
     let response = get_capacity_response(reply, Vec::new(), WALL);
-    let told = &response.response[0];
-    assert_eq!(told.safe_capacity, Some(-1.0));
-    assert_eq!(told.limited_by(), wire::LimitedBy::Learning);
-    assert_eq!(told.learning_for_ms, Some(9_000), "rounded up");
-    assert_eq!(told.decided, Some(true));
+    let answer = &response.response[0];
+    assert_eq!(answer.safe_capacity, Some(-1.0));
+    assert_eq!(answer.limited_by(), wire::LimitedBy::Learning);
+    assert_eq!(answer.learning_for_ms, Some(9_000), "rounded up");
+    assert_eq!(answer.decided, Some(true));
     assert_eq!(response.mastership, None);
 }
 
@@ -226,14 +226,14 @@ fn a_release_passes_over_what_nobody_can_hold() {
         },
         None,
     )
-    .expect("in order");
+    .expect("valid");
     assert_eq!(release.resources.len(), 1);
     assert_eq!(release.sequence, Some(4));
 }
 
 #[test]
 fn of_wants_that_were_not_decided_about_nothing_is_said_to_be_all() {
-    for (decided, limit, told) in [
+    for (decided, limit, expected) in [
         (true, LimitedBy::Wants, Some(wire::LimitedBy::Wants)),
         (false, LimitedBy::Wants, None),
         (false, LimitedBy::Share, Some(wire::LimitedBy::Share)),
@@ -256,6 +256,6 @@ fn of_wants_that_were_not_decided_about_nothing_is_said_to_be_all() {
         let response = get_capacity_response(reply, Vec::new(), WALL);
         let response = &response.response[0];
         let said = response.limited_by.map(|_| response.limited_by());
-        assert_eq!((said, response.decided), (told, Some(decided)));
+        assert_eq!((said, response.decided), (expected, Some(decided)));
     }
 }

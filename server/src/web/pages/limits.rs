@@ -2,8 +2,9 @@
 
 use askama::Template;
 
-use crate::limits::{LimitFigure, Unit};
-use crate::status::Status;
+use doorward_proto::admin::v1::limit_status::Unit;
+
+use crate::status::{LimitStatus, Status};
 use crate::web::figures::{bytes, count, percent, span};
 use crate::web::pages::Head;
 
@@ -11,9 +12,9 @@ use crate::web::pages::Head;
 #[derive(Debug)]
 pub struct Limit {
     /// What is limited.
-    pub what: &'static str,
+    pub description: String,
     /// The flag that sets it.
-    pub flag: &'static str,
+    pub flag: String,
     /// What is in use; `-` if nobody counts it.
     pub used: String,
     /// The bound; `-` if there is none.
@@ -33,32 +34,32 @@ pub struct Limit {
 }
 
 impl Limit {
-    fn new(figure: &LimitFigure) -> Self {
-        let unit = figure.limit.unit();
-        let told = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |it| shown(unit, it));
-        let full = figure.percent();
+    fn new(limit: &LimitStatus) -> Self {
+        let unit = limit.unit();
+        let known = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |it| shown(unit, it));
+        let full = limit.percent();
         Self {
-            what: figure.limit.what(),
-            flag: figure.limit.flag(),
-            used: told(figure.used),
-            max: told(figure.max),
-            refused: match figure.refused {
+            description: limit.description.clone(),
+            flag: limit.flag.clone(),
+            used: known(limit.used),
+            max: known(limit.max),
+            refused: match limit.refused_count {
                 0 => String::new(),
-                refused => count(usize::try_from(refused).unwrap_or(usize::MAX)),
+                refused => count(refused),
             },
             #[expect(clippy::cast_precision_loss, reason = "the width of a bar")]
             percent: full.map_or(0.0, |full| percent(full as f64, 100.0)),
             label: full.map_or_else(String::new, |full| format!("{full} %")),
             is_full: full.is_some_and(|full| full >= 100),
-            is_nearly_full: full.is_some_and(|full| full >= LimitFigure::NEARLY_PERCENT),
-            stands_out: figure.stands_out(),
+            is_nearly_full: full.is_some_and(|full| full >= LimitStatus::NEARLY_PERCENT),
+            stands_out: limit.stands_out(),
         }
     }
 }
 
 /// A number of that unit.
 fn shown(unit: Unit, value: u64) -> String {
-    let number = count(usize::try_from(value).unwrap_or(usize::MAX));
+    let number = count(value);
     match unit {
         Unit::Count => number,
         Unit::Bytes => bytes(value),
@@ -68,9 +69,9 @@ fn shown(unit: Unit, value: u64) -> String {
 }
 
 /// The limits that an operator should look at.
-pub fn standing_out(figures: &[LimitFigure]) -> Vec<Limit> {
-    let figures = figures.iter().filter(|figure| figure.stands_out());
-    figures.map(Limit::new).collect()
+pub fn standing_out(limits: &[LimitStatus]) -> Vec<Limit> {
+    let limits = limits.iter().filter(|limit| limit.stands_out());
+    limits.map(Limit::new).collect()
 }
 
 /// The page of all limits.
@@ -82,11 +83,11 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Of a server.
-    pub fn new(status: &Status, figures: &[LimitFigure]) -> Self {
+    /// Those that a status lists.
+    pub fn new(status: &Status) -> Self {
         Self {
             head: Head::new(status),
-            limits: figures.iter().map(Limit::new).collect(),
+            limits: status.limits.iter().map(Limit::new).collect(),
         }
     }
 }

@@ -36,12 +36,12 @@ impl Master {
                     String::new(),
                 )
             }
-            Some((told, Ok(_))) if is_loopback(told) && !is_loopback(address) => (
+            Some((said, Ok(_))) if is_loopback(said) && !is_loopback(address) => (
                 None,
-                format!("Its page is on its own machine only, at {told}."),
+                format!("Its page is on its own machine only, at {said}."),
             ),
-            Some((told, Ok(_))) => (Some(format!("http://{told}/")), String::new()),
-            Some((told, Err(_))) => (None, format!("It says that its page is at {told}.")),
+            Some((said, Ok(_))) => (Some(format!("http://{said}/")), String::new()),
+            Some((said, Err(_))) => (None, format!("It says that its page is at {said}.")),
         };
         Self {
             address: address.to_owned(),

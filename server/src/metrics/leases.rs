@@ -1,11 +1,12 @@
-//! Metrics of a server's place in the tree: the link to its parent and its own leases, which only a
-//! server below the root has, and what each child server has.
+//! Metrics of leases between servers: the link to the parent and the server's own leases, which only a server below
+//! the root has, and the leases of child servers.
 //!
 //! Bounded as those of resources: of the resources with time series of their own, child servers
 //! beyond [`CHILDREN_MAX`] (in the order of resources, then names) are left out.
 
 use std::fmt;
 
+use doorward_engine::node::totals::Totals;
 use doorward_engine::snapshot::{LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -18,20 +19,20 @@ use crate::status::{Board, ParentLink};
 /// Child servers with time series of their own; one counts once for each resource.
 pub const CHILDREN_MAX: usize = 1_000;
 
-/// Writes all of them, given every resource and those that have time series of their own.
+/// Writes all of them, given the resources that have time series of their own.
 pub(super) fn encode(
     board: &Board,
-    all: &[ResourceSnapshot],
+    totals: &Totals,
     listed: &[ResourceSnapshot],
     encoder: &mut DescriptorEncoder,
 ) -> Result<(), fmt::Error> {
-    encode_parent(board, all, listed, encoder)?;
-    encode_children(board, all, listed, encoder)
+    encode_parent(board, totals, listed, encoder)?;
+    encode_children(board, totals, listed, encoder)
 }
 
 fn encode_parent(
     board: &Board,
-    all: &[ResourceSnapshot],
+    totals: &Totals,
     listed: &[ResourceSnapshot],
     encoder: &mut DescriptorEncoder,
 ) -> Result<(), fmt::Error> {
@@ -46,12 +47,6 @@ fn encode_parent(
         let gauge = ConstGauge::new(flag(parent.link == link));
         gauge.encode(family.encode_family(&[("link", link.as_str())])?)?;
     }
-    let refused = |resource: &&ResourceSnapshot| {
-        resource
-            .upstream
-            .as_ref()
-            .is_some_and(|lease| lease.refused.is_some())
-    };
     for (name, help, value) in [
         (
             "is_in_cycle",
@@ -61,7 +56,7 @@ fn encode_parent(
         (
             "parent_resources_refused",
             "Resources that the parent refuses",
-            float(all.iter().filter(refused).count()),
+            float(totals.refused_by_parent),
         ),
     ] {
         let gauge = ConstGauge::new(value);
@@ -93,7 +88,7 @@ fn encode_parent(
 
 fn encode_children(
     board: &Board,
-    all: &[ResourceSnapshot],
+    totals: &Totals,
     listed: &[ResourceSnapshot],
     encoder: &mut DescriptorEncoder,
 ) -> Result<(), fmt::Error> {
@@ -109,17 +104,16 @@ fn encode_children(
             children.extend(leases.map(|lease| (resource.resource.as_str(), lease)));
         }
     }
-    let total: usize = all.iter().map(|resource| resource.children).sum();
     for (name, help, value) in [
         (
             "children",
             "Leases of child servers; a child counts once for each resource",
-            float(total),
+            float(totals.children),
         ),
         (
             "children_not_listed",
             "Leases of child servers without time series of their own, since there are too many",
-            float(total.saturating_sub(children.len())),
+            float(totals.children.saturating_sub(children.len())),
         ),
     ] {
         let gauge = ConstGauge::new(value);
@@ -187,8 +181,8 @@ const CHILD_GAUGES: [ChildGauge; 6] = [
     ),
     (
         "child_outstanding",
-        "The most that may be in use below a child server by its own word, in the resource's own \
-         unit; absent: it is of the old kind and does not say",
+        "The most that may be in use below a child server, as it reports, in the resource's own unit; absent: it \
+         is a Doorman server and does not report it",
         |lease| lease.child.as_ref()?.outstanding,
     ),
     ("child_clients", "Clients below a child server", |lease| {

@@ -9,52 +9,52 @@ use crate::clock;
 
 /// How etcd is doing, as this server sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contact {
+pub struct EtcdHealth {
     /// Since when, since the Unix epoch.
     pub since: Duration,
     /// Why it cannot be asked. None: it can.
     pub problem: Option<String>,
 }
 
-/// Tells how it is doing. The log is told once when it is away, and once when it is back.
+/// Reports how it is doing: to everyone who looks, and to the log once when it is away and once when it is back.
 #[derive(Debug)]
-pub(super) struct Contacts {
-    told: watch::Sender<Contact>,
-    is_down_told: bool,
+pub(super) struct EtcdHealthReporter {
+    seen: watch::Sender<EtcdHealth>,
+    is_down_logged: bool,
 }
 
-impl Contacts {
+impl EtcdHealthReporter {
     pub(super) fn new() -> Self {
         Self {
-            told: watch::Sender::new(Contact {
+            seen: watch::Sender::new(EtcdHealth {
                 since: clock::wall(),
                 problem: Some("etcd was not asked yet".to_owned()),
             }),
-            is_down_told: false,
+            is_down_logged: false,
         }
     }
 
-    pub(super) fn subscribe(&self) -> watch::Receiver<Contact> {
-        self.told.subscribe()
+    pub(super) fn subscribe(&self) -> watch::Receiver<EtcdHealth> {
+        self.seen.subscribe()
     }
 
     /// It answered, or could not be asked and why.
     pub(super) fn note(&mut self, problem: Option<String>) {
         let is_down = problem.is_some();
         if let Some(problem) = &problem
-            && !self.is_down_told
+            && !self.is_down_logged
         {
             warn!(problem, "etcd cannot be asked; trying on");
-        } else if !is_down && self.is_down_told {
+        } else if !is_down && self.is_down_logged {
             info!("etcd answers again");
         }
-        self.is_down_told = is_down;
-        self.told.send_if_modified(|contact| {
-            let is_news = contact.problem != problem;
-            if contact.problem.is_some() != is_down {
-                contact.since = clock::wall();
+        self.is_down_logged = is_down;
+        self.seen.send_if_modified(|health| {
+            let is_news = health.problem != problem;
+            if health.problem.is_some() != is_down {
+                health.since = clock::wall();
             }
-            contact.problem = problem;
+            health.problem = problem;
             is_news
         });
     }

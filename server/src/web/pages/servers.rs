@@ -1,23 +1,22 @@
-//! What the pages show of the tree: the parent, the server's own leases, the child servers.
+//! What the pages show of other servers: the parent, the leases from it, the child servers.
 
 use doorward_engine::rounding::SHOWN;
 
-use crate::status::tree::{ChildStatus, OwnLeaseStatus, ParentStatus};
-use crate::status::{ResourceStatus, Status};
+use crate::status::{ChildStatus, OwnLeaseStatus, ParentStatus, ResourceStatus, Status};
 use crate::web::figures::{amount, count, span};
-use crate::web::pages::{Bar, shown_unless_zero};
+use crate::web::pages::{Bar, rows, shown_unless_zero};
 
 /// The parent, on every page.
 #[derive(Debug)]
 pub struct Parent {
-    /// Its node's name. Empty: it has not told.
+    /// Its node's name. Empty: it has not said.
     pub name: String,
     /// The address that is asked now.
     pub address: String,
     /// The others that are configured. Empty: there are none.
     pub other_addresses: String,
     /// `down`, `poll` or `stream`.
-    pub link: &'static str,
+    pub link: String,
     /// Whether it is reached.
     pub is_up: bool,
     /// Whether it is reached as it should be.
@@ -42,12 +41,12 @@ impl Parent {
             name: ancestors.first().cloned().unwrap_or_default(),
             address: parent.address.clone(),
             other_addresses: others.join(", "),
-            link: match parent.link {
-                "idle" => "not asked: only the master does",
-                link => link,
+            link: match parent.link.as_str() {
+                "idle" => "not asked: only the master does".to_owned(),
+                link => link.to_owned(),
             },
             is_up: parent.link != "down",
-            is_well: !matches!(parent.link, "down" | "idle") && parent.problem.is_none(),
+            is_well: !matches!(parent.link.as_str(), "down" | "idle") && parent.problem.is_none(),
             link_age: span(parent.link_age_ms),
             problem: parent.problem.clone(),
             way: ancestors.iter().rev().cloned().collect(),
@@ -78,7 +77,7 @@ pub struct OwnLease {
     /// The parent has not answered yet.
     pub is_in_flight: bool,
     /// Why the parent refuses the resource.
-    pub refused: Option<String>,
+    pub refusal: Option<String>,
 }
 
 impl OwnLease {
@@ -91,7 +90,7 @@ impl OwnLease {
             is_over: lease.outstanding > lease.capacity * (1.0 + SHOWN),
             expires: lease.expires_in_ms.map_or_else(String::new, span),
             is_in_flight: lease.is_in_flight,
-            refused: lease.refused.clone(),
+            refusal: lease.refusal.clone(),
         }
     }
 }
@@ -115,19 +114,19 @@ pub struct Child {
     pub reserved: String,
     /// It may be using more than it got.
     pub is_held: bool,
-    /// The most in use below it, by its own word. Empty: it does not say.
+    /// The most in use below it, as it reports. Empty: it does not report it.
     pub outstanding: String,
     /// More is in use below it than it may be using.
     pub is_over: bool,
     /// It is in learning mode.
     pub is_learning: bool,
-    /// It is of the old kind: it sends counts and sums, and no demand curve.
-    pub is_old: bool,
+    /// It is a Doorman server: it sends counts and sums, and no demand curve.
+    pub is_doorman: bool,
     /// Levels of servers from it down, and what it sends.
     pub about: String,
     /// How long its lease lasts.
     pub expires: String,
-    /// When it was told to come back.
+    /// When it was asked to come back.
     pub refresh: String,
     /// Why it got that.
     pub why: String,
@@ -141,7 +140,7 @@ impl Child {
             1 => "a leaf".to_owned(),
             height => format!("{height} levels of servers"),
         };
-        let is_old = child.curve_points == 0;
+        let is_doorman = child.curve_points == 0;
         let sends = match child.curve_points {
             0 => "sends counts and sums only".to_owned(),
             1 => "demand curve of 1 point".to_owned(),
@@ -149,7 +148,7 @@ impl Child {
         };
         Self {
             name: child.child.clone(),
-            clients: amount(child.clients),
+            clients: amount(child.clients_count),
             wants: amount(child.wants),
             share: amount(child.share),
             granted: amount(child.granted),
@@ -161,7 +160,7 @@ impl Child {
                 .outstanding
                 .is_some_and(|outstanding| outstanding > child.reserved * (1.0 + SHOWN)),
             is_learning: child.is_learning,
-            is_old,
+            is_doorman,
             about: format!("{levels}, {sends}"),
             expires: span(child.expires_in_ms),
             refresh: span(child.refresh_interval_ms),
@@ -184,7 +183,7 @@ impl Children {
     pub(super) fn new(resource: &ResourceStatus, max: usize) -> Self {
         let listed = resource.children.iter().take(max);
         let shown: Vec<Child> = listed.map(|child| Child::new(child, resource)).collect();
-        let left_out = resource.children_count.saturating_sub(shown.len());
+        let left_out = resource.children_count.saturating_sub(rows(shown.len()));
         Self {
             left_out: shown_unless_zero(left_out, count(left_out)),
             shown,

@@ -55,7 +55,7 @@ fn request() -> GetServerCapacity {
 fn a_request_arrives_as_it_was_sent() {
     let sent = request();
     let message = get_server_capacity_request(&sent, WALL);
-    let (got, refused) = get_server_capacity(&message, None, WALL).expect("in order");
+    let (got, refused) = get_server_capacity(&message, None, WALL).expect("valid");
     assert_eq!(got, sent);
     assert_eq!(refused, []);
 }
@@ -156,7 +156,7 @@ fn a_child_of_the_old_kind_is_taken_for_so_many_equals() {
         }],
         ..wire::GetServerCapacityRequest::default()
     };
-    let (got, refused) = get_server_capacity(&message, None, WALL).expect("in order");
+    let (got, refused) = get_server_capacity(&message, None, WALL).expect("valid");
     assert_eq!(refused, []);
     assert_eq!(got.height, 1);
     let ask = &got.asks[0];
@@ -189,8 +189,7 @@ fn what_a_child_cannot_mean_is_refused_by_name() {
     for (change, message) in cases {
         let mut request = get_server_capacity_request(&request(), WALL);
         change(&mut request.resource[0]);
-        let (got, refused) =
-            get_server_capacity(&request, None, WALL).expect("the rest is in order");
+        let (got, refused) = get_server_capacity(&request, None, WALL).expect("the rest is valid");
         assert_eq!(got.asks, []);
         assert!(refused[0].message().contains(message), "{:?}", refused[0]);
     }
@@ -237,7 +236,7 @@ fn a_parent_of_the_old_kind_is_understood() {
 }
 
 #[test]
-fn what_a_parent_cannot_mean_is_told_apart_and_changes_nothing() {
+fn what_a_parent_cannot_mean_is_named_and_changes_nothing() {
     type Change = fn(&mut wire::ServerCapacityResourceResponse);
     let cases: [(Change, &str); 6] = [
         (|r| r.gets.capacity = -5.0, "gets.capacity is -5"),
@@ -277,14 +276,14 @@ fn what_a_parent_cannot_mean_is_told_apart_and_changes_nothing() {
         ),
     ];
     for (change, message) in cases {
-        let mut told = wire::ServerCapacityResourceResponse {
+        let mut answer = wire::ServerCapacityResourceResponse {
             resource_id: "db".to_owned(),
             ..wire::ServerCapacityResourceResponse::default()
         };
-        change(&mut told);
+        change(&mut answer);
         let answer = parents_answer(
             wire::GetServerCapacityResponse {
-                response: vec![told],
+                response: vec![answer],
                 ..wire::GetServerCapacityResponse::default()
             },
             WALL,

@@ -1,4 +1,4 @@
-//! What people are told of a stream that ends, beside the name that the child goes by.
+//! Why a stream ends, in words for people; the child goes by the name of the reason beside it.
 
 use doorward_engine::node::ancestry::Cycle;
 use doorward_engine::time::Time;
@@ -12,7 +12,7 @@ use crate::rpc::{cycle, overload};
 use crate::status::Board;
 
 /// The status with which the stream of a child ends; the child and its epoch are as its first message said.
-pub(super) fn status(
+pub(super) fn end_status(
     board: &Board,
     streams: &ChildStreams,
     of: Option<(&str, Option<u64>)>,

@@ -25,12 +25,12 @@ use super::{
     algorithm, check_count, has, lease_message, millis, millis_up, refusal, refusal_message,
 };
 use crate::rpc::MESSAGE_BYTES_MAX;
-use crate::status::safe_capacity_number;
+use crate::status::model::safe_capacity_number;
 
 /// The most priority bands in what a child asks of one resource.
 const BANDS_MAX: usize = 1_000;
 
-/// The most masterships of a node that are told apart.
+/// The most masterships of a node that are kept apart.
 const MASTERSHIPS_MAX: usize = 64;
 
 /// The most nodes from a parent up to the root.
@@ -62,7 +62,7 @@ pub fn get_server_capacity(
         mastership: request.mastership.map(MastershipId::new),
         server,
         sequence: request.sequence,
-        // A server of the old kind does not say; it is taken for a leaf.
+        // A Doorman server does not say; it is taken for a leaf.
         epoch: request.epoch,
         height: request.height.unwrap_or(1).clamp(1, 64),
         asks,
@@ -97,7 +97,7 @@ fn server_ask(
     });
     let unreported = asked.unheard.map(Amount::new).transpose();
     let unreported = unreported.map_err(|error| said(format!("unheard {error}")))?;
-    // More than are told apart on the other side make no sense.
+    // More than are kept apart on the other side make no sense.
     let mut reported = Vec::with_capacity(asked.told_of.len().min(MASTERSHIPS_MAX));
     for part in asked.told_of.iter().take(MASTERSHIPS_MAX) {
         let capacity = Amount::new(part.capacity);
@@ -142,8 +142,8 @@ fn band(wanted: &wire::PriorityBandAggregate) -> Result<BandDemand, String> {
         ));
     }
     // Exactly, since it is no more than the most there may be.
-    let told = wanted.num_clients as f64;
-    if told > Subclients::MAX.get() {
+    let count = wanted.num_clients as f64;
+    if count > Subclients::MAX.get() {
         return Err(format!(
             "num_clients is {}; at most {}",
             wanted.num_clients,
@@ -152,7 +152,11 @@ fn band(wanted: &wire::PriorityBandAggregate) -> Result<BandDemand, String> {
     }
     let curve = if wanted.level.is_empty() && wanted.demand.is_empty() {
         // Counts and sums only: one claim of so many equals.
-        let clients = if wants.is_zero() { told } else { told.max(1.0) };
+        let clients = if wants.is_zero() {
+            count
+        } else {
+            count.max(1.0)
+        };
         return Ok(BandDemand {
             priority: wanted.priority,
             clients,
@@ -160,12 +164,12 @@ fn band(wanted: &wire::PriorityBandAggregate) -> Result<BandDemand, String> {
             curve: DemandCurve::of_equals(wants, clients),
         });
     } else {
-        DemandCurve::parse(&wanted.level, &wanted.demand, wants, told)
+        DemandCurve::parse(&wanted.level, &wanted.demand, wants, count)
             .map_err(|error| format!("the demand curve {error}"))?
     };
     Ok(BandDemand {
         priority: wanted.priority,
-        clients: told,
+        clients: count,
         wants,
         curve,
     })
@@ -345,16 +349,16 @@ pub struct Answer {
     pub nonsense: Vec<(ResourceId, String)>,
 }
 
-/// A parent's answer. `sent_at` is the wall clock when the request was sent, for parents of the
-/// old kind, which tell the end of a lease in absolute time.
+/// A parent's answer. `sent_at` is the wall clock when the request was sent, for Doorman
+/// servers, which give the end of a lease in absolute time.
 pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Duration) -> Answer {
     let mut answer = Answer::default();
-    for told in response.response {
+    for lease in response.response {
         // Who answers about something that cannot be asked for does not mean us.
-        let Ok(resource) = ResourceId::new(&told.resource_id) else {
+        let Ok(resource) = ResourceId::new(&lease.resource_id) else {
             continue;
         };
-        match server_lease(resource.clone(), told, sent_at) {
+        match server_lease(resource.clone(), lease, sent_at) {
             Ok(lease) => answer.reply.leases.push(lease),
             Err(problem) => {
                 let problem = visible::cut(&problem).into_owned();
@@ -381,7 +385,7 @@ pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Durati
     answer
 }
 
-/// Adds what a parent of the old kind says by silence: a resource that was asked for and is not in
+/// Adds what a Doorman server says by silence: a resource that was asked for and is not in
 /// the answer is unknown to it.
 pub fn refuse_unanswered(asked: &GetServerCapacity, answer: &mut Answer) {
     let reply = &mut answer.reply;
@@ -397,17 +401,17 @@ pub fn refuse_unanswered(asked: &GetServerCapacity, answer: &mut Answer) {
     }));
 }
 
-/// A span as it is told, as far as such spans go.
+/// A span as it is sent, as far as such spans go.
 fn span(millis: u64) -> Duration {
     Duration::from_millis(millis).min(DURATION_MAX)
 }
 
 fn server_lease(
     resource: ResourceId,
-    told: wire::ServerCapacityResourceResponse,
+    answer: wire::ServerCapacityResourceResponse,
     sent_at: Duration,
 ) -> Result<ServerLease, String> {
-    let gets = &told.gets;
+    let gets = &answer.gets;
     let capacity = Amount::new(gets.capacity).map_err(|error| format!("gets.capacity {error}"))?;
     let expires_in = match gets.expires_in_ms {
         Some(millis) => span(millis),
@@ -424,29 +428,28 @@ fn server_lease(
         let amount = value.map(Amount::new).transpose();
         amount.map_err(|error| format!("{name} {error}"))
     };
-    let share = amount("share", told.share)?.unwrap_or(capacity);
-    let per_client = amount("per_client", told.per_client)?;
+    let share = amount("share", answer.share)?.unwrap_or(capacity);
+    let per_client = amount("per_client", answer.per_client)?;
     // −1 is a mark, not a quantity.
-    let safe_capacity = match told.safe_capacity {
+    let safe_capacity = match answer.safe_capacity {
         Some(-1.0) => Some(SafeCapacity::Unlimited),
         given => amount("safe_capacity", given)?.map(SafeCapacity::Limited),
     };
-    let mut bands = Vec::with_capacity(told.band.len().min(BANDS_MAX));
-    for band in told.band.iter().take(BANDS_MAX) {
-        let capacity = Amount::new(band.capacity)
-            .map_err(|error| format!("band {}: capacity {error}", band.priority))?;
-        bands.push((band.priority, capacity));
-    }
+    let bands = bands(&answer)?;
     Ok(ServerLease {
         granted_by: gets.granted_by.map(MastershipId::new),
         resource,
         capacity,
         expires_in,
         refresh_in,
-        algorithm: told.algorithm.as_ref().map(algorithm::heard).transpose()?,
+        algorithm: answer
+            .algorithm
+            .as_ref()
+            .map(algorithm::heard)
+            .transpose()?,
         terms: ParentTerms {
-            inherited: amount("inherited", told.inherited)?,
-            accounted: told
+            inherited: amount("inherited", answer.inherited)?,
+            accounted: answer
                 .accounted
                 .iter()
                 .take(MASTERSHIPS_MAX)
@@ -456,25 +459,36 @@ fn server_lease(
             share,
             bands,
             per_client,
-            learning: told.learning.unwrap_or_default(),
-            reserved: amount("reserved", told.reserved)?,
-            reserved_for: told.reserved_for_ms.map(span),
-            predecessor_for: told.predecessor_for_ms.map(span),
-            inherited_for: told.inherited_for_ms.map(span),
+            learning: answer.learning.unwrap_or_default(),
+            reserved: amount("reserved", answer.reserved)?,
+            reserved_for: answer.reserved_for_ms.map(span),
+            predecessor_for: answer.predecessor_for_ms.map(span),
+            inherited_for: answer.inherited_for_ms.map(span),
             safe_capacity,
-            safe_is_static: told.safe_is_static.unwrap_or_default(),
-            holder_bounds: holder_bounds(&told)?,
-            learning_for: told.learning_for_ms.map(span),
+            safe_is_static: answer.safe_is_static.unwrap_or_default(),
+            holder_bounds: holder_bounds(&answer)?,
+            learning_for: answer.learning_for_ms.map(span),
         },
-        sequence: told.sequence,
-        decided: told.decided,
+        sequence: answer.sequence,
+        decided: answer.decided,
     })
 }
 
+/// What there is for each priority.
+fn bands(answer: &wire::ServerCapacityResourceResponse) -> Result<Vec<(i64, Amount)>, String> {
+    let bands = answer.band.iter().take(BANDS_MAX).map(|band| {
+        let capacity = Amount::new(band.capacity);
+        let capacity =
+            capacity.map_err(|error| format!("band {}: capacity {error}", band.priority))?;
+        Ok((band.priority, capacity))
+    });
+    bands.collect()
+}
+
 /// What a parent says of a single holder. 0 would leave nobody anything: it is taken for no word.
-fn holder_bounds(told: &wire::ServerCapacityResourceResponse) -> Result<HolderBounds, String> {
-    let wants_max = told.wants_max.map(Amount::new).transpose();
-    let subclients_max = told.subclients_max.map(Subclients::new).transpose();
+fn holder_bounds(answer: &wire::ServerCapacityResourceResponse) -> Result<HolderBounds, String> {
+    let wants_max = answer.wants_max.map(Amount::new).transpose();
+    let subclients_max = answer.subclients_max.map(Subclients::new).transpose();
     Ok(HolderBounds {
         wants_max: wants_max
             .map_err(|error| format!("wants_max {error}"))?
@@ -484,5 +498,5 @@ fn holder_bounds(told: &wire::ServerCapacityResourceResponse) -> Result<HolderBo
 }
 
 #[cfg(test)]
-#[path = "tree_tests.rs"]
+#[path = "server_capacity_tests.rs"]
 mod tests;

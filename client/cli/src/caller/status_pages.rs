@@ -1,0 +1,97 @@
+//! The status of a server that may hold many resources: page after page, until the last one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_proto::admin::v1 as admin;
+use doorward_proto::admin::v1::admin_client::AdminClient;
+use doorward_session::master_finder::MasterFinder;
+use tonic::transport::Channel;
+
+use crate::caller::{Caller, Miss};
+use crate::failure::Failure;
+
+/// The largest page of a status, in bytes.
+const STATUS_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Resources on a page of a status.
+const PAGE: u32 = 1_000;
+
+impl Caller {
+    /// What a server holds, page by page: the master, or else whoever answers; with `here` whoever answers.
+    pub(crate) async fn status(
+        &self,
+        request: admin::GetStatusRequest,
+        here: bool,
+    ) -> Result<admin::GetStatusResponse, Failure> {
+        let mut request = admin::GetStatusRequest {
+            limit: PAGE,
+            ..request
+        };
+        let mut all = self.status_page(&request, here).await?;
+        while let Some(token) = all.next_token.take() {
+            if token == request.token {
+                // Its pages would never end.
+                let problem = format!("{} lists the same resources again", all.node);
+                return Err(Failure::No(problem));
+            }
+            request.token = token;
+            let page = self.status_page(&request, here).await?;
+            all.resources.extend(page.resources);
+            all.next_token = page.next_token;
+        }
+        Ok(all)
+    }
+
+    async fn status_page(
+        &self,
+        request: &admin::GetStatusRequest,
+        here: bool,
+    ) -> Result<admin::GetStatusResponse, Failure> {
+        let ask = |channel: Channel| {
+            let request = request.clone();
+            async move { get_status(channel, request).await }
+        };
+        let answer = self.call(ask).await?;
+        let Some(master) = &answer.master_address else {
+            return Ok(answer);
+        };
+        if here || answer.is_master {
+            return Ok(answer);
+        }
+        let mut finder = MasterFinder::new(Arc::default());
+        let named = finder.handle_redirect(Some(master), None, Duration::ZERO);
+        let answer = match named {
+            Ok(_) => self.call_in_turn(&mut finder, &ask).await,
+            Err(lost) => Err(Miss::Silent(lost.to_string())),
+        };
+        answer.map_err(|miss| match miss {
+            Miss::Silent(problem) | Miss::Masterless(problem) => Failure::Unreachable(format!(
+                "the master does not answer: {problem}. --here shows the server that was asked"
+            )),
+            Miss::Final(failure) => failure,
+        })
+    }
+}
+
+/// A page of a status. A server takes so much time a second for whoever looks, and says when to come back: who has
+/// the first page waits for the others.
+async fn get_status(
+    channel: Channel,
+    request: admin::GetStatusRequest,
+) -> Result<tonic::Response<admin::GetStatusResponse>, tonic::Status> {
+    let mut admin = AdminClient::new(channel).max_decoding_message_size(STATUS_BYTES_MAX);
+    loop {
+        let answer = admin.get_status(request.clone()).await;
+        match answer.as_ref().err().and_then(pushback) {
+            Some(wait) if !request.token.is_empty() => tokio::time::sleep(wait).await,
+            _ => return answer,
+        }
+    }
+}
+
+/// When a server that has too much to do wants to be asked again.
+fn pushback(status: &tonic::Status) -> Option<Duration> {
+    let wait = status.metadata().get("grpc-retry-pushback-ms")?;
+    wait.to_str().ok()?.parse().ok().map(Duration::from_millis)
+}

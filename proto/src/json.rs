@@ -1,0 +1,16 @@
+//! How the status reads as JSON: the fields of `admin.proto` under their names, and a limit's unit by its name.
+
+use serde::Serializer;
+
+use crate::admin::v1::limit_status::Unit;
+
+/// A limit's unit, such as `per_second`. One that is not known is a count.
+pub(crate) fn unit<S: Serializer>(unit: &i32, serializer: S) -> Result<S::Ok, S::Error> {
+    let unit = Unit::try_from(*unit).unwrap_or(Unit::Count);
+    serializer.serialize_str(match unit {
+        Unit::Count => "count",
+        Unit::Bytes => "bytes",
+        Unit::PerSecond => "per_second",
+        Unit::Millis => "millis",
+    })
+}

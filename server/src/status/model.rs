@@ -1,0 +1,240 @@
+//! Each part of the status, from what the engine and the drivers of sessions know.
+//!
+//! The model itself is `admin.proto`: every field and what its absence means stands there. It is wire and JSON
+//! alike, so nothing is converted twice.
+
+use std::time::Duration;
+
+use doorward_engine::node::learning::Learning;
+use doorward_engine::request::RefusalReason;
+use doorward_engine::snapshot::{
+    ChildSnapshot, Conflict, LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot,
+};
+use doorward_engine::template::SafeCapacity;
+use doorward_engine::time::Time;
+use doorward_proto::admin::v1::limit_status::Unit as WireUnit;
+use doorward_proto::admin::v1::{
+    ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, LimitStatus, OwnLeaseStatus,
+    ParentStatus, ResourceStatus, States,
+};
+
+use crate::clock;
+use crate::election::etcd::EtcdHealth;
+use crate::limits::{LimitFigure, Unit};
+use crate::status::sessions::{Machine, Sessions};
+use crate::status::{ParentNews, learning};
+
+/// A resource without leases and child servers.
+pub(super) fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
+    let upstream = snapshot.upstream.as_ref();
+    let is_known = upstream.is_none_or(|upstream| upstream.knows_algorithm);
+    let above = upstream.map(|upstream| upstream.learning_remaining);
+    let own_lease = upstream.map(|upstream| own_lease(&snapshot, upstream));
+    ResourceStatus {
+        learning: learning::of(snapshot.learning_remaining, above),
+        own_lease,
+        resource_id: snapshot.resource.to_string(),
+        template: snapshot.template,
+        description: snapshot.description,
+        algorithm: is_known.then(|| snapshot.algorithm.kind.as_str().to_owned()),
+        capacity: snapshot.capacity,
+        safe_capacity: snapshot.safe_capacity.map(safe_capacity_number),
+        wants: snapshot.wants,
+        granted: snapshot.granted,
+        reserved: snapshot.reserved,
+        leases_count: count(snapshot.leases),
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a number of clients: whole, not negative, and `as` saturates"
+        )]
+        clients_count: snapshot.clients as u64,
+        waiting_count: count(snapshot.waiting),
+        learning_remaining_ms: snapshot.learning_remaining.map(millis),
+        lease_length_ms: millis(snapshot.algorithm.lease_length),
+        refresh_interval_ms: millis(snapshot.algorithm.refresh_interval),
+        children_count: count(snapshot.children),
+        children: Vec::new(),
+        leases: Vec::new(),
+    }
+}
+
+fn own_lease(resource: &ResourceSnapshot, lease: &UpstreamSnapshot) -> OwnLeaseStatus {
+    OwnLeaseStatus {
+        capacity: resource.capacity,
+        share: lease.share,
+        outstanding: resource.reserved,
+        expires_in_ms: lease.expires_in.map(millis),
+        is_in_flight: lease.in_flight,
+        refusal: lease.refused.map(refusal),
+        parent_learning_remaining_ms: lease.learning_remaining.map(millis),
+    }
+}
+
+/// The engine's words are for those who ask this server; these are for those who look after it.
+pub(crate) fn refusal(reason: RefusalReason) -> String {
+    match reason {
+        RefusalReason::UnknownResource => {
+            "no template of the root matches it; add one there".to_owned()
+        }
+        RefusalReason::RefusedByParent => {
+            "see why on the parent's status page and in its log; two servers may have the same --node, \
+             or the parent is at a limit"
+                .to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A lease of a client or a child server.
+pub(super) fn lease(lease: &LeaseSnapshot, now: Time) -> LeaseStatus {
+    LeaseStatus {
+        holder: lease.holder.name.to_string(),
+        kind: lease.holder.kind.as_str().to_owned(),
+        priority: lease.priority,
+        subclients: lease.subclients,
+        wants: lease.wants,
+        share: lease.share,
+        granted: lease.granted,
+        reserved: lease.reserved,
+        expires_in_ms: millis(lease.expires_at.since(now)),
+        refresh_interval_ms: millis(lease.refresh_interval),
+        why: lease.why.to_string(),
+    }
+}
+
+/// The same of a child server. Absent if the holder is none.
+pub(super) fn child(lease: &LeaseSnapshot, now: Time) -> Option<ChildStatus> {
+    let ChildSnapshot {
+        height,
+        learning,
+        has,
+        outstanding,
+        curve_points,
+    } = lease.child.as_ref()?;
+    Some(ChildStatus {
+        child: lease.holder.name.to_string(),
+        clients_count: lease.subclients,
+        wants: lease.wants,
+        share: lease.share,
+        granted: lease.granted,
+        reserved: lease.reserved,
+        has: *has,
+        outstanding: *outstanding,
+        is_learning: *learning,
+        height: *height,
+        curve_points: count(*curve_points),
+        expires_in_ms: millis(lease.expires_at.since(now)),
+        refresh_interval_ms: millis(lease.refresh_interval),
+        why: lease.why.to_string(),
+    })
+}
+
+/// The parent.
+pub(super) fn parent(news: ParentNews) -> ParentStatus {
+    ParentStatus {
+        addresses: news.addresses,
+        address: news.address,
+        link: news.link.as_str().to_owned(),
+        link_age_ms: millis(clock::wall().saturating_sub(news.since)),
+        problem: news.problem,
+    }
+}
+
+/// The election in etcd.
+pub(super) fn etcd(contact: EtcdHealth, master_for: Option<Duration>) -> EtcdStatus {
+    EtcdStatus {
+        problem: contact.problem,
+        age_ms: millis(clock::wall().saturating_sub(contact.since)),
+        mastership_remaining_ms: master_for.map(millis),
+    }
+}
+
+/// Two live processes that ask under one name.
+pub(super) fn conflict(conflict: &Conflict, now: Time) -> ConflictStatus {
+    ConflictStatus {
+        holder: conflict.holder.name.to_string(),
+        kind: conflict.holder.kind.as_str().to_owned(),
+        age_ms: millis(now.since(conflict.at)),
+    }
+}
+
+/// The states of all machines, by name.
+pub(super) fn states(sessions: &Sessions, learning: Learning) -> States {
+    let state = |machine: Option<Machine>| machine.map(|machine| machine.state().to_owned());
+    let streams = sessions.child_streams().map(|seen| seen.streams);
+    let streams = streams.into_iter().flatten();
+    States {
+        parent_session: state(sessions.parent()),
+        election: state(sessions.election()),
+        child_streams: streams
+            .map(|(state, streams)| (state.as_str().to_owned(), count(streams)))
+            .collect(),
+        learning: learning.as_str().to_owned(),
+    }
+}
+
+/// A limit of the process, master or not.
+pub fn limit(figure: &LimitFigure) -> LimitStatus {
+    let limit = figure.limit;
+    let unit = match limit.unit() {
+        Unit::Count => WireUnit::Count,
+        Unit::Bytes => WireUnit::Bytes,
+        Unit::PerSecond => WireUnit::PerSecond,
+        Unit::Millis => WireUnit::Millis,
+    };
+    LimitStatus {
+        name: limit.name().to_owned(),
+        description: limit.what().to_owned(),
+        flag: limit.flag().to_owned(),
+        unit: unit.into(),
+        used: figure.used,
+        max: figure.max,
+        refused_count: figure.refused,
+    }
+}
+
+/// A safe capacity as one number: -1 is no limit.
+pub fn safe_capacity_number(safe: SafeCapacity) -> f64 {
+    match safe {
+        SafeCapacity::Unlimited => -1.0,
+        SafeCapacity::Limited(amount) => amount.get(),
+    }
+}
+
+pub(super) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+pub(super) fn count(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use doorward_session::child_streams::ChildStreams;
+    use doorward_session::time::Time;
+
+    use super::*;
+
+    #[test]
+    fn a_state_that_was_not_posted_is_absent() {
+        let sessions = Sessions::default();
+        let status = states(&sessions, Learning::Over);
+        assert_eq!((status.parent_session, status.election), (None, None));
+        assert!(status.child_streams.is_empty());
+        sessions.post_election(Machine::new("b", &["a", "b"], |name| name));
+        let mut streams = ChildStreams::new(Duration::ZERO);
+        streams.handle_connected(Time::ZERO);
+        sessions.post_child_streams(streams.snapshot());
+        let status = states(&sessions, Learning::Above);
+        assert_eq!(status.parent_session, None);
+        assert_eq!(status.election.as_deref(), Some("b"));
+        let streams = [("open", 0), ("opening", 1)];
+        let streams = streams.map(|(state, count)| (state.to_owned(), count));
+        assert_eq!(status.child_streams, BTreeMap::from(streams));
+        assert_eq!(status.learning, "above");
+    }
+}

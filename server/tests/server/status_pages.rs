@@ -1,0 +1,214 @@
+//! A status by pages: everything is listed once, whoever has how much, and no page is too large.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::node::Config;
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::request::{Ask, GetCapacity};
+use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_proto::admin::v1::GetStatusRequest;
+use doorward_server::clock::Clock;
+use doorward_server::node_handle::NodeHandle;
+use doorward_server::status::{Board, LEASES_MAX, Query, RESOURCES_MAX, Status};
+use prost::Message;
+use serde_json::Value;
+use tonic::Code;
+
+use crate::running::{admin, asked, capacity, get, page, start};
+
+/// What a gRPC client takes by default.
+const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The master of a root, with one template that is so described.
+fn root(description: String) -> Board {
+    let template = TemplateSpec {
+        identifier_glob: Some("*".to_owned()),
+        capacity: Some(1e6),
+        description: Some(description),
+        kind: Some(AlgorithmKind::FairShare),
+        lease_length: Some(Duration::from_secs(60)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        learning_mode_duration: Some(Duration::ZERO),
+        ..TemplateSpec::default()
+    };
+    let templates = Templates::parse(&[template]).expect("in order");
+    let node = NodeHandle::new(Config::default(), templates, Clock::start());
+    let master = Mastership::Master { epoch: Some(1) };
+    node.change(|node, now| node.handle_mastership(master, now));
+    let (name, place) = ("root".to_owned(), "root:6970".to_owned());
+    Board::new(name, place, "a test".to_owned(), Arc::new(node))
+}
+
+/// A client asks for 1 of each.
+fn ask(board: &Board, client: &str, resources: impl IntoIterator<Item = String>) {
+    let asks = resources.into_iter().map(|id| Ask {
+        resource: ResourceId::new(&id).unwrap(),
+        priority: 0,
+        wants: Amount::new(1.0).unwrap(),
+        has: None,
+    });
+    let request = GetCapacity {
+        caller: None,
+        incarnation: None,
+        client: HolderName::new(client).unwrap(),
+        sequence: None,
+        asks: asks.collect(),
+    };
+    board
+        .node()
+        .change(|node, now| node.handle_get_capacity(&request, now));
+}
+
+fn numbered(count: usize) -> impl Iterator<Item = String> {
+    (0..count).map(|number| format!("r{number:06}"))
+}
+
+/// Every page, as somebody gets them who asks so.
+fn pages(board: &Board, mut request: GetStatusRequest) -> Vec<Status> {
+    let mut pages = Vec::new();
+    loop {
+        let status = board.answer(&Query::of(&request).unwrap());
+        assert!(status.encoded_len() < ANSWER_BYTES_MAX, "it is too large");
+        let next = status.next_token.clone();
+        pages.push(status);
+        match next {
+            Some(token) => request.token = token,
+            None => return pages,
+        }
+    }
+}
+
+/// All ids, in the order in which they came.
+fn ids(pages: &[Status]) -> Vec<String> {
+    let resources = pages.iter().flat_map(|page| &page.resources);
+    resources.map(|it| it.resource_id.clone()).collect()
+}
+
+#[test]
+fn every_resource_stands_on_one_page_in_the_order_of_ids() {
+    let board = root(String::new());
+    ask(&board, "a", numbered(2_500));
+    for (limit, sizes) in [
+        (1_000, vec![1_000, 1_000, 500]),
+        (1_250, vec![1_250, 1_250]),
+        (2_500, vec![2_500]),
+        (0, vec![2_500]),
+        (u32::MAX, vec![2_500]),
+    ] {
+        let request = GetStatusRequest {
+            limit,
+            ..GetStatusRequest::default()
+        };
+        let pages = pages(&board, request);
+        let listed: Vec<usize> = pages.iter().map(|page| page.resources.len()).collect();
+        assert_eq!(listed, sizes, "pages of {limit}");
+        assert_eq!(ids(&pages), numbered(2_500).collect::<Vec<_>>());
+        for page in &pages {
+            assert_eq!(page.resources_count, Some(2_500));
+            assert_eq!(page.leases_count, Some(2_500));
+            assert_eq!(page.clients_count, Some(2_500.0));
+        }
+    }
+}
+
+#[test]
+fn who_asks_for_no_pages_gets_as_many_as_are_ever_listed_at_once() {
+    let board = root(String::new());
+    ask(&board, "a", numbered(RESOURCES_MAX + 10));
+    let pages = pages(&board, GetStatusRequest::default());
+    let listed: Vec<usize> = pages.iter().map(|page| page.resources.len()).collect();
+    assert_eq!(listed, [RESOURCES_MAX, 10]);
+}
+
+#[test]
+fn a_page_of_long_texts_ends_before_it_is_too_large() {
+    let board = root("x".repeat(4_000));
+    ask(&board, "a", numbered(3_000));
+    let pages = pages(&board, GetStatusRequest::default());
+    assert!(pages.len() > 1);
+    assert_eq!(ids(&pages), numbered(3_000).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_page_ends_before_the_resource_whose_leases_would_be_too_many() {
+    let board = root(String::new());
+    for client in 0..4_000 {
+        ask(&board, &format!("c{client}"), numbered(3));
+    }
+    let request = GetStatusRequest {
+        leases_max: 5_000,
+        ..GetStatusRequest::default()
+    };
+    let pages = pages(&board, request);
+    let leases = |page: &Status| page.resources.iter().map(|it| it.leases.len()).collect();
+    let leases: Vec<Vec<usize>> = pages.iter().map(leases).collect();
+    assert_eq!(leases, [vec![4_000, 4_000], vec![4_000]]);
+    const { assert!(8_000 < LEASES_MAX && 12_000 > LEASES_MAX) };
+}
+
+#[test]
+fn pages_go_on_after_a_resource_that_is_gone() {
+    let board = root(String::new());
+    ask(&board, "a", ["a", "b", "d"].map(str::to_owned));
+    let request = GetStatusRequest {
+        token: "c".to_owned(),
+        ..GetStatusRequest::default()
+    };
+    let pages = pages(&board, request);
+    assert_eq!(ids(&pages), ["d"]);
+}
+
+#[tokio::test]
+async fn a_token_that_is_none_is_refused_by_name() {
+    let server = start().await;
+    let request = GetStatusRequest {
+        token: "x".repeat(257),
+        ..GetStatusRequest::default()
+    };
+    let error = admin(&server).await.get_status(request).await;
+    let error = error.expect_err("refused");
+    assert_eq!(error.code(), Code::InvalidArgument);
+    assert!(error.message().starts_with("token "), "{error}");
+    let path = format!("/status?token={}", "x".repeat(257));
+    let (code, _, text) = page(&server, &path).await;
+    assert!(code == 400 && text.starts_with("token "), "{code} {text}");
+}
+
+#[tokio::test]
+async fn the_json_and_the_front_page_have_pages() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    for part in 0..5 {
+        let asks = (0..500).map(|number| asked(&format!("fair/{part}-{number:03}"), 1.0));
+        get(&mut client, "a", asks.collect()).await;
+    }
+    let (mut path, mut listed) = ("/status".to_owned(), Vec::new());
+    loop {
+        let (code, _, text) = page(&server, &path).await;
+        assert_eq!(code, 200);
+        let status: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(status["resources_count"], 2_500);
+        listed.push(status["resources"].as_array().unwrap().len());
+        let Some(token) = status["next_token"].as_str() else {
+            break;
+        };
+        path = format!("/status?token={}", token.replace('/', "%2F"));
+    }
+    assert_eq!(listed, [1_000, 1_000, 500]);
+    let (_, _, short) = page(&server, "/status?resources=false").await;
+    let short: Value = serde_json::from_str(&short).unwrap();
+    assert_eq!(short["resources"], Value::Array(Vec::new()));
+    assert_eq!(short["resources_count"], 2_500);
+
+    let (_, _, first) = page(&server, "/").await;
+    let rows = |page: &str| page.matches("<td class=\"name\">").count();
+    assert_eq!(rows(&first), 2_000);
+    assert!(first.contains("<dd>2,500</dd>"), "the number of all");
+    assert!(first.contains("/?token=fair%2F3-499"), "the next page");
+    let (_, _, last) = page(&server, "/?token=fair%2F3-499").await;
+    assert_eq!(rows(&last), 500);
+    assert!(last.contains("First resources") && !last.contains("Next resources"));
+}
