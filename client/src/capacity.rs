@@ -59,10 +59,10 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// Nothing, until told otherwise.
+    /// Nothing, until something else is published.
     pub const NONE: Self = Self::by_mode(Capacity::NONE);
 
-    /// By the client's mode, until told otherwise.
+    /// By the client's mode, until something else is published.
     pub const fn by_mode(capacity: Capacity) -> Self {
         Self {
             capacity,

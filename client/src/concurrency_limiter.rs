@@ -14,7 +14,7 @@ use crate::time::Time;
 /// clone; clones share one limit.
 ///
 /// A lease that shrinks below what is in flight takes effect as permits come back; until then, what
-/// is in flight is what the client tells the server it has.
+/// is in flight is what the client reports that it has.
 #[derive(Clone)]
 pub struct ConcurrencyLimiter {
     handle: Arc<Handle>,

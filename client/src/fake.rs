@@ -42,7 +42,7 @@ use crate::slot::lock;
 use crate::state::{Granted, LimitedBy, RefusalKind, Refused, Response, SPAN_MAX};
 use crate::transport::task::{self, Shared};
 
-/// How often a client asks, as far as it is told: nobody has to wait for that.
+/// The refresh interval of every lease: nobody has to wait for it.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Says what a fake client gets. Each change reaches its resources and limiters before the call returns. Cheap
@@ -168,7 +168,7 @@ impl FakeAnswers {
             let response = settings.response(&wanted);
             // Hooks are called, and may set something.
             drop(settings);
-            task::answered(shared, book, sequence, &response, now);
+            task::apply_answer(shared, book, sequence, &response, now);
         }
         shared.publish();
     }

@@ -26,7 +26,7 @@
 //!
 //! While a lease is valid the client obeys it. When it cannot be renewed, the resource's [`Mode`]
 //! says what to use: nothing (pessimistic), what it wants (optimistic), or what it wants up to the safe
-//! capacity the server told (safe). [`Holding`] tells what there is, why it is no more, and for how long.
+//! capacity that came with the last lease (safe). [`Holding`] says what there is, why it is no more, and for how long.
 //!
 //! `docs/clients.md` in the repository begins in an empty folder; [`fake`] is for tests.
 //!

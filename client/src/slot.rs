@@ -20,7 +20,7 @@ const ANSWER_MIN: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct View {
     pub(crate) allowance: Allowance,
-    /// The lease, if it was valid when this was told.
+    /// The lease, if it was valid when this was published.
     pub(crate) lease: Option<Lease>,
     pub(crate) limited_by: Option<LimitedBy>,
     pub(crate) learning_until: Option<Time>,

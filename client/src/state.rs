@@ -98,7 +98,7 @@ struct UnderWay {
 struct Pause {
     until: Time,
     /// An overloaded server said so. Else it is our own patience after a failure.
-    is_told: bool,
+    is_by_server: bool,
 }
 
 /// Everything a client knows. See the [module](self).
@@ -143,7 +143,7 @@ impl ClientState {
         let state = ResourceState::new(priority, mode, wants, now);
         self.resources.insert(resource.to_owned(), state);
         // Whoever had leases of all else was patient; this one has none yet.
-        if let Some(pause) = self.pause.as_mut().filter(|pause| !pause.is_told) {
+        if let Some(pause) = self.pause.as_mut().filter(|pause| !pause.is_by_server) {
             let patience = self.config.backoff.cap_without_lease;
             pause.until = pause.until.min(now + patience);
         }
@@ -363,7 +363,7 @@ impl ClientState {
         self.backoff.succeed();
         self.pause = Some(Pause {
             until: now + come_back(retry_in, chance),
-            is_told: true,
+            is_by_server: true,
         });
     }
 
@@ -385,7 +385,7 @@ impl ClientState {
         }
         self.pause = Some(Pause {
             until,
-            is_told: false,
+            is_by_server: false,
         });
     }
 

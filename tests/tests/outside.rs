@@ -102,7 +102,7 @@ fn first_program(name: &str, dependency: &str, lock: &str) -> TempDir {
 fn check_shares(name: &str) {
     let server = Server::start(&[]);
     let program = target().join("debug").join(name);
-    let output = run(Command::new(program).args(["frontend-1", &server.address]));
+    let output = run(Command::new(program).args(["frontend-1", &server.address, "400"]));
     let last = stdout(&output);
     let last = last.lines().last().unwrap();
     assert!(

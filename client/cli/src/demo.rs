@@ -8,10 +8,10 @@
 mod crowd;
 mod figures;
 mod outline;
+mod screen;
+mod servers;
 mod summary;
 mod trace;
-mod tree;
-mod view;
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
@@ -27,9 +27,9 @@ use doorward_server::logs::{self, LogFormat};
 use crate::demo::crowd::{Crowd, Pace};
 use crate::demo::figures::{ClientReading, Figures};
 use crate::demo::outline::Outline;
+use crate::demo::screen::{Scene, Screen, Wish};
+use crate::demo::servers::Servers;
 use crate::demo::trace::Trace;
-use crate::demo::tree::Tree;
-use crate::demo::view::{Scene, Screen, Wish};
 use crate::failure::Failure;
 use crate::output;
 use doorward_server::clock::Clock;
@@ -121,10 +121,10 @@ async fn show(flags: DemoFlags) -> anyhow::Result<()> {
         .capacity
         .unwrap_or_else(|| trace.total_demand().1.ceil().max(1.0));
     let outline = Outline::new(trace.clients.iter().map(ToString::to_string));
-    let tree = Tree::start(&outline, capacity).await?;
+    let servers = Servers::start(&outline, capacity).await?;
     let leaves = outline.clients.iter();
     let leaves: Option<Vec<_>> = leaves
-        .map(|client| tree.grpc_address(client.leaf))
+        .map(|client| servers.grpc_address(client.leaf))
         .collect();
     let leaves = leaves.context("a client without a leaf")?;
     let clock = Clock::start();
@@ -132,25 +132,25 @@ async fn show(flags: DemoFlags) -> anyhow::Result<()> {
     let crowd = Crowd::start(&trace, &leaves, pace, clock).await?;
     let show = Show {
         figures: Figures::new(outline, capacity, clock.now()),
-        tree,
+        servers,
         crowd,
         clock,
         flags,
     };
     let Show {
         figures,
-        tree,
+        servers,
         crowd,
         ..
     } = show.run().await?;
     crowd.stop().await;
-    tree.stop(&figures.outline).await;
+    servers.stop(&figures.outline).await;
     summary::write(&mut output::stdout(), &figures).context("cannot write the summary")
 }
 
 /// Everything that is at work, and what is measured of it.
 struct Show {
-    tree: Tree,
+    servers: Servers,
     crowd: Crowd,
     figures: Figures,
     clock: Clock,
@@ -163,14 +163,14 @@ impl Show {
         if !self.flags.plain && io::stdout().is_terminal() {
             self.watch().await?;
         } else {
-            self.tell().await?;
+            self.print().await?;
         }
         Ok(self)
     }
 
     /// The live view.
     async fn watch(&mut self) -> anyhow::Result<()> {
-        let pages = self.tree.pages();
+        let pages = self.servers.pages();
         let mut screen = Screen::open().context("cannot draw on this terminal; try --plain")?;
         let mut ticks = tokio::time::interval(TICK);
         let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
@@ -194,8 +194,8 @@ impl Show {
     }
 
     /// A line a second.
-    async fn tell(&mut self) -> anyhow::Result<()> {
-        let pages = self.tree.pages();
+    async fn print(&mut self) -> anyhow::Result<()> {
+        let pages = self.servers.pages();
         let mut out = output::stdout();
         writeln!(
             out,
@@ -207,7 +207,7 @@ impl Show {
         summary::write_tree(&mut out, &self.figures.outline, &pages)?;
         let mut ticks = tokio::time::interval(TICK);
         let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
-        let mut told = 0;
+        let mut printed = 0;
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
@@ -215,8 +215,8 @@ impl Show {
             }
             self.measure();
             let second = self.figures.elapsed().as_secs();
-            if second > told {
-                told = second;
+            if second > printed {
+                printed = second;
                 writeln!(out, "{}", summary::line(&self.figures))?;
             }
             if self.is_over() {
@@ -227,7 +227,7 @@ impl Show {
     }
 
     fn measure(&mut self) {
-        let servers = self.tree.read();
+        let servers = self.servers.read();
         let (clients, now) = self.read_clients();
         self.figures.measure(&servers, &clients, now);
     }

@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Why a command did not do what it was asked.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
-    /// The answer is no: refused, unknown, or a document that is not in order.
+    /// The answer is no: refused, unknown, or an invalid document.
     #[error("{0}")]
     No(String),
     /// What was asked makes no sense.
@@ -19,9 +19,9 @@ pub(crate) enum Failure {
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
-    /// All has been said, and this is the exit code.
+    /// The output says all, and this is the exit code.
     #[error("exit code {0}")]
-    Told(u8),
+    Printed(u8),
 }
 
 impl Failure {
@@ -33,7 +33,7 @@ impl Failure {
             Self::Usage(_) => Self::Usage(message),
             Self::Unreachable(_) => Self::Unreachable(message),
             Self::Output(error) => Self::Output(error),
-            Self::Told(code) => Self::Told(code),
+            Self::Printed(code) => Self::Printed(code),
         }
     }
 
@@ -43,7 +43,7 @@ impl Failure {
             Self::No(_) | Self::Output(_) => 1,
             Self::Usage(_) => 2,
             Self::Unreachable(_) => 3,
-            Self::Told(code) => *code,
+            Self::Printed(code) => *code,
         }
     }
 }

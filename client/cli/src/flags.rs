@@ -30,7 +30,7 @@ Examples:
   doorward templates check templates.yaml
   doorward templates edit                 change the templates in force, and see first what that does
 
-Exit codes: 0 done; 1 the answer is no (refused, unknown resource, a file that is not in order);
+Exit codes: 0 done; 1 the answer is no (refused, unknown resource, an invalid file);
 2 wrong usage; 3 no server could be asked (unreachable, no master, no answer in time).
 A change of templates that needs --force, and has none, is 2.
 `templates diff` exits like diff: 0 the same; 1 different; 2 trouble; 3 as above.";
@@ -144,7 +144,7 @@ impl Common {
 pub(crate) fn parse() -> Flags {
     let mut command = command();
     let matches = command.get_matches_mut();
-    // What does not parse is told, and ends the process.
+    // What does not parse is printed, and ends the process.
     Flags::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
 }
 
@@ -292,7 +292,7 @@ pub(crate) enum ModeFlag {
     Pessimistic,
     /// What is wanted.
     Optimistic,
-    /// The safe capacity the server last told.
+    /// The safe capacity that came with the last lease.
     #[default]
     Safe,
 }
@@ -332,7 +332,7 @@ pub(crate) struct StatusFlags {
     /// server started; of a limit for each address, template or resource, the one that uses most is
     /// shown, and "-" is what nobody counts. Lines to look at begin with FULL, or with "!" (80 % of the
     /// bound are in use, or something was refused). The flag of doorward-server sets the bound. Who is
-    /// refused is told when to come back, and nobody loses what they have. Connections are those of the
+    /// refused learns when to come back, and nobody loses what they have. Connections are those of the
     /// server that is shown: with --here, of one that is not the master.
     #[arg(long, conflicts_with_all = ["resource", "leases"])]
     pub(crate) limits: bool,

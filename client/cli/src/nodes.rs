@@ -95,8 +95,8 @@ async fn forget(common: &Common, etcd: &Etcd, node: &str) -> Result<(), Failure>
                  nothing was removed"
             )));
         }
-        let told = format!("waiting {length:?}: its last master did not resign");
-        writeln!(output::stderr(), "{told}")?;
+        let waits = format!("waiting {length:?}: its last master did not resign");
+        writeln!(output::stderr(), "{waits}")?;
         tokio::time::sleep(*length).await;
         let again = directory::forget(&etcd.config, &keys, Some(term));
         forgotten = in_time(common, again).await?;

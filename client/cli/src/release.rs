@@ -57,7 +57,7 @@ pub(crate) async fn run(common: &Common, flags: &ReleaseFlags) -> Result<(), Fai
     if released.out_of_order.is_empty() {
         Ok(())
     } else {
-        Err(Failure::Told(1))
+        Err(Failure::Printed(1))
     }
 }
 

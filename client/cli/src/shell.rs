@@ -27,7 +27,7 @@ use line::Line;
 use stage::Stage;
 
 pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
-    // Wrong addresses are told before anybody types.
+    // Wrong addresses are reported before anybody types.
     Caller::new(common)?;
     let interactive = io::stdin().is_terminal();
     let palette = Palette::of_stdout(common.color);
@@ -72,7 +72,7 @@ async fn converse(
         match played {
             Ok(Goes::On) => {}
             Ok(Goes::Away) => break,
-            Err(failure) => tell(color, &failure.to_string())?,
+            Err(failure) => complain(color, &failure.to_string())?,
         }
         // The prompt comes back.
         if done.send(()).await.is_err() {
@@ -96,7 +96,7 @@ async fn perform(stage: &mut Stage, color: ColorFlag) -> Result<(), Failure> {
             // Nobody reads on.
             Err(Failure::Output(error)) => return Err(Failure::Output(error)),
             Err(failure) => {
-                tell(color, &format!("line {number}: {failure}"))?;
+                complain(color, &format!("line {number}: {failure}"))?;
                 failures += 1;
                 failed = Some(failure);
             }
@@ -106,7 +106,7 @@ async fn perform(stage: &mut Stage, color: ColorFlag) -> Result<(), Failure> {
         }
     }
     match failed {
-        // The last one decides the exit code; all of them were told when they happened.
+        // The last one decides the exit code; all of them were printed when they happened.
         Some(failure) => Err(failure.of_script(failures)),
         None => Ok(()),
     }
@@ -125,7 +125,7 @@ async fn play(stage: &mut Stage, line: &str) -> Result<Goes, Failure> {
     }
 }
 
-fn tell(color: ColorFlag, problem: &str) -> io::Result<()> {
+fn complain(color: ColorFlag, problem: &str) -> io::Result<()> {
     let palette = Palette::of_stderr(color);
     writeln!(output::stderr(), "{}", palette.paint(Tone::Bad, problem))
 }

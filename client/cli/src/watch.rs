@@ -1,4 +1,4 @@
-//! `doorward watch`: holds a lease, and tells what may be used, why it is no more, and until when:
+//! `doorward watch`: holds a lease, and prints what may be used, why it is no more, and until when:
 //! whenever that changes, while the first answer is waited for, when the server cannot be asked, and when
 //! it can again. The lease is released at the end, however that comes.
 
@@ -18,7 +18,7 @@ use crate::flags::{self, Common, WatchFlags};
 use crate::get;
 use crate::interruption::interruption;
 use crate::output;
-use crate::watch::line::Teller;
+use crate::watch::line::Printer;
 
 /// How often to look whether something is wrong.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
@@ -26,8 +26,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) async fn run(common: &Common, flags: &WatchFlags) -> Result<(), Failure> {
     let mut interrupted = pin!(interruption()?);
     let client_id = flags.ask.client.clone().unwrap_or_else(new_client_id);
-    let mut teller = Teller::new(common, flags);
-    let connected = connect(common, client_id, &mut teller);
+    let mut printer = Printer::new(common, flags);
+    let connected = connect(common, client_id, &mut printer);
     let client = tokio::select! {
         client = connected => client?,
         () = &mut interrupted => return Ok(()),
@@ -40,8 +40,8 @@ pub(crate) async fn run(common: &Common, flags: &WatchFlags) -> Result<(), Failu
             .mode(flags.mode.into())
             .open()
             .map_err(|error| Failure::Usage(error.to_string()))?;
-        wait_for_lease(common, &resource, &mut teller).await?;
-        watch(common, flags, &resource, &mut teller).await
+        wait_for_lease(common, &resource, &mut printer).await?;
+        watch(common, flags, &resource, &mut printer).await
     };
     let watched: Result<(), Failure> = tokio::select! {
         watched = watched => watched,
@@ -51,26 +51,26 @@ pub(crate) async fn run(common: &Common, flags: &WatchFlags) -> Result<(), Failu
     watched
 }
 
-/// Connects; who waits for that is told so.
+/// Connects; who waits for that reads so.
 async fn connect(
     common: &Common,
     client_id: String,
-    teller: &mut Teller<'_>,
+    printer: &mut Printer<'_>,
 ) -> Result<Client, Failure> {
     let mut connected = pin!(get::connect(common, client_id));
     tokio::select! {
         client = &mut connected => return client,
         () = tokio::time::sleep(LOOK_INTERVAL) => {}
     }
-    teller.tell_that_nobody_answers(&common.addresses())?;
+    printer.print_that_nobody_answers(&common.addresses())?;
     connected.await
 }
 
-/// Waits for the first lease; who waits for that is told why.
+/// Waits for the first lease; who waits for that reads why.
 async fn wait_for_lease(
     common: &Common,
     resource: &Resource,
-    teller: &mut Teller<'_>,
+    printer: &mut Printer<'_>,
 ) -> Result<(), Failure> {
     let mut lease = pin!(resource.wait_for_lease(common.timeout));
     let mut look = looks();
@@ -79,9 +79,9 @@ async fn wait_for_lease(
         tokio::select! {
             lease = &mut lease => {
                 lease.map_err(|error| get::failure_of(&error))?;
-                return teller.tell(resource, &resource.holding());
+                return printer.print(resource, &resource.holding());
             }
-            _ = look.tick() => teller.tell_news(resource, &resource.holding())?,
+            _ = look.tick() => printer.print_if_new(resource, &resource.holding())?,
         }
     }
 }
@@ -90,7 +90,7 @@ async fn watch(
     common: &Common,
     flags: &WatchFlags,
     resource: &Resource,
-    teller: &mut Teller<'_>,
+    printer: &mut Printer<'_>,
 ) -> Result<(), Failure> {
     let mut changes = resource.changes();
     let mut typed = typed_lines();
@@ -102,7 +102,7 @@ async fn watch(
         tokio::select! {
             () = &mut end => return Ok(()),
             change = changes.next() => match change {
-                Some(holding) => teller.tell_news(resource, &holding)?,
+                Some(holding) => printer.print_if_new(resource, &holding)?,
                 None => return Ok(()),
             },
             Some(line) = typed.recv() => match flags::amount(line.trim()) {
@@ -111,17 +111,17 @@ async fn watch(
                     asking.map_err(|error| Failure::Usage(error.to_string()))?;
                     asked = Some(wants);
                 }
-                Err(_) if line.trim().is_empty() => teller.tell(resource, &resource.holding())?,
+                Err(_) if line.trim().is_empty() => printer.print(resource, &resource.holding())?,
                 Err(problem) => writeln!(output::stderr(), "{problem}")?,
             },
             // An answer may leave the capacity as it is, which is no change but news.
             _ = resource.wait_for_answer(asked.unwrap_or(0.0), common.timeout), if asked.is_some() => {
                 asked = None;
-                teller.tell_news(resource, &resource.holding())?;
+                printer.print_if_new(resource, &resource.holding())?;
             }
-            // So is trouble, while the lease lasts. What was typed is told with its answer.
+            // So is trouble, while the lease lasts. What was typed is printed with its answer.
             _ = look.tick(), if asked.is_none() => {
-                teller.tell_news(resource, &resource.holding())?;
+                printer.print_if_new(resource, &resource.holding())?;
             }
         }
     }

@@ -8,7 +8,7 @@ use doorward_proto::doorman;
 
 use crate::numbers::span;
 
-/// What is told once to people whom learning mode keeps waiting.
+/// What is printed once for people whom learning mode keeps waiting.
 pub(crate) const LEARNING_ADVICE: &str = "\
 learning mode: a new master knows of no leases, so until those of its predecessors are over it only confirms what
 clients say that they have. It ends by itself: wait. If nobody held anything before, or more than the capacity
@@ -71,7 +71,7 @@ impl Why {
         self.learning_for.map(crate::numbers::millis)
     }
 
-    /// What matters of it to who was told before: not that time goes by.
+    /// What matters of it to who has read the line before: not that time goes by.
     pub(crate) fn limit(self) -> Option<LimitedBy> {
         self.limited_by
     }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn learning_mode_is_told_with_its_end_and_what_is_not_said_is_not_told() {
+    fn learning_mode_is_printed_with_its_end_and_what_is_not_known_is_not_printed() {
         use doorman::LimitedBy::{Learning, ParentLearning, Share, Unspecified, Wants};
 
         check(None, None, None);

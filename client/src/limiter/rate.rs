@@ -65,7 +65,7 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// A limiter that admits nothing until it is told a rate.
+    /// A limiter that admits nothing until there is a rate.
     pub fn new(burst: Burst, now: Time) -> Self {
         Self {
             burst,
@@ -202,7 +202,7 @@ mod tests {
         limiter
     }
 
-    /// Requests of cost 1 as fast as they are admitted, coming back when told; how many in a span.
+    /// Requests of cost 1 as fast as they are admitted, coming back when it says; how many in a span.
     fn admitted(limiter: &mut RateLimiter, from: f64, to: f64) -> u32 {
         let (mut now, mut count) = (at(from), 0);
         while now < at(to) {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn coming_back_when_told_is_always_right() {
+    fn coming_back_when_it_says_is_always_right() {
         let mut limiter = limiter(rate(3.0));
         let mut now = Time::ZERO;
         for _ in 0..1000 {

@@ -55,7 +55,7 @@ pub(crate) enum Reason {
     /// A server of the node is there, but there is no master: none is known, or the one that was
     /// named cannot be reached.
     Masterless,
-    /// A server is there, and too busy; it told when to come back.
+    /// A server is there, and too busy; it says when to come back.
     Overloaded(Duration),
 }
 
@@ -189,7 +189,7 @@ impl Connection {
                 Err(_) => return Err(self.failed(&asked, "Discovery", &"no answer in time")),
             };
             match self.finder.handle_master(epoch, self.leases_last()) {
-                Ok(forgotten) => self.tell_forgotten(&asked, forgotten),
+                Ok(forgotten) => self.report_forgotten(&asked, forgotten),
                 Err(lost) => return Err(self.leave(&asked, "Discovery", &lost, &lost)),
             }
             info!(
@@ -244,7 +244,7 @@ impl Connection {
         match self.finder.handle_redirect(master, epoch, leases_last) {
             Ok(forgotten) => {
                 debug!(master, "redirected");
-                self.tell_forgotten(asked, forgotten);
+                self.report_forgotten(asked, forgotten);
                 Ok(())
             }
             Err(lost) => Err(self.leave(asked, "redirect", &lost, &lost)),
@@ -257,7 +257,7 @@ impl Connection {
         end.map_or(Duration::ZERO, |end| end.since(self.clock.now()))
     }
 
-    fn tell_forgotten(&self, asked: &Address, forgotten: Option<u64>) {
+    fn report_forgotten(&self, asked: &Address, forgotten: Option<u64>) {
         if let (Some(forgotten), Some(epoch)) = (forgotten, self.finder.epoch()) {
             warn!(
                 server = asked.as_str(),

@@ -91,7 +91,7 @@ pub fn response(response: doorman::GetCapacityResponse, since_epoch: Duration) -
     }
 }
 
-/// A limit that is not known is not told.
+/// A limit that is not known is left out.
 fn limited_by(number: i32) -> Option<LimitedBy> {
     match doorman::LimitedBy::try_from(number).ok()? {
         doorman::LimitedBy::Unspecified => None,

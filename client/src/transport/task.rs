@@ -1,4 +1,4 @@
-//! The one background task of a client: asks the state what to do, does it, tells the limiters.
+//! The one background task of a client: asks the state what to do, does it, publishes what may be used.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -75,7 +75,7 @@ impl Shared {
         }
     }
 
-    /// Tells everyone what may be used now. Hooks are called without the book, so that they may
+    /// Publishes what may be used now. Hooks are called without the book, so that they may
     /// ask the client.
     pub(crate) fn publish(&self) {
         let now = self.clock.now();
@@ -256,7 +256,7 @@ fn handle(shared: &Shared, done: Done) {
     match outcome {
         Outcome::Answered(response) => {
             let response = convert::response(response, sent_since_epoch);
-            answered(shared, book, sequence, &response, now);
+            apply_answer(shared, book, sequence, &response, now);
             shared.hooks.refreshed(true, took);
         }
         Outcome::Redirected => book.state.handle_redirect(sequence),
@@ -282,8 +282,8 @@ fn handle(shared: &Shared, done: Done) {
     }
 }
 
-/// A server answered: what it says counts, and what is new of it is told once.
-pub(crate) fn answered(
+/// A server answered: what it says counts, and what is new of it is logged once.
+pub(crate) fn apply_answer(
     shared: &Shared,
     mut book: MutexGuard<'_, Book>,
     sequence: u64,

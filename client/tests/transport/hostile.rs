@@ -112,12 +112,12 @@ async fn what_servers_say_is_shown_so_that_it_steers_no_terminal() {
 async fn a_redirect_to_what_is_no_address_is_a_failure_like_any_other() {
     let long = format!("{}:6970", "a".repeat(100_000));
     for (address, says) in [
-        ("\u{1b}[2J:1", r#""\u{1b}[2J:1", which is no host:port"#),
-        ("a\u{202e}b:1", r#""a\u{202e}b:1", which is no host:port"#),
-        ("etcd://e:1/n", "which is no host:port"),
+        ("\u{1b}[2J:1", r#""\u{1b}[2J:1", which is not host:port"#),
+        ("a\u{202e}b:1", r#""a\u{202e}b:1", which is not host:port"#),
+        ("etcd://e:1/n", "which is not host:port"),
         ("https://a:1", "only http is spoken"),
-        ("a", "which is no host:port"),
-        (&long, "which is no host:port"),
+        ("a", "which is not host:port"),
+        (&long, "which is not host:port"),
     ] {
         let server = FakeServer::master([redirect(Some(address))]).await;
         let problem = failure_at(&server.address).await;

@@ -61,7 +61,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, is not in order, or has no rows or more than [`CLIENTS_MAX`] clients.
+    /// If it cannot be read, is invalid, or has no rows or more than [`CLIENTS_MAX`] clients.
     pub(super) fn read(from: impl Read, file: &str) -> Result<Self, TraceError> {
         let error = |line: u64, problem: String| TraceError {
             file: file.to_owned(),

@@ -47,6 +47,6 @@ async fn compare(common: &Common, place: &PlaceFlags, flags: &DiffFlags) -> Resu
     if preview.is_same() {
         Ok(())
     } else {
-        Err(Failure::Told(1))
+        Err(Failure::Printed(1))
     }
 }

@@ -46,7 +46,7 @@ struct Change<'a> {
 
 /// What the last line said.
 #[derive(Clone, Copy, PartialEq)]
-struct Told {
+struct Printed {
     capacity: Capacity,
     source: Source,
     limited_by: Option<LimitedBy>,
@@ -55,46 +55,46 @@ struct Told {
 }
 
 /// Prints lines, and remembers what they said.
-pub(super) struct Teller<'a> {
+pub(super) struct Printer<'a> {
     common: &'a Common,
     flags: &'a WatchFlags,
     palette: Palette,
-    told: Option<Told>,
+    printed: Option<Printed>,
     /// Since when there is a problem.
     since: Option<Duration>,
-    /// Whether it was told what learning mode is.
+    /// Whether it was said what learning mode is.
     advised: bool,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> Printer<'a> {
     pub(super) fn new(common: &'a Common, flags: &'a WatchFlags) -> Self {
         Self {
             common,
             flags,
             palette: Palette::of_stdout(common.color),
-            told: None,
+            printed: None,
             since: None,
             advised: false,
         }
     }
 
     /// A line, if it says something new.
-    pub(super) fn tell_news(
+    pub(super) fn print_if_new(
         &mut self,
         resource: &Resource,
         holding: &Holding,
     ) -> Result<(), Failure> {
-        if self.told == Some(told(resource, holding)) {
+        if self.printed == Some(printed(resource, holding)) {
             return Ok(());
         }
-        self.tell(resource, holding)
+        self.print(resource, holding)
     }
 
     /// A line.
-    pub(super) fn tell(&mut self, resource: &Resource, holding: &Holding) -> Result<(), Failure> {
+    pub(super) fn print(&mut self, resource: &Resource, holding: &Holding) -> Result<(), Failure> {
         let problem = resource.problem();
-        let is_first = self.told.is_none() && holding.remaining.is_none();
-        self.told = Some(told(resource, holding));
+        let is_first = self.printed.is_none() && holding.remaining.is_none();
+        self.printed = Some(printed(resource, holding));
         let now = since_epoch();
         self.since = problem.is_some().then(|| self.since.unwrap_or(now));
         let problem = match problem {
@@ -102,7 +102,7 @@ impl<'a> Teller<'a> {
             None if is_first => Some("no answer yet".to_owned()),
             None => None,
         };
-        self.print(resource.wants(), holding, problem)?;
+        self.write(resource.wants(), holding, problem)?;
         let is_learning = Why::of_holding(holding).is_learning();
         if is_learning && !self.advised && self.common.output == Output::Table {
             self.advised = true;
@@ -113,11 +113,14 @@ impl<'a> Teller<'a> {
     }
 
     /// That there is no connection yet.
-    pub(super) fn tell_that_nobody_answers(&mut self, addresses: &[String]) -> Result<(), Failure> {
+    pub(super) fn print_that_nobody_answers(
+        &mut self,
+        addresses: &[String],
+    ) -> Result<(), Failure> {
         let wants = self.flags.ask.wants;
         let capacity = match self.flags.mode {
             ModeFlag::Optimistic => Capacity::Limited(wants),
-            // No safe capacity was told.
+            // No safe capacity is known.
             ModeFlag::Pessimistic | ModeFlag::Safe => Capacity::NONE,
         };
         let holding = Holding {
@@ -131,10 +134,10 @@ impl<'a> Teller<'a> {
         };
         self.since = Some(since_epoch());
         let problem = format!("no answer yet of {}", addresses.join(", "));
-        self.print(wants, &holding, Some(problem))
+        self.write(wants, &holding, Some(problem))
     }
 
-    fn print(&self, wants: f64, holding: &Holding, problem: Option<String>) -> Result<(), Failure> {
+    fn write(&self, wants: f64, holding: &Holding, problem: Option<String>) -> Result<(), Failure> {
         let mut out = output::stdout();
         let now = since_epoch();
         if self.common.output == Output::Json {
@@ -168,8 +171,8 @@ impl<'a> Teller<'a> {
     }
 }
 
-fn told(resource: &Resource, holding: &Holding) -> Told {
-    Told {
+fn printed(resource: &Resource, holding: &Holding) -> Printed {
+    Printed {
         capacity: holding.capacity,
         source: holding.source,
         limited_by: Why::of_holding(holding).limit(),

@@ -49,7 +49,7 @@ impl Directory {
         WAIT_MAX.min(self.timeout / 2)
     }
 
-    /// Asks etcd, and tells the finder.
+    /// Asks etcd, and hands the finder what it says.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl Directory {
         let (config, keys) = (&self.place.etcd.config, self.place.keys());
         let answer = tokio::time::timeout(self.wait_max(), directory::resolve(config, &keys));
         let found = match answer.await {
-            Ok(Ok(servers)) => self.tell(&servers, finder),
+            Ok(Ok(servers)) => self.hand_over(&servers, finder),
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err(format!("etcd did not answer within {:?}", self.wait_max())),
         };
@@ -68,7 +68,7 @@ impl Directory {
         found
     }
 
-    fn tell(&self, servers: &Servers, finder: &mut MasterFinder) -> Result<(), String> {
+    fn hand_over(&self, servers: &Servers, finder: &mut MasterFinder) -> Result<(), String> {
         let node = &self.place;
         let master = servers
             .named()

@@ -29,13 +29,13 @@ const FREE_PORTS: (u16, u16) = (0, 0);
 const ROUND: Duration = Duration::from_millis(50);
 
 /// All servers, in the order of the outline.
-pub(super) struct Tree {
+pub(super) struct Servers {
     servers: Vec<Server>,
     resource: ResourceId,
     capacity: f64,
 }
 
-impl Tree {
+impl Servers {
     /// Starts every server of the outline; the root has `capacity` to share.
     pub(super) async fn start(outline: &Outline, capacity: f64) -> anyhow::Result<Self> {
         let mut tree = Self {
@@ -172,7 +172,7 @@ mod tests {
     #[tokio::test]
     async fn every_server_starts_below_its_parent_and_all_stop() {
         let outline = Outline::new(std::iter::empty());
-        let tree = Tree::start(&outline, 7.0).await.unwrap();
+        let tree = Servers::start(&outline, 7.0).await.unwrap();
         let (pages, read) = (tree.pages(), tree.read());
         assert_eq!((pages.len(), read.len()), (7, 7));
         // Before anyone asks, everything is at the root.
