@@ -22,6 +22,7 @@
 //! );
 //! ```
 
+pub mod form;
 pub mod keys;
 mod places;
 mod problem;

@@ -101,6 +101,7 @@ fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
         faults: Vec::new(),
         heal_at: None,
         right_at: Vec::new(),
+        idle_faults: false,
         limits: Limits {
             overshoot_max: Some(0.0),
             ..Limits::default()

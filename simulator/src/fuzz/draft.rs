@@ -159,6 +159,7 @@ fn finished(seed: u64, draft: Draft) -> Scenario {
         client_gaps: ClientGaps::default(),
         faults: draft.faults,
         heal_at: Some(FAULTY_FOR),
+        idle_faults: true,
         right_at: Vec::new(),
         limits: Limits {
             overshoot_max: Some(0.0),
