@@ -4,6 +4,7 @@ use crate::recording::{CLIENT_FIGURES_MAX, Figures, Recording, ResourceRecording
 use crate::report::chart::{Chart, keys_in_page};
 use crate::report::charts::{NODES_MAX, Section};
 use crate::report::figures::FIGURES;
+use crate::report::html::BANDS;
 use crate::report::numbers::{amount, count, several, span};
 use crate::report::shortages::{Row, rows};
 use crate::report::waits::told;
@@ -65,7 +66,7 @@ pub(super) struct Small {
 
 impl<'a> SectionView<'a> {
     pub(super) fn new(recording: &Recording, resource: &'a ResourceRecording, slug: &str) -> Self {
-        let section = Section::new(recording, resource, slug);
+        let section = Section::new(recording, resource, slug, BANDS);
         let drawn = Chart::in_page;
         let mut shortages = rows(resource);
         let clients_short = match shortages.len() {
@@ -113,7 +114,7 @@ impl Small {
         let mut open = titled(charts);
         let folded = open.split_off(open_max.min(open.len()));
         Self {
-            keys: keys_in_page(&charts.iter().collect::<Vec<_>>()),
+            keys: keys_in_page(charts),
             open,
             folded,
         }
