@@ -20,6 +20,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Served by gRPC reflection.
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
-    tonic_prost_build::configure().compile_fds(descriptors)?;
+    // Whoever calls a service brings its own channel: the generated code alone needs none.
+    tonic_prost_build::configure()
+        .build_transport(false)
+        .compile_fds(descriptors)?;
     Ok(())
 }

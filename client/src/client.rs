@@ -9,6 +9,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::clock::{self, Clock};
 use crate::error::{ConnectError, ResourceError};
+use crate::fake::{FakeAnswers, FakeServer};
 use crate::hooks::{Hooks, NoHooks};
 use crate::limiter::demand::AdaptiveWants;
 use crate::resource::{Resource, check_wants};
@@ -72,6 +73,11 @@ impl Client {
             clock: Clock::start(),
             connect_timeout: Duration::from_secs(10),
         }
+    }
+
+    /// A client for tests that needs no server, and the [fake](crate::fake) that says what it gets.
+    pub fn fake(client_id: impl Into<String>) -> (Self, FakeServer) {
+        Self::builder(client_id).fake()
     }
 
     /// The client's id.
@@ -212,7 +218,22 @@ impl ClientBuilder {
         Ok(Connection::new(addresses, self.clock, hooks, timeout))
     }
 
+    /// A client for tests that needs no server, and the [fake](crate::fake) that says what it gets. Addresses
+    /// and timeouts do not count; mode and hooks do.
+    pub fn fake(mut self) -> (Client, FakeServer) {
+        self.clock = Clock::start_by_timers();
+        let client = self.client(Some(FakeAnswers::default()));
+        let server = FakeServer::new(client.shared.clone());
+        (client, server)
+    }
+
     fn start(self, connection: Connection) -> Client {
+        let client = self.client(None);
+        tokio::spawn(task::run(client.shared.clone(), connection));
+        client
+    }
+
+    fn client(self, fake: Option<FakeAnswers>) -> Client {
         let sequence = u64::try_from(clock::since_epoch().as_micros()).unwrap_or(0);
         let config = Config {
             clock_tolerance: self.config.clock_tolerance.or(Some(clock::tolerance())),
@@ -232,8 +253,8 @@ impl ClientBuilder {
             wake: Notify::new(),
             closing: AtomicBool::new(false),
             closed: watch::Sender::new(false),
+            fake,
         });
-        tokio::spawn(task::run(shared.clone(), connection));
         let guard = Arc::new(CloseGuard {
             shared: shared.clone(),
         });
@@ -310,7 +331,7 @@ impl ResourceBuilder<'_> {
         book.releases.retain(|id| *id != self.id);
         book.slots.insert(self.id, slot.clone());
         drop(book);
-        shared.wake.notify_one();
+        shared.wake();
         Ok(Resource::new(
             slot,
             shared.clone(),

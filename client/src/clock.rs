@@ -6,26 +6,41 @@ use doorward_clock::Instant;
 
 use crate::time::{Time, Tolerance};
 
-/// [The clock that leases count on](doorward_clock), from when it was made.
+/// A clock, from when it was made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
-    origin: Instant,
+pub(crate) enum Clock {
+    /// [The clock that leases count on](doorward_clock).
+    OfLeases(Instant),
+    /// That of tokio's timers, which tests pause and set: for a fake client.
+    OfTimers(tokio::time::Instant),
 }
 
 impl Clock {
     pub(crate) fn start() -> Self {
-        Self {
-            origin: Instant::now(),
-        }
+        Self::OfLeases(Instant::now())
+    }
+
+    pub(crate) fn start_by_timers() -> Self {
+        Self::OfTimers(tokio::time::Instant::now())
     }
 
     pub(crate) fn now(&self) -> Time {
-        Time::after_origin(self.origin.elapsed())
+        Time::after_origin(match self {
+            Self::OfLeases(origin) => origin.elapsed(),
+            Self::OfTimers(origin) => origin.elapsed(),
+        })
     }
 
     /// Sleeps until this clock has come to a time. Cancel safe.
     pub(crate) async fn sleep_until(&self, time: Time) {
-        doorward_clock::sleep_until(self.origin + time.since_origin()).await;
+        match self {
+            Self::OfLeases(origin) => {
+                doorward_clock::sleep_until(*origin + time.since_origin()).await;
+            }
+            Self::OfTimers(origin) => {
+                tokio::time::sleep_until(*origin + time.since_origin()).await;
+            }
+        }
     }
 }
 

@@ -65,7 +65,6 @@ pub mod capacity;
 pub mod limiter;
 pub mod state;
 pub mod time;
-pub mod visible;
 
 #[cfg(feature = "transport")]
 mod client;
@@ -77,6 +76,8 @@ mod concurrency_limiter;
 mod error;
 #[cfg(feature = "etcd")]
 pub mod etcd;
+#[cfg(feature = "transport")]
+pub mod fake;
 #[cfg(feature = "transport")]
 mod holding;
 #[cfg(feature = "transport")]

@@ -97,7 +97,7 @@ impl Resource {
             return Err(ResourceError::Closed);
         }
         self.handle.shared.book().state.ask(self.id(), wants);
-        self.handle.shared.wake.notify_one();
+        self.handle.shared.wake();
         Ok(())
     }
 
@@ -242,7 +242,7 @@ impl Drop for Handle {
         }
         drop(book);
         self.slot.close();
-        self.shared.wake.notify_one();
+        self.shared.wake();
     }
 }
 

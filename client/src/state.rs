@@ -239,6 +239,27 @@ impl ClientState {
         Step::Wait(Some(changes.map_or(due, |changes| due.min(changes))))
     }
 
+    /// As if a request for every resource were sent now, whenever they are due: what a fake server answers.
+    /// Returns its number, and what is wanted of each.
+    pub(crate) fn ask_at_once(&mut self, now: Time) -> (u64, BTreeMap<String, f64>) {
+        let sequence = self.next_sequence();
+        let wants = |(id, state): (&String, &ResourceState)| (id.clone(), state.wants);
+        let wanted: BTreeMap<String, f64> = self.resources.iter().map(wants).collect();
+        self.under_way = Some(UnderWay {
+            sequence,
+            sent_at: now,
+            wanted: wanted.clone(),
+        });
+        (sequence, wanted)
+    }
+
+    /// Every lease ends now: a fake server is down for longer than any of them lasts.
+    pub(crate) fn end_leases(&mut self, now: Time) {
+        for state in self.resources.values_mut() {
+            state.end_lease(now);
+        }
+    }
+
     fn not_before(&self, due: Time) -> Time {
         self.pause.map_or(due, |pause| due.max(pause.until))
     }

@@ -23,7 +23,6 @@ use thiserror::Error;
 pub use crate::flags::logs::LogFlags;
 pub use crate::flags::parent::{ParentError, ParentServers, parent_source};
 
-use crate::demo::DemoFlags;
 use crate::flags::clock::ClockFlags;
 use crate::flags::door::DoorFlags;
 use crate::flags::limits::LimitFlags;
@@ -31,9 +30,6 @@ use crate::flags::parent::parent_servers;
 
 const EXAMPLES: &str = "\
 Examples:
-  doorward-server demo
-      A tree of seven servers and ten clients in one process, sharing a capacity live on your
-      terminal.
   doorward-server
       A root on loopback with built-in example templates. Its status page is at
       http://127.0.0.1:6971/.
@@ -83,11 +79,13 @@ pub struct Flags {
 /// What to do instead of serving.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Shows a tree of servers and self-throttling clients at work, on real demand.
-    ///
-    /// One root, two regions and four leaves, all on loopback and in this process, share one
-    /// capacity; the clients of the trace are spread over the leaves.
-    Demo(DemoFlags),
+    /// Names the command that has taken the demonstration's place.
+    #[command(hide = true)]
+    Demo {
+        /// What the demonstration took: ignored.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Prints a completion script for a shell.
     Completions {
         /// For which shell.

@@ -2,7 +2,7 @@
 //!
 //! The engine ([`doorward_engine`]) decides; this crate gives it a clock, a lock, a network and
 //! operators. [`app::Server`] is a running server, started and shut down by the binary, by the
-//! demonstration and by tests alike. What knows what:
+//! demonstration of the command line and by tests alike. What knows what:
 //!
 //! - [`node_handle`] holds the node behind a lock that is taken for pure calls only;
 //! - [`rpc`] serves gRPC, and [`rpc::convert`] alone knows both wire and engine types;
@@ -11,12 +11,10 @@
 //! - [`status`] is what a server tells about itself, which [`web`], [`metrics`] and the admin
 //!   service render;
 //! - [`templates`] has them read again whenever they change, in a file or in etcd;
-//! - [`demo`] is a whole demonstration in one process;
 //! - [`clock`] alone reads clocks and draws entropy.
 
 pub mod app;
 pub mod clock;
-pub mod demo;
 pub mod door;
 pub mod election;
 pub mod files;

@@ -9,24 +9,21 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
-use doorward_client::visible;
 use doorward_engine::node;
 use doorward_engine::template::Templates;
 use doorward_etcd::Etcd;
 use doorward_etcd::TemplatesPlace;
 use doorward_etcd::flags::{ENDPOINTS, FlagsError};
 use doorward_server::app::{Config, Server};
-use doorward_server::demo::{self, DemoFlags};
 use doorward_server::election::{self, Election};
 use doorward_server::files;
 use doorward_server::flags::starts::{self, WrongStart};
-use doorward_server::flags::{
-    self, Command, DEFAULT_NODE, Flags, LogFlags, ParentError, ServeFlags,
-};
+use doorward_server::flags::{self, Command, DEFAULT_NODE, Flags, ParentError, ServeFlags};
 use doorward_server::templates;
 use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::templates::file::{self, TemplateFile, TemplateFileError};
 use doorward_server::{clock, logs, upstream};
+use doorward_session::visible;
 use thiserror::Error;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
@@ -44,7 +41,14 @@ fn main() -> ExitCode {
             clap_complete::generate(shell, &mut command, "doorward-server", &mut io::stdout());
             return ExitCode::SUCCESS;
         }
-        Some(Command::Demo(flags)) => return show(flags),
+        Some(Command::Demo { .. }) => {
+            // Nothing is left to do if even this fails.
+            let _ = writeln!(
+                io::stderr(),
+                "error: the demonstration moved: doorward demo"
+            );
+            return ExitCode::from(MISUSED);
+        }
         None => {}
     }
     if let Err(error) = logs::start(&flags.serve.logs) {
@@ -59,18 +63,6 @@ fn main() -> ExitCode {
         Err(error) if error.is::<TemplateFileError>() || error.is::<Misused>() => {
             complain(&error, MISUSED)
         }
-        Err(error) => complain(&error, FAILED),
-    }
-}
-
-/// The demonstration. Its own output is what there is to see; only errors are logged.
-#[tokio::main]
-async fn show(flags: DemoFlags) -> ExitCode {
-    if let Err(error) = logs::start(&LogFlags::of_demo()) {
-        return complain(&error.into(), MISUSED);
-    }
-    match demo::run(flags).await {
-        Ok(()) => ExitCode::SUCCESS,
         Err(error) => complain(&error, FAILED),
     }
 }

@@ -23,8 +23,8 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
-use doorward_client::visible;
 use doorward_engine::id::ResourceId;
+use doorward_session::visible;
 use serde::Deserialize;
 use tracing::error;
 

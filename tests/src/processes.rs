@@ -45,7 +45,7 @@ pub fn program(name: &str) -> PathBuf {
         }
         let build = build
             .args(["build", "--quiet", "--locked", "--bins"])
-            .args(["-p", "doorward-server", "-p", "doorward-client"])
+            .args(["-p", "doorward-server", "-p", "doorward"])
             .args(release.then_some("--release"))
             .status()
             .unwrap();

@@ -10,7 +10,7 @@
 
 use std::fs;
 
-use doorward_tests::processes::{doorward_server, stderr, stdout};
+use doorward_tests::processes::{doorward, doorward_server, stderr, stdout};
 
 /// The first number in the summary's line that starts so, branches of the tree aside.
 #[track_caller]
@@ -27,7 +27,7 @@ fn figure(summary: &str, name: &str) -> f64 {
 
 #[test]
 fn real_demand_shares_a_capacity_through_a_tree_and_never_exceeds_it() {
-    let output = doorward_server(&["demo", "--for", "6s", "--capacity", "50", "--plain"]);
+    let output = doorward(&["demo", "--for", "6s", "--capacity", "50", "--plain"]);
     assert!(output.status.success(), "{}", stderr(&output));
     // Nothing goes wrong between the servers, neither at work nor when they stop.
     assert_eq!(stderr(&output), "");
@@ -67,14 +67,24 @@ fn a_trace_of_ones_own_is_followed_and_a_bad_line_is_reported() {
     .unwrap();
     let trace = path.to_str().unwrap();
     let arguments = ["demo", "--for", "3s", "--capacity", "20", "--trace", trace];
-    let output = doorward_server(&arguments);
+    let output = doorward(&arguments);
     assert!(output.status.success(), "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.contains("2 clients at 4 leaves share 20"), "{text}");
     assert!(figure(&text, "small") > 0.0, "{text}");
     fs::write(&path, "time_s,client,wants\n0,big,30\n0,small,lots\n").unwrap();
-    let output = doorward_server(&arguments);
+    let output = doorward(&arguments);
     assert_eq!(output.status.code(), Some(1));
     let expected = "trace.csv:3: wants is \"lots\"; give a number";
     assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+}
+
+#[test]
+fn the_server_says_where_its_demonstration_went() {
+    let output = doorward_server(&["demo", "--for", "20s", "--plain"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        stderr(&output),
+        "error: the demonstration moved: doorward demo\n"
+    );
 }

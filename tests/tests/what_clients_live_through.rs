@@ -17,6 +17,7 @@ use doorward_client::{Capacity, Client, Mode, Resource, ResourceError, Source};
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorman::{GetCapacityRequest, ResourceRequest};
 use tempfile::TempDir;
+use tonic::transport::Endpoint;
 
 use doorward_tests::processes::{PATIENCE, Server};
 
@@ -167,9 +168,8 @@ async fn no_server_tells_anybody_to_wait_for_an_hour() {
     let root = Root::start(&format!("resources:\n{}", template("shared", times)));
     let leaf = root.leaf();
     for address in [&root.server.address, &leaf.address] {
-        let mut capacity = CapacityClient::connect(format!("http://{address}"))
-            .await
-            .unwrap();
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+        let mut capacity = CapacityClient::new(endpoint.connect().await.unwrap());
         let request = GetCapacityRequest {
             client_id: "a Doorman client".to_owned(),
             resource: vec![ResourceRequest {

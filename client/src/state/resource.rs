@@ -329,6 +329,16 @@ impl ResourceState {
         self.refresh_at = now + self.refresh_in;
     }
 
+    /// The lease ends now, and not when it was to.
+    pub(super) fn end_lease(&mut self, now: Time) {
+        if let Some(lease) = self.lease.as_mut().filter(|lease| lease.expires_at > now) {
+            lease.expires_at = now;
+            if let Some(safe) = &mut self.safe_capacity {
+                safe.since = now;
+            }
+        }
+    }
+
     /// When the lease ends, if it has not.
     pub(super) fn expiry(&self, now: Time) -> Option<Time> {
         self.lease(now).map(|lease| lease.expires_at)

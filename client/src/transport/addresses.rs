@@ -11,7 +11,7 @@ use doorward_session::address::{ADDRESS_BYTES_MAX, Address};
 use tonic::transport::Endpoint;
 
 use crate::error::ConnectError;
-use crate::visible;
+use doorward_session::visible;
 
 #[cfg(feature = "etcd")]
 mod directory;

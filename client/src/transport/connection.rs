@@ -23,7 +23,7 @@ use crate::time::Time;
 use crate::transport::addresses::Directory;
 use crate::transport::addresses::{Addresses, endpoint};
 use crate::transport::pushback::pushback;
-use crate::visible;
+use doorward_session::visible;
 
 /// The largest answer that is read, in bytes: thousands of leases.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;

@@ -6,7 +6,7 @@ use doorward_proto::doorman;
 
 use crate::capacity::Capacity;
 use crate::state::{Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
-use crate::visible;
+use doorward_session::visible;
 
 /// A request as it goes over the wire. `since_epoch` is the wall clock, for old servers.
 pub fn request(

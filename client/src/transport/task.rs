@@ -12,6 +12,7 @@ use tokio::sync::{Notify, watch};
 use tracing::{debug, info, warn};
 
 use crate::clock::{self, Clock};
+use crate::fake::FakeAnswers;
 use crate::hooks::Hooks;
 use crate::slot::Slot;
 use crate::state::{ClientState, ResourceState, Response, Step, Trouble};
@@ -30,10 +31,12 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) hooks: Arc<dyn Hooks>,
     pub(crate) book: Mutex<Book>,
-    /// Something is to be done.
+    /// Something is to be done, for the task: see [`Shared::wake`].
     pub(crate) wake: Notify,
     pub(crate) closing: AtomicBool,
     pub(crate) closed: watch::Sender<bool>,
+    /// Instead of servers and the task that asks them, in tests of those who use the library.
+    pub(crate) fake: Option<FakeAnswers>,
 }
 
 /// What is known, and for whom.
@@ -54,12 +57,27 @@ impl Shared {
 
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
-        self.wake.notify_one();
+        self.wake();
+    }
+
+    /// Something is to be done.
+    pub(crate) fn wake(&self) {
+        match &self.fake {
+            None => self.wake.notify_one(),
+            Some(fake) => fake.serve(self),
+        }
+    }
+
+    /// Handles and limiters report from now on that the client is closed.
+    pub(crate) fn close_slots(&self) {
+        for slot in self.book().slots.values() {
+            slot.close();
+        }
     }
 
     /// Tells everyone what may be used now. Hooks are called without the book, so that they may
     /// ask the client.
-    fn publish(&self) {
+    pub(crate) fn publish(&self) {
         let now = self.clock.now();
         let book = self.book();
         let news = book.slots.iter().filter_map(|(id, slot)| {
@@ -76,7 +94,7 @@ impl Shared {
     }
 
     /// Asks for what was measured, where that is wanted. Returns when to measure next.
-    fn measure(&self) -> Option<Time> {
+    pub(crate) fn measure(&self) -> Option<Time> {
         let now = self.clock.now();
         let mut book = self.book();
         let Book { state, slots, .. } = &mut *book;
@@ -265,7 +283,7 @@ fn handle(shared: &Shared, done: Done) {
 }
 
 /// A server answered: what it says counts, and what is new of it is told once.
-fn answered(
+pub(crate) fn answered(
     shared: &Shared,
     mut book: MutexGuard<'_, Book>,
     sequence: u64,
@@ -319,9 +337,7 @@ fn idle_while_learning(book: &Book, now: Time) -> BTreeMap<String, Option<Durati
 /// The client is closed: lets a request under way end, then releases all that it has.
 async fn finish(shared: &Shared, idle: Option<Box<Connection>>, call: Option<Call>) {
     // Nothing more is admitted: what is released may be others' before the answer is here.
-    for slot in shared.book().slots.values() {
-        slot.close();
-    }
+    shared.close_slots();
     let end = async {
         let mut connection = match (idle, call) {
             (Some(connection), _) => connection,

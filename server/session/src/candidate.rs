@@ -134,11 +134,16 @@ impl Candidate {
     pub fn handle_view(&mut self, view: Arc<View>, now: Time) {
         self.pass_time(now);
         // Who was master, and when that was heard of, stays true whatever becomes of the keys.
-        if let Some((term, seen)) = claim::term_in_view(&view, self.config.ttl) {
-            self.past.note_term(&term, seen);
+        let ttl = self.config.ttl;
+        match claim::term_in_view(&view, ttl) {
+            Some((term, seen)) => self.past.note_term(&term, ttl, seen),
+            None => self.past.note_no_term(ttl, now),
         }
-        for epoch in self.claim.epochs_of_others(&view) {
+        if let Some(epoch) = self.claim.epoch_of_another(&view) {
             self.past.note_epoch(epoch);
+        }
+        for epoch in self.claim.told_epochs(&view) {
+            self.past.note_told_epoch(epoch, ttl, now);
         }
         let is_news = self
             .view

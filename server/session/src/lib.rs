@@ -31,4 +31,5 @@ pub mod master_finder;
 pub mod parent_session;
 pub mod planted;
 pub mod time;
+pub mod visible;
 pub mod waiting_calls;

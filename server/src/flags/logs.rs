@@ -43,14 +43,3 @@ pub struct LogFlags {
     )]
     pub log_lines_per_minute: u32,
 }
-
-impl LogFlags {
-    /// Errors only, for people.
-    pub fn of_demo() -> Self {
-        Self {
-            log_format: LogFormat::Text,
-            log_level: "error".to_owned(),
-            log_lines_per_minute: 300,
-        }
-    }
-}

@@ -8,7 +8,7 @@
 
 use std::io::{self, Write};
 
-use doorward_client::visible::{self, Looker};
+use doorward_session::visible::{self, Looker};
 use tracing_subscriber::fmt::MakeWriter;
 
 /// What is kept besides what can be seen, and how all else is written.

@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-use doorward_client::visible;
 use doorward_etcd::error::innermost;
+use doorward_session::visible;
 use tonic::Status as RpcStatus;
 
 /// What a status says, so that everything in it can be seen.

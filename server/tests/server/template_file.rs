@@ -5,6 +5,7 @@ use std::path::Path;
 
 use doorward_proto::admin::v1::GetStatusRequest;
 use doorward_proto::admin::v1::admin_client::AdminClient;
+use tonic::transport::Endpoint;
 
 use crate::process::{Process, run, text};
 
@@ -79,9 +80,8 @@ async fn a_bad_version_of_the_file_is_reported_and_the_one_in_force_stays() {
     let file = directory.path().join("templates.yaml");
     fs::write(&file, document("100")).expect("written");
     let mut process = Process::start(&["--templates", path(&file)]);
-    let mut admin = AdminClient::connect(format!("http://{}", process.grpc))
-        .await
-        .expect("it listens");
+    let endpoint = Endpoint::from_shared(format!("http://{}", process.grpc)).expect("an address");
+    let mut admin = AdminClient::new(endpoint.connect().await.expect("it listens"));
 
     replace(&file, &document("-5"));
     let refused = process.wait_for_log("new templates refused");

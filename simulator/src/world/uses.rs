@@ -1,5 +1,6 @@
 //! What one client uses: a resource, or several.
 
+use doorward_engine::amount::Amount;
 use doorward_engine::time::Time;
 
 use crate::chance::Chance;
@@ -47,9 +48,10 @@ impl Use {
         }
     }
 
-    /// The load that comes to it.
+    /// The load that comes to it: no more than anybody can ask for, whatever a fault adds to its curve.
     pub(crate) fn load(&self) -> f64 {
-        (self.fixed.unwrap_or(self.curve) + self.extra).max(0.0)
+        let load = self.fixed.unwrap_or(self.curve) + self.extra;
+        load.clamp(0.0, Amount::MAX.get())
     }
 
     /// What it asks for: its load, or what it measured of that.

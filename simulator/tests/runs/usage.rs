@@ -97,3 +97,16 @@ faults: [{at: 200s, demand: {clients: 1}, wants: 0}]
     assert!((15.0..40.0).contains(&before), "{before}");
     assert_eq!(wants(220), 1.0, "the least");
 }
+
+#[test]
+fn who_is_to_want_more_than_anybody_can_ask_for_asks_for_the_most() {
+    let recording = run("clients: [{resource: rps, wants: 1000000000000000}]
+faults: [{at: 60s, surge: {clients: 1}, by: 50}]
+");
+    let samples = &recording.resources[0].clients[0].samples;
+    assert!(samples.len() > 250);
+    for (second, sample) in samples.iter().enumerate().skip(1) {
+        assert_eq!(sample.granted, 100.0, "{second} s");
+        assert_eq!(sample.wants, 1e15, "{second} s");
+    }
+}

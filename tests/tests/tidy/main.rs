@@ -23,9 +23,13 @@ const ENGINE_DEPENDENCIES: [&str; 4] = ["hashbrown", "siphasher", "smol_str", "t
 const SESSION_DEPENDENCIES: [&str; 2] = ["smol_str", "thiserror"];
 
 /// Who may look at the clock of tokio's timers, whose speed programs that set the time may change: for
-/// timeouts of calls and backoffs. What decides about leases and masterships goes by
-/// `doorward_clock::Instant`.
-const STEERED_CLOCK: [&str; 2] = ["server/etcd/src/follow.rs", "server/etcd/src/templates.rs"];
+/// timeouts of calls and backoffs; and fake clients, whose time tests stop. What decides about leases and
+/// masterships goes by `doorward_clock::Instant`.
+const STEERED_CLOCK: [&str; 3] = [
+    "client/src/clock.rs",
+    "server/etcd/src/follow.rs",
+    "server/etcd/src/templates.rs",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -148,6 +152,7 @@ fn the_map_names_every_file_of_the_engine_and_the_shells() {
         "server/src",
         "server/etcd/src",
         "client/src",
+        "client/cli/src",
         "simulator/src",
     ] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
@@ -168,7 +173,12 @@ fn only_timeouts_and_backoffs_go_by_the_clock_that_may_be_steered() {
     let root = root();
     for file in files(".rs") {
         let name = file.strip_prefix(&root).unwrap().to_str().unwrap();
-        let folders = ["server/src", "server/etcd/src", "client/src"];
+        let folders = [
+            "server/src",
+            "server/etcd/src",
+            "client/src",
+            "client/cli/src",
+        ];
         if !folders.iter().any(|folder| name.starts_with(folder)) {
             continue;
         }

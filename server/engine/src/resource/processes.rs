@@ -7,7 +7,8 @@
 //!
 //! A child server inherits what its node has, and hands out nothing of it while it learns. So nothing
 //! is kept apart when it is started again, but only what a process may have handed out that came
-//! later than one that lives.
+//! later than one that lives; and what another one has, if one asks that was not heard of before and
+//! does not learn. Who is started again does, so that one is none: it was there before us.
 
 use crate::amount::Amount;
 use crate::id::{HolderKind, Incarnation};
@@ -105,7 +106,7 @@ impl Resource {
                 });
             }
             // It has learned long ago, and does not ask what the other one has handed out meanwhile.
-            HolderKind::Server if was_refused => {
+            HolderKind::Server if was_refused || ask.acknowledges() => {
                 self.ledger.change_leases(slot, |leases| {
                     leases.set_apart(before, Time::MAX, now);
                 });
@@ -176,7 +177,9 @@ impl Resource {
         let outstanding = report.and_then(|it| it.outstanding).unwrap_or(Amount::ZERO);
         self.ledger.change_leases(slot, |leases| {
             let Some(had) = had else {
+                let own = leases.take_apart(first);
                 leases.set_apart(later, Time::MAX, now);
+                own.into_iter().for_each(|own| leases.grant(own));
                 return;
             };
             let fresh = leases.own().get() - had.own().get();

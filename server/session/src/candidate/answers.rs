@@ -136,8 +136,10 @@ impl Candidate {
             return Some(Stage::Confirm);
         }
         let view = self.view.as_deref();
-        if let Some((term, seen)) = claim::term_found(answer, view, self.config.ttl) {
-            self.past.note_term(&term, seen);
+        let ttl = self.config.ttl;
+        match claim::term_found(answer, view, ttl) {
+            Some((term, seen)) => self.past.note_term(&term, ttl, seen),
+            None => self.past.note_no_term(ttl, now),
         }
         let created = Created {
             revision: answer.revision,
@@ -175,9 +177,11 @@ impl Candidate {
     fn hold(&mut self, created: Created, won: Time, unsaid: Duration) -> Option<Stage> {
         let epoch = created.epoch();
         debug_assert!(epoch > self.past.highest_epoch(), "epochs grow: {epoch}");
-        let (begins, vacant_since) = self.past.begin(&self.config.server, won);
+        let (begins, vacant_since) = self
+            .past
+            .begin(&self.config.server, self.decides_until, won);
         let longer_leases = self.inherit(vacant_since, unsaid);
-        self.past.note_epoch(epoch);
+        self.past.note_own_epoch(epoch);
         self.report(Report::Elected {
             epoch,
             wait: begins.since(won),

@@ -182,20 +182,24 @@ impl Claim {
         }
     }
 
-    /// The epochs of which others tell in a view.
-    pub(super) fn epochs_of_others(&self, view: &View) -> Vec<u64> {
-        let (own, theirs) = match view.master() {
-            Some((master, epoch)) if master.server == self.server => (Some(epoch), None),
-            master => (None, master.map(|(_, epoch)| epoch)),
-        };
+    /// The epoch of another one that has the master's key.
+    pub(super) fn epoch_of_another(&self, view: &View) -> Option<u64> {
+        let (master, epoch) = view.master()?;
+        (master.server != self.server).then_some(epoch)
+    }
+
+    /// The epochs that others tell of, beside where they are.
+    pub(super) fn told_epochs(&self, view: &View) -> Vec<u64> {
+        let key = view.master();
+        let own = key.filter(|(master, _)| master.server == self.server);
         let others = view
             .registrations()
             .filter(|other| other.server != self.server);
         // Others have seen our own key, too: that is no mastership of theirs.
-        let seen = others
+        let told = others
             .filter_map(|other| other.highest_epoch)
-            .filter(|epoch| Some(*epoch) != own);
-        theirs.into_iter().chain(seen).collect()
+            .filter(|epoch| own.is_none_or(|(_, own)| own != *epoch));
+        told.collect()
     }
 }
 
@@ -362,15 +366,16 @@ mod tests {
         for (server, epoch) in [("ours", Some(90)), ("theirs", Some(46)), ("old", None)] {
             register(&mut view, server, epoch);
         }
-        assert_eq!(claim.epochs_of_others(&view), [46]);
+        let found = |view: &View| (claim.epoch_of_another(view), claim.told_epochs(view));
+        assert_eq!(found(&view), (None, vec![46]));
         let key = entry(other.master(3), Some(OURS));
         view.entries.insert(Key::Master, key);
-        assert_eq!(claim.epochs_of_others(&view), [8, 46]);
+        assert_eq!(found(&view), (Some(8), vec![46]));
         let own = entry(claim.master(3), Some(OURS));
         view.entries.insert(Key::Master, own);
-        assert_eq!(claim.epochs_of_others(&view), [46]);
+        assert_eq!(found(&view), (None, vec![46]));
         register(&mut view, "theirs", Some(8));
-        let told = claim.epochs_of_others(&view);
+        let told = claim.told_epochs(&view);
         assert!(told.is_empty(), "it has seen our own: {told:?}");
     }
 

@@ -8,8 +8,8 @@ use doorward_session::candidate::report::Report;
 use doorward_session::candidate::standing::Standing;
 use doorward_session::candidate::state::State;
 use doorward_session::candidate::store::{
-    Asking, Entry, Key, LeaseId, Master, Op, OpAnswer, Registration, Term, Txn, TxnAnswer, Value,
-    View,
+    Asking, Entry, Key, LeaseId, Master, Op, OpAnswer, Registration, Step, Term, Txn, TxnAnswer,
+    Value, View,
 };
 use doorward_session::candidate::{Action, Candidate, Config, InForce};
 use doorward_session::time::Time;
@@ -29,6 +29,8 @@ pub(crate) struct Played {
     pub(crate) other_saw: Option<u64>,
     /// How often templates came into force.
     pub(crate) applied: u32,
+    /// The term that it was shown.
+    term: Option<Entry>,
 }
 
 impl Played {
@@ -58,6 +60,7 @@ impl Played {
             is_registered: true,
             other_saw: None,
             applied: 0,
+            term: None,
         };
         played.candidate.handle_able(true, Time::ZERO);
         played.drain();
@@ -166,10 +169,12 @@ impl Played {
 
     pub(crate) fn transacted(&mut self, succeeded: bool) {
         self.revision += 1;
+        let reads_term = succeeded && self.txn().then.contains(&Step::Get(Key::Term));
+        let found = self.term.clone().filter(|_| reads_term);
         self.answer(OpAnswer::Transacted(TxnAnswer {
             succeeded,
             revision: self.revision,
-            found: None,
+            found,
         }));
     }
 
@@ -202,9 +207,9 @@ impl Played {
             view.entries
                 .insert(Key::Master, entry(value, created, lease));
         }
-        if let Some(term) = term {
-            view.entries
-                .insert(Key::Term, entry(Value::Term(term), 60, None));
+        self.term = term.map(|term| entry(Value::Term(term), 60, None));
+        if let Some(term) = self.term.clone() {
+            view.entries.insert(Key::Term, term);
         }
         // What it says of itself stands: nobody fights over it.
         for (address, highest_epoch) in [("here:1", None), ("there:1", self.other_saw)] {
@@ -223,10 +228,14 @@ impl Played {
         self.drain();
     }
 
-    /// The revision at which its own key came to be.
+    /// The revision at which its own key came to be. The term is as it was.
     pub(crate) fn see_own_key(&mut self) {
         let created = self.revision;
-        self.see(Some(("ours", created, 9)), None);
+        let term = self.term.take().and_then(|entry| match entry.value {
+            Value::Term(term) => Some(term),
+            Value::Master(_) | Value::Server(_) | Value::Unreadable => None,
+        });
+        self.see(Some(("ours", created, 9)), term);
     }
 
     /// It is told to resign.

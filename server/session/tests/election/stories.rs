@@ -70,6 +70,57 @@ fn a_mastership_that_had_lapsed_is_vacant_until_it_is_confirmed() {
     }
 }
 
+/// Its term is gone, or another one tells of an epoch whose term is nowhere: etcd was wiped, and somebody may have
+/// been elected before that of whom nothing is left.
+#[test]
+fn a_candidate_gives_time_to_a_master_that_it_never_saw() {
+    let own = |played: &Played| Term {
+        epoch: played.epoch(),
+        address: "here:1".into(),
+        server: "ours".into(),
+        length: TTL,
+        resigned: false,
+        leases: None,
+    };
+    let is_wiped: fn(&mut Played, Term) = |played, _| played.see(None, None);
+    let is_told: fn(&mut Played, Term) = |played, term| {
+        played.other_saw = Some(term.epoch + 7);
+        played.see(None, Some(term));
+    };
+    let lost_its_key: fn(&mut Played, Term) = |played, term| played.see(None, Some(term));
+    for (what, happens, waits) in [
+        ("etcd was wiped", is_wiped, TTL),
+        ("another one tells of an epoch", is_told, TTL),
+        ("it lost its key", lost_its_key, Duration::ZERO),
+    ] {
+        let mut played = Played::master();
+        let term = own(&played);
+        played.see(Some(("ours", term.epoch, 9)), Some(term.clone()));
+        played.now = played.now + Duration::from_secs(1);
+        played.asked = None;
+        let heard = played.now;
+        happens(&mut played, term);
+        assert_eq!(played.state(), State::Standing, "{what}");
+        played.transacted(true);
+        played.transacted(true);
+        assert_eq!(played.state() == State::Master, waits.is_zero(), "{what}");
+        while played.now < heard + waits {
+            let due = played.candidate.poll_timeout().unwrap();
+            played.wait(due.since(played.now));
+            if played.asks() == "renew" {
+                played.answer(OpAnswer::Renewed);
+                played.transacted(true);
+            }
+        }
+        let Standing::Master(term) = played.candidate.standing(played.now) else {
+            panic!("{what}: it is the master when that time is over");
+        };
+        if !waits.is_zero() {
+            assert_eq!(term.vacant_since, heard + waits, "{what}");
+        }
+    }
+}
+
 #[test]
 fn what_a_master_writes_is_bound_to_its_key() {
     let bound = |played: &Played, created: u64| {

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::visible;
 use doorward_engine::amount::Amount;
 use doorward_engine::claim::Subclients;
 use doorward_engine::demand::{BandDemand, ServerDemand};
@@ -18,6 +17,7 @@ use doorward_engine::request::{Has, Refusal, RefusalReason};
 use doorward_engine::supply::Told;
 use doorward_engine::template::{DURATION_MAX, HolderBounds, SafeCapacity};
 use doorward_proto::doorman as wire;
+use doorward_session::visible;
 use prost::Message;
 use tonic::Status as RpcStatus;
 

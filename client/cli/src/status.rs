@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use doorward_client::visible::{self, line};
 use doorward_engine::glob::Glob;
 use doorward_proto::admin::v1 as admin;
+use doorward_session::visible::{self, line};
 
 use crate::caller::Caller;
 use crate::failure::Failure;

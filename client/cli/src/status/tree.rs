@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use comfy_table::Cell;
-use doorward_client::visible::{self, line};
 use doorward_proto::admin::v1 as admin;
+use doorward_session::visible::{self, line};
 use serde::Serialize;
 
 use crate::numbers::{number, span};

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use doorward_client::visible;
 use doorward_client::{Client, Resource, Source};
+use doorward_session::visible;
 use serde::Serialize;
 use tokio::task::JoinSet;
 

@@ -4,10 +4,10 @@ use std::io::Write;
 use std::pin::pin;
 use std::time::Duration;
 
-use doorward_client::visible;
 use doorward_client::{Capacity, Client};
 use doorward_etcd::address;
 use doorward_proto::doorman;
+use doorward_session::visible;
 use serde::Serialize;
 
 use crate::caller::{Caller, lease_on, new_client_id, sequence, spans};

@@ -5,7 +5,6 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use doorward_client::visible;
 use doorward_etcd::address::{self, NodeAddress, Place};
 use doorward_etcd::directory;
 use doorward_etcd::error::innermost;
@@ -15,6 +14,7 @@ use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_session::address::Address;
 use doorward_session::master_finder::{Lost, MasterFinder, Why, in_order};
+use doorward_session::visible;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::failure::Failure;

@@ -12,12 +12,12 @@ use doorward_engine::node;
 use doorward_engine::template::{AlgorithmKind, TemplateSpec, Templates};
 use tokio::task::JoinSet;
 
-use crate::app::{Config, Server};
 use crate::demo::RESOURCE;
 use crate::demo::crowd::EARLY_GAP;
 use crate::demo::figures::ServerReading;
 use crate::demo::outline::Outline;
-use crate::{clock, upstream};
+use doorward_server::app::{Config, Server};
+use doorward_server::{clock, upstream};
 
 /// Where servers are by default, gRPC and status page: the command line looks there.
 const USUAL_PORTS: (u16, u16) = (6970, 6971);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use doorward_client::visible;
+use doorward_session::visible;
 
 use crate::failure::Failure;
 use crate::templates::flags::ChangeFlags;

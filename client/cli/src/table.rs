@@ -10,7 +10,7 @@ use std::ops::Range;
 use comfy_table::{
     Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Table as Grid, presets,
 };
-use doorward_client::visible;
+use doorward_session::visible;
 
 use crate::palette::{Palette, Tone};
 

@@ -4,6 +4,8 @@
 //! servers in `caller`, what can go wrong in `failure`.
 
 mod caller;
+#[cfg(feature = "demo")]
+mod demo;
 mod failure;
 mod flags;
 mod get;
@@ -24,10 +26,11 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use doorward_client::visible;
+use doorward_session::visible;
+use tokio::runtime::Builder;
 
 use crate::failure::Failure;
-use crate::flags::{Command, Flags};
+use crate::flags::{Command, Common, Flags};
 use crate::palette::{Palette, Tone};
 
 fn main() -> ExitCode {
@@ -52,17 +55,30 @@ fn main() -> ExitCode {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn run(flags: Flags) -> Result<(), Failure> {
+fn run(flags: Flags) -> Result<(), Failure> {
     let Flags { common, command } = flags;
+    let mut builder = match command {
+        // It runs servers, on all cores.
+        #[cfg(feature = "demo")]
+        Command::Demo(_) => Builder::new_multi_thread(),
+        _ => Builder::new_current_thread(),
+    };
+    let runtime = builder.enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::No(format!("cannot start: {error}")))?;
+    runtime.block_on(run_command(&common, command))
+}
+
+async fn run_command(common: &Common, command: Command) -> Result<(), Failure> {
     match command {
-        Command::Get(get) => get::run(&common, &get).await,
-        Command::Watch(watch) => watch::run(&common, &watch).await,
-        Command::Release(release) => release::run(&common, &release).await,
-        Command::Status(status) => status::run(&common, &status).await,
-        Command::Nodes(nodes) => nodes::run(&common, &nodes).await,
-        Command::Shell => shell::run(&common).await,
-        Command::Templates(flags) => templates::run(&common, &flags).await,
+        #[cfg(feature = "demo")]
+        Command::Demo(demo) => demo::run(demo).await,
+        Command::Get(get) => get::run(common, &get).await,
+        Command::Watch(watch) => watch::run(common, &watch).await,
+        Command::Release(release) => release::run(common, &release).await,
+        Command::Status(status) => status::run(common, &status).await,
+        Command::Nodes(nodes) => nodes::run(common, &nodes).await,
+        Command::Shell => shell::run(common).await,
+        Command::Templates(flags) => templates::run(common, &flags).await,
         Command::Completions { shell } => {
             // Not straight to the output: generating panics where writing fails.
             let mut script = Vec::new();

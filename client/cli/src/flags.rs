@@ -8,6 +8,8 @@ use clap_complete::Shell;
 use doorward_etcd::address::{self, Etcd};
 use doorward_etcd::flags::{ElectionFlags, EtcdFlags};
 
+#[cfg(feature = "demo")]
+use crate::demo::DemoFlags;
 use crate::failure::Failure;
 use crate::palette::ColorFlag;
 use crate::templates::flags::TemplatesFlags;
@@ -187,6 +189,12 @@ pub(crate) enum Command {
     Nodes(NodesFlags),
     /// Show, check and change the templates, in etcd or in a file.
     Templates(Box<TemplatesFlags>),
+    /// Show a tree of servers and self-throttling clients at work, on real demand.
+    ///
+    /// One root, two regions and four leaves, all on loopback and in this process, share one
+    /// capacity; the clients of the trace are spread over the leaves.
+    #[cfg(feature = "demo")]
+    Demo(DemoFlags),
     /// Print a completion script for a shell.
     Completions {
         /// For which shell.

@@ -12,10 +12,10 @@ use doorward_client::{Capacity, Client, Mode, RateLimiter, Resource, Source};
 use doorward_engine::time::Time;
 use tokio::task::JoinSet;
 
-use crate::clock::Clock;
 use crate::demo::RESOURCE;
 use crate::demo::figures::ClientReading;
 use crate::demo::trace::{Row, Trace};
+use doorward_server::clock::Clock;
 
 /// How soon a client tells the server that it wants something else, and how often the server
 /// decides anew for one client: faster than by default, since there is something to see.

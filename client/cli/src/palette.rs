@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
 use comfy_table::{Attribute, Cell, Color};
-use doorward_client::visible;
+use doorward_session::visible;
 
 use crate::table::cell;
 

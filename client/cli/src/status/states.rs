@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use doorward_client::visible::line;
 use doorward_proto::admin::v1 as admin;
+use doorward_session::visible::line;
 use serde::Serialize;
 
 use crate::palette::{Palette, Tone};

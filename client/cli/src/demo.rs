@@ -21,14 +21,18 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use clap::Args;
 use doorward_engine::time::Time;
+use doorward_server::flags::LogFlags;
+use doorward_server::logs::{self, LogFormat};
 
-use crate::clock::Clock;
 use crate::demo::crowd::{Crowd, Pace};
 use crate::demo::figures::{ClientReading, Figures};
 use crate::demo::outline::Outline;
 use crate::demo::trace::Trace;
 use crate::demo::tree::Tree;
 use crate::demo::view::{Scene, Screen, Wish};
+use crate::failure::Failure;
+use crate::output;
+use doorward_server::clock::Clock;
 
 /// The resource that everyone shares.
 const RESOURCE: &str = "demo";
@@ -50,39 +54,47 @@ const ATTEMPTS_MAX: u32 = 10;
 
 /// What the demonstration is to show.
 #[derive(Clone, Debug, Args)]
-pub struct DemoFlags {
+pub(crate) struct DemoFlags {
     /// Stop after this long [default: go on until Ctrl-C, the trace starting over at its end].
     #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
-    pub duration: Option<Duration>,
+    pub(crate) duration: Option<Duration>,
 
     /// How many times faster than the trace's clock.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
-    pub speed: f64,
+    pub(crate) speed: f64,
 
     /// Where in the trace to begin [default: 2m in the built-in one, where demand picks up].
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
-    pub from: Option<Duration>,
+    pub(crate) from: Option<Duration>,
 
     /// Follow this trace instead of the built-in one: CSV with the header time_s,client,wants.
     #[arg(long, value_name = "FILE")]
-    pub trace: Option<PathBuf>,
+    pub(crate) trace: Option<PathBuf>,
 
     /// What there is to share, per second [default: the trace's mean demand, so that there is
     /// now enough and now too little].
     #[arg(long, value_name = "NUMBER", value_parser = capacity)]
-    pub capacity: Option<f64>,
+    pub(crate) capacity: Option<f64>,
 
     /// Print a line a second instead of the live view, also on a terminal.
     #[arg(long)]
-    pub plain: bool,
+    pub(crate) plain: bool,
 }
 
-/// Runs the demonstration until it is over or somebody interrupts it.
-///
-/// # Errors
-///
-/// If the trace cannot be read or a server not be started.
-pub async fn run(flags: DemoFlags) -> anyhow::Result<()> {
+/// Runs the demonstration until it is over or somebody interrupts it. Its own output is what there is to
+/// see; of the servers and clients, only errors are logged.
+pub(crate) async fn run(flags: DemoFlags) -> Result<(), Failure> {
+    let logs = LogFlags {
+        log_format: LogFormat::Text,
+        log_level: "error".to_owned(),
+        log_lines_per_minute: 300,
+    };
+    logs::start(&logs).map_err(|error| Failure::Usage(error.to_string()))?;
+    let shown = show(flags).await;
+    shown.map_err(|error| Failure::No(format!("{error:#}")))
+}
+
+async fn show(flags: DemoFlags) -> anyhow::Result<()> {
     let mut from = flags.from.unwrap_or_default();
     let trace = match &flags.trace {
         None => {
@@ -133,7 +145,7 @@ pub async fn run(flags: DemoFlags) -> anyhow::Result<()> {
     } = show.run().await?;
     crowd.stop().await;
     tree.stop(&figures.outline).await;
-    summary::write(&mut io::stdout().lock(), &figures).context("cannot write the summary")
+    summary::write(&mut output::stdout(), &figures).context("cannot write the summary")
 }
 
 /// Everything that is at work, and what is measured of it.
@@ -184,7 +196,7 @@ impl Show {
     /// A line a second.
     async fn tell(&mut self) -> anyhow::Result<()> {
         let pages = self.tree.pages();
-        let mut out = io::stdout();
+        let mut out = output::stdout();
         writeln!(
             out,
             "{} clients at {} leaves share {} requests/s, fairly",

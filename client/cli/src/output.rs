@@ -9,7 +9,7 @@
 use std::io::{self, Write};
 use std::sync::OnceLock;
 
-use doorward_client::visible;
+use doorward_session::visible;
 use serde::Serialize;
 
 use crate::palette::{ColorFlag, Palette};
