@@ -1,0 +1,150 @@
+//! Fixed window: so many in each minute, hour or month of the clock.
+//!
+//! Windows are aligned to 1970 in UTC, as envoyproxy/ratelimit has them, or to the calendar. The cheapest, and the one
+//! that people understand; but around a boundary, twice the limit passes within any time, however short. What is
+//! charged beyond the limit ends with its window; what is given back lowers the window in which it arrives.
+
+use crate::algorithm::Algorithm;
+use crate::decision::{Decision, Reason, Standing};
+use crate::moment::{Moment, span};
+use crate::rate::Rate;
+use crate::rest::Rest;
+use crate::units::Units;
+use crate::window::{Window, nanos_until};
+
+/// So many in each window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedWindow {
+    limit: Units,
+    window: Window,
+}
+
+/// What was used in the latest window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FixedWindowState {
+    /// In parts of a unit.
+    used: u128,
+    window: i64,
+    rest: Rest,
+}
+
+impl FixedWindow {
+    /// The rate's amount in each of its periods.
+    pub const fn new(rate: Rate) -> Self {
+        Self {
+            limit: rate.amount(),
+            window: Window::of(rate),
+        }
+    }
+
+    /// So much in each window.
+    pub fn of(limit: impl Into<Units>, window: Window) -> Self {
+        let limit = limit.into();
+        Self { limit, window }
+    }
+
+    /// The window that counts: that of now, or a later one that was seen; and what is used in it.
+    #[inline]
+    fn used(&self, state: &FixedWindowState, now: Moment) -> (i64, u128) {
+        let window = self.window.of_moment(now);
+        if window > state.window {
+            (window, 0)
+        } else {
+            (state.window, state.used)
+        }
+    }
+
+    #[inline]
+    fn stands(&self, window: i64, used: u128, now: Moment) -> Standing {
+        Standing {
+            remaining: Units::from_parts(self.limit.parts().saturating_sub(used)),
+            reset: span(nanos_until(self.window.end(window), now)),
+        }
+    }
+
+    /// From now on, so much is used in a window.
+    #[inline]
+    fn set(state: &mut FixedWindowState, window: i64, used: u128) {
+        if window != state.window || used == 0 {
+            state.rest.clear();
+        }
+        state.window = window;
+        state.used = used;
+    }
+}
+
+impl Algorithm for FixedWindow {
+    type State = FixedWindowState;
+
+    fn limit(&self) -> Units {
+        self.limit
+    }
+
+    fn fresh(&self) -> FixedWindowState {
+        FixedWindowState {
+            used: 0,
+            window: i64::MIN,
+            rest: Rest::NONE,
+        }
+    }
+
+    #[inline]
+    fn take(&self, state: &mut FixedWindowState, cost: Units, now: Moment) -> Decision {
+        if cost > self.limit {
+            return Decision::Never(Reason::CostAboveLimit);
+        }
+        let (window, used) = self.used(state, now);
+        let after = used.saturating_add(cost.parts());
+        if after > self.limit.parts() {
+            return Decision::After(span(nanos_until(self.window.end(window), now)));
+        }
+        if cost > Units::ZERO {
+            Self::set(state, window, after);
+        }
+        Decision::Allowed(self.stands(window, after, now).allowed())
+    }
+
+    fn standing(&self, state: &FixedWindowState, now: Moment) -> Standing {
+        let (window, used) = self.used(state, now);
+        self.stands(window, used, now)
+    }
+
+    fn charge(&self, state: &mut FixedWindowState, cost: Units, now: Moment) {
+        if cost > Units::ZERO {
+            let (window, used) = self.used(state, now);
+            Self::set(state, window, used.saturating_add(cost.parts()));
+        }
+    }
+
+    fn refund(&self, state: &mut FixedWindowState, cost: Units, now: Moment) {
+        if cost > Units::ZERO {
+            let (window, used) = self.used(state, now);
+            Self::set(state, window, used.saturating_sub(cost.parts()));
+        }
+    }
+
+    fn change(&self, next: &Self, state: &mut FixedWindowState, now: Moment) {
+        let (window, used) = self.used(state, now);
+        Self::set(state, window, used);
+        state.used = match self.limit.parts().checked_sub(used) {
+            Some(there) => {
+                let there = state
+                    .rest
+                    .scale(there, next.limit.parts(), self.limit.parts());
+                next.limit.parts().saturating_sub(there)
+            }
+            // A debt of as many parts.
+            None => next.limit.parts().saturating_add(used - self.limit.parts()),
+        };
+        if next.window != self.window {
+            // Not before the window that was seen already.
+            let seen = i64::try_from(self.window.start(window)).unwrap_or(i64::MIN);
+            let now = now.max(Moment::from_nanos(seen));
+            state.window = next.window.of_moment(now);
+        }
+    }
+
+    fn is_fresh(&self, state: &FixedWindowState, now: Moment) -> bool {
+        self.used(state, now).1 == 0
+    }
+}

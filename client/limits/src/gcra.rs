@@ -1,0 +1,135 @@
+//! GCRA: a token bucket that remembers nothing but one point in time.
+//!
+//! The theoretical arrival time (TAT) is when the bucket is full again. With T = 1/rate, a take passes if
+//! max(TAT, now) + cost·T − now ≤ burst·T. Every answer is that of [`crate::TokenBucket`], field by field, as long
+//! as time does not go back: then GCRA, which does not know when it was last asked, sees a little less, never more.
+//!
+//! The TAT is kept in drops ([`crate::flow`]), that is in parts of a nanosecond of which 1/rate is a whole number.
+
+use crate::algorithm::Algorithm;
+use crate::decision::{Decision, Standing};
+use crate::error::SettingsError;
+use crate::flow::{Flow, MISSING_MAX};
+use crate::moment::Moment;
+use crate::rate::Rate;
+use crate::rest::Rest;
+use crate::units::Units;
+
+/// The generic cell rate algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gcra {
+    flow: Flow,
+}
+
+/// When one bucket is full again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GcraState {
+    /// In drops since the origin.
+    tat: i128,
+    rest: Rest,
+}
+
+/// Before every moment: 2⁶² drops a nanosecond times 2⁶³ of them is 2¹²⁵.
+const LONG_AGO: i128 = -(1 << 126);
+
+impl Gcra {
+    /// A bucket of that size.
+    ///
+    /// # Errors
+    ///
+    /// If the rate is 0 or by the calendar, or if it is so uneven that parts of so large a burst cannot be counted.
+    pub fn new(burst: impl Into<Units>, rate: Rate) -> Result<Self, SettingsError> {
+        let flow = Flow::new(burst.into(), rate)?;
+        if flow.drops() == 0 {
+            return Err(SettingsError::RateIsZero { rate });
+        }
+        Ok(Self { flow })
+    }
+
+    /// Now, in drops.
+    #[inline]
+    fn drops_at(&self, now: Moment) -> i128 {
+        i128::from(self.flow.drops()) * i128::from(now.nanos())
+    }
+
+    /// What is missing now.
+    #[inline]
+    fn missing(&self, state: &GcraState, now: Moment) -> i128 {
+        (state.tat - self.drops_at(now)).clamp(0, MISSING_MAX)
+    }
+
+    /// So much was missing at that time, and now it is another amount.
+    #[inline]
+    fn set(&self, state: &mut GcraState, before: i128, missing: i128, now: Moment) {
+        state.tat = self.drops_at(now) + missing;
+        if before == 0 || missing == 0 {
+            state.rest.clear();
+        }
+    }
+}
+
+impl Algorithm for Gcra {
+    type State = GcraState;
+
+    fn limit(&self) -> Units {
+        self.flow.size()
+    }
+
+    fn fresh(&self) -> GcraState {
+        GcraState {
+            tat: LONG_AGO,
+            rest: Rest::NONE,
+        }
+    }
+
+    #[inline]
+    fn take(&self, state: &mut GcraState, cost: Units, now: Moment) -> Decision {
+        let missing = self.missing(state, now);
+        match self.flow.take(missing, cost) {
+            Ok(left) => {
+                if cost > Units::ZERO {
+                    self.set(state, missing, left, now);
+                }
+                Decision::Allowed(self.flow.standing(left, 0).allowed())
+            }
+            Err(short) => self.flow.refusal(short, 0),
+        }
+    }
+
+    #[inline]
+    fn peek(&self, state: &GcraState, cost: Units, now: Moment) -> Decision {
+        match self.flow.take(self.missing(state, now), cost) {
+            Ok(left) => Decision::Allowed(self.flow.standing(left, 0).allowed()),
+            Err(short) => self.flow.refusal(short, 0),
+        }
+    }
+
+    fn standing(&self, state: &GcraState, now: Moment) -> Standing {
+        self.flow.standing(self.missing(state, now), 0)
+    }
+
+    fn charge(&self, state: &mut GcraState, cost: Units, now: Moment) {
+        if cost > Units::ZERO {
+            let missing = self.missing(state, now);
+            self.set(state, missing, self.flow.charge(missing, cost), now);
+        }
+    }
+
+    fn refund(&self, state: &mut GcraState, cost: Units, now: Moment) {
+        if cost > Units::ZERO {
+            let missing = self.missing(state, now);
+            self.set(state, missing, self.flow.refund(missing, cost), now);
+        }
+    }
+
+    fn change(&self, next: &Self, state: &mut GcraState, now: Moment) {
+        let missing = self.missing(state, now);
+        self.set(state, missing, missing, now);
+        let missing = self.flow.change(&next.flow, missing, &mut state.rest);
+        state.tat = next.drops_at(now) + missing;
+    }
+
+    fn is_fresh(&self, state: &GcraState, now: Moment) -> bool {
+        self.missing(state, now) == 0
+    }
+}

@@ -1,0 +1,157 @@
+//! Decisions as HTTP headers: text, byte for byte.
+//!
+//! `RateLimit-Policy` and `RateLimit` are structured fields as in the IETF draft (httpapi-ratelimit-headers, -11):
+//! the first lists all policies that apply, the second has the one that is told ([`several::told`]). `Retry-After` is
+//! at least a second, and absent if no wait would help. `X-RateLimit-*` are for clients that know nothing else.
+//!
+//! Amounts are rounded down, times up. A name that has other characters than printable ASCII, which a structured
+//! field cannot say, gets a question mark for each.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::decision::Decision;
+use crate::several::{self, Answer};
+use crate::units::Units;
+
+/// A limit as it is told to callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy<'a> {
+    /// What it is called.
+    pub name: &'a str,
+    /// How much.
+    pub quota: Units,
+    /// In what time; none for what is counted at once.
+    pub window: Option<Duration>,
+    /// What is counted; none for requests.
+    pub unit: Option<&'a str>,
+    /// For whom.
+    pub partition_key: Option<&'a [u8]>,
+}
+
+/// Whether there are `X-RateLimit-*`, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Legacy {
+    /// None.
+    #[default]
+    Off,
+    /// The reset in seconds from now, as Envoy has it.
+    Delta,
+    /// The reset as a second since 1970, as GitHub has it.
+    Epoch {
+        /// Now, since 1970.
+        now: Duration,
+    },
+}
+
+/// The most that a structured field can say.
+const INTEGER_MAX: u128 = 999_999_999_999_999;
+
+/// The headers, by name. `answers` has one for each policy; `jitter` is added to the wait of who is refused.
+pub fn headers(
+    policies: &[Policy<'_>],
+    answers: &[Answer],
+    jitter: Duration,
+    legacy: Legacy,
+) -> Vec<(&'static str, String)> {
+    let mut headers = Vec::new();
+    let told = several::told(answers);
+    let told = told.and_then(|told| Some((policies.get(told)?, answers.get(told)?)));
+    let Some((policy, answer)) = told else {
+        return headers;
+    };
+    let all: Vec<String> = policies.iter().map(policy_item).collect();
+    headers.push(("RateLimit-Policy", all.join(", ")));
+    let retry_after = match answer.decision {
+        Decision::After(wait) => Some(seconds(wait.saturating_add(jitter)).max(1)),
+        Decision::Allowed(_) | Decision::Never(_) => None,
+    };
+    let reset = seconds(answer.standing.reset);
+    let remaining = integer(answer.standing.remaining);
+    let mut item = quoted(policy.name);
+    let until = retry_after.unwrap_or(reset);
+    let _ = write!(item, ";r={remaining};t={until}");
+    item.push_str(&partition(policy));
+    headers.push(("RateLimit", item));
+    if let Some(retry_after) = retry_after {
+        headers.push(("Retry-After", retry_after.to_string()));
+    }
+    let reset = match legacy {
+        Legacy::Off => return headers,
+        Legacy::Delta => reset,
+        Legacy::Epoch { now } => seconds(now.saturating_add(answer.standing.reset)),
+    };
+    let quota = integer(policy.quota);
+    headers.push(("X-RateLimit-Limit", quota.to_string()));
+    headers.push(("X-RateLimit-Remaining", remaining.to_string()));
+    headers.push(("X-RateLimit-Reset", reset.to_string()));
+    headers
+}
+
+fn policy_item(policy: &Policy<'_>) -> String {
+    let mut item = quoted(policy.name);
+    // Writing to a text cannot fail.
+    let _ = write!(item, ";q={}", integer(policy.quota));
+    if let Some(window) = policy.window {
+        let _ = write!(item, ";w={}", seconds(window));
+    }
+    if let Some(unit) = policy.unit.filter(|unit| *unit != "requests") {
+        let _ = write!(item, ";qu={}", quoted(unit));
+    }
+    item.push_str(&partition(policy));
+    item
+}
+
+fn partition(policy: &Policy<'_>) -> String {
+    policy
+        .partition_key
+        .map(|key| format!(";pk=:{}:", base64(key)))
+        .unwrap_or_default()
+}
+
+fn integer(units: Units) -> u128 {
+    u128::from(units.floor()).min(INTEGER_MAX)
+}
+
+/// Whole seconds, rounded up.
+fn seconds(span: Duration) -> u128 {
+    span.as_nanos().div_ceil(1_000_000_000).min(INTEGER_MAX)
+}
+
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            ' '..='~' => quoted.push(letter),
+            _ => quoted.push('?'),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Bytes as a structured field has them: base64 with padding.
+fn base64(bytes: &[u8]) -> String {
+    let letter = |six: u32| {
+        let six = u8::try_from(six & 63).unwrap_or(0);
+        char::from(match six {
+            0..26 => b'A' + six,
+            26..52 => b'a' + (six - 26),
+            52..62 => b'0' + (six - 52),
+            62 => b'+',
+            _ => b'/',
+        })
+    };
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        let letters = [18, 12, 6, 0].map(|shift| letter(bits >> shift));
+        let has = three.len() + 1;
+        text.extend(letters.iter().take(has));
+        text.extend(std::iter::repeat_n('=', 4 - has));
+    }
+    text
+}

@@ -1,0 +1,115 @@
+//! What is missing of one bucket at a time: the state that token bucket, meter and queue share.
+
+use crate::decision::{Decision, Standing};
+use crate::flow::{Flow, Short};
+use crate::moment::Moment;
+use crate::rest::Rest;
+use crate::units::Units;
+
+/// What is missing, and when that was so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Level {
+    /// In drops ([`crate::flow`]).
+    missing: i128,
+    at: Moment,
+    rest: Rest,
+}
+
+/// What is missing now, and how far the clock is behind the last change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) missing: i128,
+    pub(crate) behind: u64,
+}
+
+impl Level {
+    /// Nothing is missing.
+    pub(crate) const FULL: Self = Self {
+        missing: 0,
+        at: Moment::FIRST,
+        rest: Rest::NONE,
+    };
+
+    /// All is missing.
+    pub(crate) const fn empty(flow: &Flow, now: Moment) -> Self {
+        Self {
+            missing: flow.full(),
+            at: now,
+            rest: Rest::NONE,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn read(&self, flow: &Flow, now: Moment) -> Reading {
+        Reading {
+            missing: flow.after(self.missing, now.nanos_since(self.at)),
+            behind: self.at.nanos_since(now),
+        }
+    }
+
+    /// So much was missing now, and from now on it is another amount.
+    #[inline]
+    pub(crate) fn set(&mut self, before: Reading, missing: i128, now: Moment) {
+        self.missing = missing;
+        self.at = self.at.max(now);
+        if before.missing == 0 || missing == 0 {
+            self.rest.clear();
+        }
+    }
+
+    /// What a take would lead to.
+    #[inline]
+    pub(crate) fn peek(&self, flow: &Flow, cost: Units, now: Moment) -> Decision {
+        let reading = self.read(flow, now);
+        answer(flow, flow.take(reading.missing, cost), reading.behind)
+    }
+
+    #[inline]
+    pub(crate) fn take(&mut self, flow: &Flow, cost: Units, now: Moment) -> Decision {
+        let reading = self.read(flow, now);
+        let taken = flow.take(reading.missing, cost);
+        if let (Ok(missing), 1..) = (taken, cost.parts()) {
+            self.set(reading, missing, now);
+        }
+        answer(flow, taken, reading.behind)
+    }
+
+    #[inline]
+    pub(crate) fn standing(&self, flow: &Flow, now: Moment) -> Standing {
+        let reading = self.read(flow, now);
+        flow.standing(reading.missing, reading.behind)
+    }
+
+    pub(crate) fn charge(&mut self, flow: &Flow, cost: Units, now: Moment) {
+        if cost > Units::ZERO {
+            let reading = self.read(flow, now);
+            self.set(reading, flow.charge(reading.missing, cost), now);
+        }
+    }
+
+    pub(crate) fn refund(&mut self, flow: &Flow, cost: Units, now: Moment) {
+        if cost > Units::ZERO {
+            let reading = self.read(flow, now);
+            self.set(reading, flow.refund(reading.missing, cost), now);
+        }
+    }
+
+    pub(crate) fn change(&mut self, flow: &Flow, next: &Flow, now: Moment) {
+        let reading = self.read(flow, now);
+        self.set(reading, reading.missing, now);
+        self.missing = flow.change(next, reading.missing, &mut self.rest);
+    }
+
+    pub(crate) fn is_full(&self, flow: &Flow, now: Moment) -> bool {
+        self.read(flow, now).missing == 0
+    }
+}
+
+/// What to say of it.
+#[inline]
+fn answer(flow: &Flow, taken: Result<i128, Short>, behind: u64) -> Decision {
+    match taken {
+        Ok(missing) => Decision::Allowed(flow.standing(missing, behind).allowed()),
+        Err(short) => flow.refusal(short, behind),
+    }
+}

@@ -1,0 +1,46 @@
+//! Local rate limits: decided from memory, in nanoseconds, exactly.
+
+pub mod algorithm;
+mod ban;
+pub mod decision;
+pub mod error;
+mod fixed_window;
+mod flow;
+mod gcra;
+mod grains;
+pub mod headers;
+mod leaky_meter;
+mod leaky_queue;
+mod level;
+mod limiter;
+pub mod moment;
+pub mod rate;
+mod rest;
+pub mod several;
+mod sliding_counter;
+mod sliding_log;
+mod soft_hard;
+mod token_bucket;
+pub mod units;
+mod warm_up;
+mod window;
+
+pub use algorithm::Algorithm;
+pub use ban::{Ban, BanState};
+pub use decision::{Allowed, Decision, Reason, Standing};
+pub use error::SettingsError;
+pub use fixed_window::{FixedWindow, FixedWindowState};
+pub use gcra::{Gcra, GcraState};
+pub use leaky_meter::{LeakyMeter, LeakyMeterState};
+pub use leaky_queue::{LeakyQueue, LeakyQueueState};
+pub use limiter::Limiter;
+pub use moment::Moment;
+pub use rate::{InvalidRate, Period, Rate};
+pub use several::{Answer, Limit, Part, Verdict};
+pub use sliding_counter::{SlidingCounter, SlidingCounterState};
+pub use sliding_log::{SlidingLog, SlidingLogState};
+pub use soft_hard::SoftHard;
+pub use token_bucket::{TokenBucket, TokenBucketState};
+pub use units::{InvalidUnits, Units};
+pub use warm_up::{WarmUp, WarmUpState};
+pub use window::Window;

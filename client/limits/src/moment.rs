@@ -1,0 +1,70 @@
+//! A point in time: whole nanoseconds since an origin, before it as well.
+//!
+//! Windows that are aligned to the calendar take the origin for the beginning of 1970 in UTC. All else takes any
+//! origin, as long as it stays one.
+
+use std::time::Duration;
+
+/// A point in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Moment(i64);
+
+impl Moment {
+    /// The origin.
+    pub const ORIGIN: Self = Self(0);
+
+    /// The first moment that can be said.
+    pub const FIRST: Self = Self(i64::MIN);
+
+    /// The last moment that can be said: 292 years after the origin.
+    pub const LAST: Self = Self(i64::MAX);
+
+    /// So many nanoseconds after the origin, or before it.
+    #[inline]
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(nanos)
+    }
+
+    /// How many nanoseconds after the origin.
+    #[inline]
+    pub const fn nanos(self) -> i64 {
+        self.0
+    }
+
+    /// The nanoseconds since an earlier moment; 0 if it is not earlier.
+    #[inline]
+    pub const fn nanos_since(self, earlier: Self) -> u64 {
+        if self.0 > earlier.0 {
+            self.0.abs_diff(earlier.0)
+        } else {
+            0
+        }
+    }
+
+    /// So much later, at most the last moment.
+    #[inline]
+    #[must_use]
+    pub fn after(self, span: Duration) -> Self {
+        let nanos = i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(nanos))
+    }
+}
+
+/// A span of so many nanoseconds; the longest span there is if it is longer.
+#[inline]
+pub(crate) fn span(nanos: u128) -> Duration {
+    match u64::try_from(nanos) {
+        Ok(nanos) => Duration::from_nanos(nanos),
+        Err(_) => long_span(nanos),
+    }
+}
+
+#[cold]
+fn long_span(nanos: u128) -> Duration {
+    const SECOND: u128 = 1_000_000_000;
+    match u64::try_from(nanos / SECOND) {
+        // The rest of a division by a second is less than one.
+        Ok(seconds) => Duration::new(seconds, u32::try_from(nanos % SECOND).unwrap_or(0)),
+        Err(_) => Duration::MAX,
+    }
+}

@@ -1,0 +1,236 @@
+//! So much in such a time, as one value: `100/s`, `5000/h`, `10/min`.
+//!
+//! The amount and its period stay together and exact. 4,999 a day has no period of whole nanoseconds: who rounds it
+//! is wrong by some in a year, and one that takes two bare numbers is soon handed them the wrong way round.
+
+use std::fmt;
+use std::num::NonZeroU64;
+use std::str::FromStr;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::units::{InvalidUnits, Units};
+
+/// So much in such a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rate {
+    amount: Units,
+    period: Period,
+}
+
+/// What a rate counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Period {
+    /// So many nanoseconds.
+    Nanos(NonZeroU64),
+    /// A month of the calendar, in UTC: for fixed windows alone, as no two need be equally long.
+    Month,
+    /// A year of the calendar, in UTC: for fixed windows alone.
+    Year,
+}
+
+/// What is no rate.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum InvalidRate {
+    /// There is no slash.
+    #[error("{0:?} is no rate; give an amount and a period, as in 100/s, 5000/h, 10/min")]
+    NoPeriod(String),
+    /// What is before the slash is no amount.
+    #[error("the amount {amount:?} {problem}")]
+    Amount {
+        /// What is there.
+        amount: String,
+        /// What is wrong with it.
+        problem: InvalidUnits,
+    },
+    /// What is behind the slash is no period.
+    #[error(
+        "{0:?} is no period; give ns, us, ms, s, min, h, day, week, month or year, as in 100/s or 100/10s"
+    )]
+    Period(String),
+    /// The period is 0, or longer than 584 years.
+    #[error("a period is from 1 ns to 584 years")]
+    PeriodLength,
+}
+
+impl Rate {
+    /// So much in such a time.
+    ///
+    /// # Errors
+    ///
+    /// If the time is 0 or longer than 584 years.
+    pub fn new(amount: Units, period: Duration) -> Result<Self, InvalidRate> {
+        let nanos = u64::try_from(period.as_nanos())
+            .ok()
+            .and_then(NonZeroU64::new);
+        let period = Period::Nanos(nanos.ok_or(InvalidRate::PeriodLength)?);
+        Ok(Self { amount, period })
+    }
+
+    /// So much a second.
+    pub const fn per_second(amount: Units) -> Self {
+        const SECOND: NonZeroU64 = NonZeroU64::new(1_000_000_000).unwrap();
+        let period = Period::Nanos(SECOND);
+        Self { amount, period }
+    }
+
+    /// So much in a month or year of the calendar.
+    pub const fn per(amount: Units, period: Period) -> Self {
+        Self { amount, period }
+    }
+
+    /// How much.
+    pub const fn amount(self) -> Units {
+        self.amount
+    }
+
+    /// In what time.
+    pub const fn period(self) -> Period {
+        self.period
+    }
+}
+
+/// The names of the periods, the first being the one that is printed; and how many nanoseconds.
+const PERIODS: &[(&[&str], u64)] = &[
+    (&["ns", "nanosecond", "nanoseconds"], 1),
+    (&["us", "µs", "microsecond", "microseconds"], 1_000),
+    (&["ms", "millisecond", "milliseconds"], 1_000_000),
+    (&["s", "sec", "second", "seconds"], 1_000_000_000),
+    (&["min", "minute", "minutes"], 60_000_000_000),
+    (&["h", "hour", "hours"], 3_600_000_000_000),
+    (&["day", "d", "days"], 86_400_000_000_000),
+    (&["week", "w", "weeks"], 604_800_000_000_000),
+];
+
+impl FromStr for Period {
+    type Err = InvalidRate;
+
+    fn from_str(text: &str) -> Result<Self, InvalidRate> {
+        let bad = || InvalidRate::Period(text.to_owned());
+        let text = text.trim();
+        let digits = text.len()
+            - text
+                .trim_start_matches(|it: char| it.is_ascii_digit())
+                .len();
+        let (count, name) = text.split_at(digits);
+        let name = name.trim().to_ascii_lowercase();
+        match (count, name.as_str()) {
+            ("" | "1", "month") => return Ok(Self::Month),
+            ("" | "1", "year") => return Ok(Self::Year),
+            _ => {}
+        }
+        let mut periods = PERIODS.iter();
+        let (_, nanos) = periods
+            .find(|(names, _)| names.contains(&name.as_str()))
+            .ok_or_else(bad)?;
+        let count: u64 = match count {
+            "" => 1,
+            count => count.parse().map_err(|_| bad())?,
+        };
+        let nanos = count.checked_mul(*nanos).and_then(NonZeroU64::new);
+        Ok(Self::Nanos(nanos.ok_or(InvalidRate::PeriodLength)?))
+    }
+}
+
+impl FromStr for Rate {
+    type Err = InvalidRate;
+
+    fn from_str(text: &str) -> Result<Self, InvalidRate> {
+        let parts = text.split_once('/');
+        let (amount, period) = parts.ok_or_else(|| InvalidRate::NoPeriod(text.to_owned()))?;
+        let amount = amount.trim();
+        Ok(Self {
+            amount: amount.parse().map_err(|problem| InvalidRate::Amount {
+                amount: amount.to_owned(),
+                problem,
+            })?,
+            period: period.parse()?,
+        })
+    }
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = match self {
+            Self::Month => return f.write_str("month"),
+            Self::Year => return f.write_str("year"),
+            Self::Nanos(nanos) => nanos.get(),
+        };
+        let mut periods = PERIODS.iter().rev();
+        // Everything is a whole number of nanoseconds.
+        let longest = periods.find(|(_, unit)| nanos.is_multiple_of(*unit));
+        let (name, unit) = longest.map_or(("ns", 1), |(names, unit)| {
+            (names.first().copied().unwrap_or("ns"), *unit)
+        });
+        match nanos / unit {
+            1 => f.write_str(name),
+            count => write!(f, "{count}{name}"),
+        }
+    }
+}
+
+/// As it is parsed.
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.amount, self.period)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_one_value() {
+        #[track_caller]
+        fn check(text: &str, amount: &str, nanos: u64, printed: &str) {
+            let rate: Rate = text.parse().unwrap();
+            assert_eq!(rate.amount(), amount.parse().unwrap(), "{text}");
+            let period = Period::Nanos(NonZeroU64::new(nanos).unwrap());
+            assert_eq!(rate.period(), period, "{text}");
+            assert_eq!(rate.to_string(), printed);
+            assert_eq!(printed.parse(), Ok(rate));
+        }
+        check("100/s", "100", 1_000_000_000, "100/s");
+        check("5000/h", "5000", 3_600_000_000_000, "5000/h");
+        check("10/min", "10", 60_000_000_000, "10/min");
+        check("4999 / day", "4999", 86_400_000_000_000, "4999/day");
+        check("0.5/second", "0.5", 1_000_000_000, "0.5/s");
+        check("2000/1200s", "2000", 1_200_000_000_000, "2000/20min");
+        check("1/7d", "1", 604_800_000_000_000, "1/week");
+        check("3/333333333ns", "3", 333_333_333, "3/333333333ns");
+        assert_eq!("7/month".parse::<Rate>().unwrap().period(), Period::Month);
+        assert_eq!("7/Year".parse::<Rate>().unwrap().to_string(), "7/year");
+    }
+
+    #[test]
+    fn what_is_no_rate_is_said_by_name() {
+        #[track_caller]
+        fn check(text: &str, problem: &str) {
+            assert_eq!(text.parse::<Rate>().unwrap_err().to_string(), problem);
+        }
+        check(
+            "100",
+            "\"100\" is no rate; give an amount and a period, as in 100/s, 5000/h, 10/min",
+        );
+        check("-1/s", "the amount \"-1\" is negative");
+        check("NaN/s", "the amount \"NaN\" is not a number");
+        check(
+            "inf/s",
+            "the amount \"inf\" is larger than 18446744073709551615",
+        );
+        check("/s", "the amount \"\" is not a number");
+        check(
+            "0.0000000001/s",
+            "the amount \"0.0000000001\" has more than nine decimal places",
+        );
+        check("1/0s", "a period is from 1 ns to 584 years");
+        check("1/99999999999h", "a period is from 1 ns to 584 years");
+        // A minute or a month?
+        check(
+            "10/m",
+            "\"m\" is no period; give ns, us, ms, s, min, h, day, week, month or year, as in 100/s or 100/10s",
+        );
+    }
+}

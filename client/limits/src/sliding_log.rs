@@ -1,0 +1,317 @@
+//! Sliding log: so many within any window, exactly.
+//!
+//! Every request is remembered for one window, [t, t + window): the sum of what is remembered never exceeds the limit.
+//! No window, wherever it begins, sees more; the price is the memory: 8 bytes a request of cost 1, 24 if costs differ.
+//! So it is for small limits whose exactness matters, such as log-ins.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU64;
+
+use crate::algorithm::Algorithm;
+use crate::decision::{Decision, Reason, Standing};
+use crate::error::SettingsError;
+use crate::grains::{COUNT_MAX, Grains, Scaling, coarser};
+use crate::moment::{Moment, span};
+use crate::rate::Rate;
+use crate::units::Units;
+use crate::window::{length, nanos_until};
+
+/// So many within any window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlidingLog {
+    limit: Units,
+    window: NonZeroU64,
+}
+
+/// What is remembered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlidingLogState {
+    entries: Entries,
+    /// The latest change.
+    at: Moment,
+}
+
+/// A request of cost 1.
+const ONE: u128 = Units::ONE.parts();
+
+/// Requests, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entries {
+    times: VecDeque<Moment>,
+    /// In grains, as many as there are times; or none if every cost is 1 and a grain is a part.
+    costs: VecDeque<u128>,
+    sum: u128,
+    grains: Grains,
+}
+
+impl SlidingLog {
+    /// The rate's amount within any of its periods.
+    ///
+    /// # Errors
+    ///
+    /// If the rate is by the calendar, whose windows do not slide.
+    pub const fn new(rate: Rate) -> Result<Self, SettingsError> {
+        match length(rate) {
+            Ok(window) => Ok(Self {
+                limit: rate.amount(),
+                window,
+            }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The limit in grains: there are never so many that it does not fit.
+    #[inline]
+    const fn limit_in(&self, grains: u128) -> u128 {
+        self.limit.parts() * grains
+    }
+
+    /// When a request of that time no longer counts.
+    #[inline]
+    fn end_of(&self, time: Moment) -> i128 {
+        i128::from(time.nanos()) + i128::from(self.window.get())
+    }
+
+    /// How many of the oldest entries no longer count.
+    fn over(&self, state: &SlidingLogState, now: Moment) -> usize {
+        let now = i128::from(now.max(state.at).nanos());
+        let times = &state.entries.times;
+        // Mostly few are over: look at the oldest first.
+        match times.front() {
+            Some(time) if self.end_of(*time) <= now => {
+                times.partition_point(|time| self.end_of(*time) <= now)
+            }
+            _ => 0,
+        }
+    }
+
+    /// What counts, in grains, once so many of the oldest entries do not.
+    fn used(state: &SlidingLogState, over: usize) -> u128 {
+        if over == state.entries.times.len() {
+            return 0;
+        }
+        let gone: u128 = (0..over).map(|it| state.entries.cost(it)).sum();
+        state.entries.sum.saturating_sub(gone)
+    }
+
+    fn stands(&self, used: u128, grains: u128, last: Option<Moment>, now: Moment) -> Standing {
+        Standing {
+            remaining: Units::from_parts(self.limit_in(grains).saturating_sub(used) / grains),
+            reset: last.map_or_else(Default::default, |time| {
+                span(nanos_until(self.end_of(time), now))
+            }),
+        }
+    }
+
+    /// When so much more than the limit is used, how long until it is not.
+    fn wait(&self, state: &SlidingLogState, over: usize, excess: u128, now: Moment) -> Decision {
+        let mut freed = 0_u128;
+        for (index, time) in state.entries.times.iter().enumerate().skip(over) {
+            freed = freed.saturating_add(state.entries.cost(index));
+            if freed >= excess {
+                return Decision::After(span(nanos_until(self.end_of(*time), now)));
+            }
+        }
+        // The cost alone is above the limit, and that was refused before.
+        Decision::Never(Reason::CostAboveLimit)
+    }
+
+    /// What is answered, and how many entries are over.
+    fn decide(&self, state: &SlidingLogState, cost: Units, now: Moment) -> (Decision, usize) {
+        let over = self.over(state, now);
+        if cost > self.limit {
+            return (Decision::Never(Reason::CostAboveLimit), over);
+        }
+        let grains = state.entries.grains_of_part();
+        let used = Self::used(state, over).saturating_add(cost.parts() * grains);
+        if used > self.limit_in(grains) {
+            let excess = used - self.limit_in(grains);
+            return (self.wait(state, over, excess, now), over);
+        }
+        let last = if cost > Units::ZERO {
+            Some(now.max(state.at))
+        } else {
+            state.entries.times.back().copied()
+        };
+        let last = last.filter(|_| used > 0);
+        (
+            Decision::Allowed(self.stands(used, grains, last, now).allowed()),
+            over,
+        )
+    }
+
+    /// Something is to change: what is over goes.
+    fn prune(state: &mut SlidingLogState, over: usize, now: Moment) {
+        state.entries.forget(over);
+        state.at = state.at.max(now);
+    }
+
+    fn log(&self, state: &mut SlidingLogState, cost: Units) {
+        let most = usize::try_from(self.limit.floor()).unwrap_or(usize::MAX);
+        let cost = cost.parts().saturating_mul(state.entries.grains_of_part());
+        state.entries.add(state.at, cost.min(COUNT_MAX), most);
+    }
+}
+
+impl Entries {
+    const NONE: Self = Self {
+        times: VecDeque::new(),
+        costs: VecDeque::new(),
+        sum: 0,
+        grains: Grains::MIN,
+    };
+
+    fn cost(&self, index: usize) -> u128 {
+        self.costs.get(index).copied().unwrap_or(ONE)
+    }
+
+    fn add(&mut self, time: Moment, cost: u128, most: usize) {
+        let costs_differ = cost != ONE || self.grains > Grains::MIN;
+        if costs_differ && self.costs.is_empty() {
+            let ones = self.times.iter().map(|_| ONE);
+            self.costs = ones.collect();
+        }
+        if costs_differ || !self.costs.is_empty() {
+            self.costs.push_back(cost);
+        }
+        // A quarter more at a time, and no more than the limit takes, so that little is reserved for nothing.
+        let (count, room) = (self.times.len(), self.times.capacity());
+        if count == room {
+            let more = (count / 4 + 4).min(most.saturating_sub(count)).max(1);
+            self.times.reserve_exact(more);
+        }
+        self.times.push_back(time);
+        self.sum = self.sum.saturating_add(cost);
+    }
+
+    /// So many of the oldest go.
+    fn forget(&mut self, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let gone: u128 = (0..count).map(|it| self.cost(it)).sum();
+        self.sum = self.sum.saturating_sub(gone);
+        self.times.drain(..count.min(self.times.len()));
+        self.costs.drain(..count.min(self.costs.len()));
+        if self.times.is_empty() {
+            *self = Self::NONE;
+        } else if self.times.len() < self.times.capacity() / 4 {
+            self.times.shrink_to(self.times.len() * 2);
+            self.costs.shrink_to(self.costs.len() * 2);
+        }
+    }
+
+    /// Takes so much from the newest.
+    fn refund(&mut self, mut parts: u128) {
+        while parts > 0
+            && let Some(time) = self.times.pop_back()
+        {
+            let cost = self.costs.pop_back().unwrap_or(ONE);
+            self.sum = self.sum.saturating_sub(cost);
+            if cost > parts {
+                self.add(time, cost - parts, 0);
+            }
+            parts = parts.saturating_sub(cost);
+        }
+    }
+
+    /// All as the scaling says. What is left of them as the oldest go is rounded up, whenever that is, if it cannot be
+    /// exact.
+    fn apply(&mut self, scaling: Scaling) {
+        let (mut sum, mut scaled_sum) = (0_u128, 0);
+        let mut costs = VecDeque::with_capacity(self.times.len());
+        for index in (0..self.times.len()).rev() {
+            sum = sum.saturating_add(self.cost(index));
+            let scaled = scaling.of(sum);
+            costs.push_front(scaled - scaled_sum);
+            scaled_sum = scaled;
+        }
+        let (common, grains) = coarser(scaling.grains, costs.iter().copied());
+        for cost in &mut costs {
+            *cost /= common;
+        }
+        (self.costs, self.sum, self.grains) = (costs, scaled_sum / common, grains);
+    }
+
+    fn grains_of_part(&self) -> u128 {
+        u128::from(self.grains.get())
+    }
+}
+
+impl Algorithm for SlidingLog {
+    type State = SlidingLogState;
+
+    fn limit(&self) -> Units {
+        self.limit
+    }
+
+    fn fresh(&self) -> SlidingLogState {
+        SlidingLogState {
+            entries: Entries::NONE,
+            at: Moment::FIRST,
+        }
+    }
+
+    fn take(&self, state: &mut SlidingLogState, cost: Units, now: Moment) -> Decision {
+        let (decision, over) = self.decide(state, cost, now);
+        if decision.is_allowed() && cost > Units::ZERO {
+            Self::prune(state, over, now);
+            self.log(state, cost);
+        }
+        decision
+    }
+
+    fn peek(&self, state: &SlidingLogState, cost: Units, now: Moment) -> Decision {
+        self.decide(state, cost, now).0
+    }
+
+    fn standing(&self, state: &SlidingLogState, now: Moment) -> Standing {
+        let used = Self::used(state, self.over(state, now));
+        let last = state.entries.times.back().filter(|_| used > 0);
+        self.stands(used, state.entries.grains_of_part(), last.copied(), now)
+    }
+
+    fn charge(&self, state: &mut SlidingLogState, cost: Units, now: Moment) {
+        if cost > Units::ZERO {
+            Self::prune(state, self.over(state, now), now);
+            self.log(state, cost);
+        }
+    }
+
+    fn refund(&self, state: &mut SlidingLogState, cost: Units, now: Moment) {
+        if cost > Units::ZERO {
+            Self::prune(state, self.over(state, now), now);
+            let grains = state.entries.grains_of_part();
+            state.entries.refund(cost.parts().saturating_mul(grains));
+        }
+    }
+
+    fn change(&self, next: &Self, state: &mut SlidingLogState, now: Moment) {
+        let over = self.over(state, now);
+        state.entries.forget(over);
+        state.at = state.at.max(now);
+        let (limit, to) = (self.limit.parts(), next.limit.parts());
+        let (most, entries) = (limit.max(to), &mut state.entries);
+        if let Some(scaling) = Scaling::to_parts(entries.grains, most) {
+            entries.apply(scaling);
+        }
+        let (grains, used) = (entries.grains_of_part(), entries.sum);
+        let scaling = |by, of| Scaling::new(entries.grains, by, of, used, most);
+        if limit == to {
+            // Nothing changes.
+        } else if used > limit * grains {
+            // A debt, of an amount that stays.
+            let owed = used - limit * grains;
+            entries.apply(scaling((to * grains).saturating_add(owed), used));
+        } else if limit == 0 {
+            // Nothing was available, and nothing is.
+            entries.add(state.at, to, 0);
+        } else {
+            entries.apply(scaling(to, limit));
+        }
+    }
+
+    fn is_fresh(&self, state: &SlidingLogState, now: Moment) -> bool {
+        Self::used(state, self.over(state, now)) == 0
+    }
+}

@@ -1,0 +1,83 @@
+//! Token bucket: so many at once, refilled at a rate.
+//!
+//! tokens = min(burst, tokens + rate·Δt). In any closed span of w, at most burst + rate·w is taken. A cost may be
+//! anything up to the burst. What is charged leads into debt without a floor, which the rate pays back; till then
+//! nothing passes.
+
+use crate::algorithm::Algorithm;
+use crate::decision::{Decision, Standing};
+use crate::error::SettingsError;
+use crate::flow::Flow;
+use crate::level::Level;
+use crate::moment::Moment;
+use crate::rate::Rate;
+use crate::units::Units;
+
+/// A token bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenBucket {
+    flow: Flow,
+}
+
+/// What is in one bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenBucketState(Level);
+
+impl TokenBucket {
+    /// A bucket of that size. A rate of 0 never refills it.
+    ///
+    /// # Errors
+    ///
+    /// If the rate is by the calendar, or if it is so uneven that parts of so large a burst cannot be counted.
+    pub fn new(burst: impl Into<Units>, rate: Rate) -> Result<Self, SettingsError> {
+        let flow = Flow::new(burst.into(), rate)?;
+        Ok(Self { flow })
+    }
+
+    /// An empty bucket, for what must not begin with a burst.
+    pub const fn empty(&self, now: Moment) -> TokenBucketState {
+        TokenBucketState(Level::empty(&self.flow, now))
+    }
+}
+
+impl Algorithm for TokenBucket {
+    type State = TokenBucketState;
+
+    fn limit(&self) -> Units {
+        self.flow.size()
+    }
+
+    fn fresh(&self) -> TokenBucketState {
+        TokenBucketState(Level::FULL)
+    }
+
+    #[inline]
+    fn take(&self, state: &mut TokenBucketState, cost: Units, now: Moment) -> Decision {
+        state.0.take(&self.flow, cost, now)
+    }
+
+    #[inline]
+    fn peek(&self, state: &TokenBucketState, cost: Units, now: Moment) -> Decision {
+        state.0.peek(&self.flow, cost, now)
+    }
+
+    fn standing(&self, state: &TokenBucketState, now: Moment) -> Standing {
+        state.0.standing(&self.flow, now)
+    }
+
+    fn charge(&self, state: &mut TokenBucketState, cost: Units, now: Moment) {
+        state.0.charge(&self.flow, cost, now);
+    }
+
+    fn refund(&self, state: &mut TokenBucketState, cost: Units, now: Moment) {
+        state.0.refund(&self.flow, cost, now);
+    }
+
+    fn change(&self, next: &Self, state: &mut TokenBucketState, now: Moment) {
+        state.0.change(&self.flow, &next.flow, now);
+    }
+
+    fn is_fresh(&self, state: &TokenBucketState, now: Moment) -> bool {
+        state.0.is_full(&self.flow, now)
+    }
+}

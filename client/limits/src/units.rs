@@ -1,0 +1,182 @@
+//! How much: a cost, a burst, a limit.
+//!
+//! What is limited is counted in units, mostly requests; a unit has a thousand million parts, so that half a request
+//! and 0.1 of one are exact. There is no negative amount, none that is no number and none without end: who makes one
+//! is told so by name ([`InvalidUnits`]), and no limit meets it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// An amount of what is limited, from 0 to 2⁶⁴ − 1 with nine decimal places.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Units(u128);
+
+/// What is no amount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum InvalidUnits {
+    /// It is no number.
+    #[error("is not a number")]
+    NotANumber,
+    /// It is less than nothing.
+    #[error("is negative")]
+    Negative,
+    /// It is infinite, or more than 2⁶⁴ − 1.
+    #[error("is larger than 18446744073709551615")]
+    TooLarge,
+    /// It has more than nine decimal places.
+    #[error("has more than nine decimal places")]
+    TooFine,
+}
+
+/// Parts of a unit.
+const PARTS: u128 = 1_000_000_000;
+
+impl Units {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// One unit.
+    pub const ONE: Self = Self(PARTS);
+
+    /// The most that can be said.
+    pub const MAX: Self = Self(u64::MAX as u128 * PARTS);
+
+    /// So many whole units.
+    #[inline]
+    pub const fn whole(units: u64) -> Self {
+        Self(units as u128 * PARTS)
+    }
+
+    /// So many parts, at most [`Units::MAX`].
+    #[inline]
+    pub const fn from_parts(parts: u128) -> Self {
+        if parts < Self::MAX.0 {
+            Self(parts)
+        } else {
+            Self::MAX
+        }
+    }
+
+    /// How many parts of a unit: 10⁹ for one unit.
+    #[inline]
+    pub const fn parts(self) -> u128 {
+        self.0
+    }
+
+    /// Whole units, rounded down.
+    #[inline]
+    pub const fn floor(self) -> u64 {
+        // No amount is above u64::MAX units.
+        (self.0 / PARTS) as u64
+    }
+
+    /// The nearest number; a number that large has no nine decimal places.
+    #[inline]
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64 / PARTS as f64
+    }
+
+    /// Both together, at most [`Units::MAX`].
+    #[inline]
+    #[must_use]
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self::from_parts(self.0 + other.0)
+    }
+
+    /// What is left, at least nothing.
+    #[inline]
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+/// The only integer, so that the 1 of `take(1, now)` is one.
+impl From<u64> for Units {
+    #[inline]
+    fn from(units: u64) -> Self {
+        Self::whole(units)
+    }
+}
+
+/// To the nearest of nine decimal places.
+impl TryFrom<f64> for Units {
+    type Error = InvalidUnits;
+
+    #[inline]
+    fn try_from(units: f64) -> Result<Self, InvalidUnits> {
+        if units.is_nan() {
+            return Err(InvalidUnits::NotANumber);
+        }
+        if units < 0.0 {
+            return Err(InvalidUnits::Negative);
+        }
+        // 2⁶⁴: the first that is too large.
+        if units >= 18_446_744_073_709_551_616.0 {
+            return Err(InvalidUnits::TooLarge);
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is within 0 and 2⁶⁴"
+        )]
+        let (whole, parts) = (units as u64, (units.fract() * 1e9).round() as u64);
+        Ok(Self::from_parts(
+            u128::from(whole) * PARTS + u128::from(parts),
+        ))
+    }
+}
+
+/// A decimal number without an exponent, as in `1.5`.
+impl FromStr for Units {
+    type Err = InvalidUnits;
+
+    fn from_str(text: &str) -> Result<Self, InvalidUnits> {
+        let (negative, digits) = match text.strip_prefix('-') {
+            Some(digits) => (true, digits),
+            None => (false, text),
+        };
+        let (whole, places) = digits.split_once('.').unwrap_or((digits, "0"));
+        let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number(whole) || !is_number(places) {
+            return match digits.to_ascii_lowercase().as_str() {
+                "inf" | "infinity" if negative => Err(InvalidUnits::Negative),
+                "inf" | "infinity" => Err(InvalidUnits::TooLarge),
+                _ => Err(InvalidUnits::NotANumber),
+            };
+        }
+        let whole: u64 = whole.parse().map_err(|_| InvalidUnits::TooLarge)?;
+        let places = places.trim_end_matches('0');
+        if places.len() > 9 {
+            return Err(InvalidUnits::TooFine);
+        }
+        let parts: u128 = format!("{places:0<9}")
+            .parse()
+            .map_err(|_| InvalidUnits::NotANumber)?;
+        let units = u128::from(whole) * PARTS + parts;
+        match (negative, units) {
+            (true, 1..) => Err(InvalidUnits::Negative),
+            (_, units) if units > Self::MAX.0 => Err(InvalidUnits::TooLarge),
+            (_, units) => Ok(Self(units)),
+        }
+    }
+}
+
+impl fmt::Display for Units {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, parts) = (self.0 / PARTS, self.0 % PARTS);
+        let text = match parts {
+            0 => whole.to_string(),
+            parts => format!("{whole}.{}", format!("{parts:09}").trim_end_matches('0')),
+        };
+        f.pad(&text)
+    }
+}
+
+impl fmt::Debug for Units {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,173 @@
+//! Windows that follow each other without a gap, aligned to 1970 in UTC: [k·length, (k+1)·length), or a calendar's.
+
+use std::num::NonZeroU64;
+
+use crate::error::SettingsError;
+use crate::moment::Moment;
+use crate::rate::{Period, Rate};
+
+/// How time is cut into windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Window {
+    /// So many nanoseconds, from 1970 on: minutes, hours and days are those of the clock in UTC.
+    Nanos(NonZeroU64),
+    /// Weeks from Monday to Sunday, in UTC. Seven days of [`Window::Nanos`] begin on Thursdays, as 1970 did.
+    Week,
+    /// Months of the calendar, in UTC.
+    Month,
+    /// Years of the calendar, in UTC.
+    Year,
+}
+
+/// Nanoseconds of a day.
+const DAY: i128 = 86_400_000_000_000;
+
+impl Window {
+    /// The windows that a rate counts in.
+    pub const fn of(rate: Rate) -> Self {
+        match rate.period() {
+            Period::Nanos(nanos) => Self::Nanos(nanos),
+            Period::Month => Self::Month,
+            Period::Year => Self::Year,
+        }
+    }
+
+    /// Which window a moment is in, counted from 1970.
+    #[inline]
+    pub(crate) fn of_moment(self, now: Moment) -> i64 {
+        let now = i128::from(now.nanos());
+        let number = match self {
+            Self::Nanos(nanos) => now.div_euclid(i128::from(nanos.get())),
+            // 1970 began on a Thursday, three days after a Monday.
+            Self::Week => (now + 3 * DAY).div_euclid(7 * DAY),
+            Self::Month => month_of(now.div_euclid(DAY)),
+            Self::Year => month_of(now.div_euclid(DAY)).div_euclid(12),
+        };
+        // A window is a nanosecond at least, and moments have 64 bits.
+        i64::try_from(number).unwrap_or(i64::MAX)
+    }
+
+    /// When a window begins, in nanoseconds.
+    #[inline]
+    pub(crate) fn start(self, window: i64) -> i128 {
+        let window = i128::from(window);
+        match self {
+            Self::Nanos(nanos) => window * i128::from(nanos.get()),
+            Self::Week => (window * 7 - 3) * DAY,
+            Self::Month => first_day_of(window) * DAY,
+            Self::Year => first_day_of(window * 12) * DAY,
+        }
+    }
+
+    /// When it ends, and the next one begins.
+    #[inline]
+    pub(crate) fn end(self, window: i64) -> i128 {
+        match window.checked_add(1) {
+            Some(next) => self.start(next),
+            None => i128::from(i64::MAX),
+        }
+    }
+}
+
+/// The length of windows that slide: a calendar's do not.
+pub(crate) const fn length(rate: Rate) -> Result<NonZeroU64, SettingsError> {
+    match rate.period() {
+        Period::Nanos(nanos) => Ok(nanos),
+        Period::Month | Period::Year => Err(SettingsError::CalendarRate { rate }),
+    }
+}
+
+/// The nanoseconds from now until an instant.
+#[inline]
+pub(crate) fn nanos_until(instant: i128, now: Moment) -> u128 {
+    u128::try_from(instant - i128::from(now.nanos())).unwrap_or(0)
+}
+
+/// Days of 400 years, after which the calendar is the same again.
+const ERA: i128 = 146_097;
+
+/// Days from March 0000 to 1970.
+const TO_1970: i128 = 719_468;
+
+/// The day on which a month begins, both counted from January 1970. Years begin in March, so that the day that some of
+/// them have is their last.
+fn first_day_of(month: i128) -> i128 {
+    let from_march = month + 1970 * 12 - 2;
+    let (year, month) = (from_march.div_euclid(12), from_march.rem_euclid(12));
+    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    // Five months from March on have 153 days, again and again.
+    365 * year + leap_days + (153 * month + 2) / 5 - TO_1970
+}
+
+/// The month of a day.
+fn month_of(day: i128) -> i128 {
+    // Two months less than 400 years have days at least; from there on, the last one that has begun.
+    let eras = (day + TO_1970).div_euclid(ERA);
+    let in_era = (day + TO_1970).rem_euclid(ERA);
+    let about = eras * 4800 + in_era * 4800 / ERA - 1970 * 12 + 2;
+    let mut month = about - 1;
+    while first_day_of(month + 1) <= day {
+        month += 1;
+    }
+    month
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn months_begin_when_the_calendar_says() {
+        #[track_caller]
+        fn check(year: i128, month: i128, day: i128) {
+            assert_eq!(first_day_of((year - 1970) * 12 + month - 1), day);
+        }
+        check(1970, 1, 0);
+        check(1970, 2, 31);
+        check(1970, 3, 59);
+        check(1969, 12, -31);
+        check(2000, 2, 10_988);
+        check(2000, 3, 11_017);
+        check(2024, 3, 19_783);
+        check(2026, 1, 20_454);
+        check(2100, 3, 47_541);
+        check(1600, 1, -135_140);
+    }
+
+    #[test]
+    fn every_day_is_in_the_month_that_has_begun() {
+        for day in (-140_000..140_000).chain([-106_752, 106_751]) {
+            let month = month_of(day);
+            assert!(first_day_of(month) <= day, "{day}");
+            assert!(first_day_of(month + 1) > day, "{day}");
+        }
+    }
+
+    #[test]
+    fn every_moment_is_in_its_window() {
+        let hour = NonZeroU64::new(3_600_000_000_000).unwrap();
+        for window in [
+            Window::Nanos(NonZeroU64::MIN),
+            Window::Nanos(hour),
+            Window::Nanos(NonZeroU64::MAX),
+            Window::Week,
+            Window::Month,
+            Window::Year,
+        ] {
+            for now in [i64::MIN, -1, 0, 1, 1_767_225_600_000_000_000, i64::MAX] {
+                let number = window.of_moment(Moment::from_nanos(now));
+                assert!(window.start(number) <= i128::from(now));
+                assert!(i128::from(now) < window.end(number) || now == i64::MAX);
+            }
+        }
+        // The first of January 2026 was a Thursday; its week began on Monday the 29th.
+        let new_year = Moment::from_nanos(1_767_225_600_000_000_000);
+        let week = Window::Week.of_moment(new_year);
+        assert_eq!(
+            Window::Week.start(week),
+            1_767_225_600_000_000_000 - 3 * DAY
+        );
+        assert_eq!(Window::Year.start(56), 1_767_225_600_000_000_000);
+        assert_eq!(Window::Year.of_moment(new_year), 56);
+    }
+}

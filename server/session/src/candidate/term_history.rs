@@ -1,0 +1,296 @@
+//! What a candidate remembers of the masterships of its node, whatever happens to etcd.
+//!
+//! Terms in etcd go on from one to the next as a rule. They go back if etcd is restored from a backup, are gone
+//! if it is wiped, and may be overwritten by hand. What an earlier one said stays true: its master may believe in
+//! its mastership for a while yet, leases that it granted are out, and clients have seen its epoch.
+//!
+//! Nor was every term seen: a candidate that was cut off hears nothing of who was elected meanwhile, and if etcd
+//! went back since, it never will. That something is missing shows: the term that was there is not, or others
+//! tell of an epoch whose term is not. Then some master that was never seen may believe in its mastership for one
+//! TTL.
+
+use std::time::Duration;
+
+use super::older_leases::PredecessorLeases;
+use super::store::TermRecord;
+use super::term;
+use crate::session_bugs::{self, SessionBug};
+use crate::time::Time;
+
+/// The highest epoch that is accepted. Epochs are revisions of etcd, which stay far below. A higher one was written
+/// by hand, and would leave no room for later epochs.
+const EPOCH_MAX: u64 = 1 << 60;
+
+/// What was seen of masterships so far.
+#[derive(Clone, Debug, Default)]
+pub struct TermHistory {
+    /// The last term that was seen, and when.
+    last: Option<(TermRecord, Time)>,
+    /// The highest epoch that was seen.
+    highest_epoch: u64,
+    /// The highest of which the term was seen, or that was our own.
+    highest_term: u64,
+    /// A higher one that others tell of, and until when its master may believe in it.
+    without_term: Option<(u64, Time)>,
+    /// There was a term in etcd, and now there is none.
+    is_term_gone: bool,
+    /// Some master may believe in its mastership until then, whatever the last term says: that one has taken
+    /// the place of its term.
+    not_before: Option<Time>,
+    /// Leases that the last term does not cover may last until then.
+    lost_until: Option<Time>,
+}
+
+impl TermHistory {
+    /// The highest epoch that was seen. 0: none.
+    pub fn highest_epoch(&self) -> u64 {
+        if session_bugs::is(SessionBug::EpochGoesBack) {
+            return 0;
+        }
+        self.highest_epoch
+    }
+
+    /// An epoch was seen.
+    pub fn note_epoch(&mut self, epoch: u64) {
+        if epoch <= EPOCH_MAX {
+            self.highest_epoch = self.highest_epoch.max(epoch);
+        }
+    }
+
+    /// This server has that epoch.
+    pub fn note_own_epoch(&mut self, epoch: u64) {
+        self.note_epoch(epoch);
+        self.highest_term = self.highest_term.max(epoch);
+    }
+
+    /// Others tell then that they have seen an epoch. Its term is written before that as a rule; if it is not
+    /// there, its master may have decided all the same.
+    pub fn note_told_epoch(&mut self, epoch: u64, ttl: Duration, seen: Time) {
+        let known = self.without_term.map_or(0, |(known, _)| known);
+        if epoch > self.highest_term.max(known) && epoch <= EPOCH_MAX {
+            self.without_term = Some((epoch, seen + ttl));
+        }
+        self.note_epoch(epoch);
+    }
+
+    /// There is no term. If there was one, etcd was wiped since: who was elected before that, and when, nobody
+    /// can tell.
+    pub fn note_no_term(&mut self, ttl: Duration, seen: Time) {
+        let was_there = self.last.is_some();
+        let is_news = !std::mem::replace(&mut self.is_term_gone, was_there);
+        if was_there && is_news {
+            self.not_before = self.not_before.max(Some(seen + ttl));
+        }
+    }
+
+    /// A term was seen then. Without an epoch it cannot be read. `ttl` is how long a master may believe in its
+    /// mastership whose term was not seen.
+    pub fn note_term(&mut self, term: &TermRecord, ttl: Duration, seen: Time) {
+        self.is_term_gone = false;
+        self.without_term.take_if(|(epoch, _)| *epoch <= term.epoch);
+        if term.epoch <= EPOCH_MAX {
+            self.highest_term = self.highest_term.max(term.epoch);
+        }
+        if let Some((last, last_seen)) = &self.last {
+            if last == term && *last_seen == seen {
+                return;
+            }
+            // A successor reads the term of its predecessor, and copies what it says about leases.
+            let goes_on = last.epoch <= term.epoch;
+            let is_over = term::is_over(last, *last_seen);
+            if !goes_on {
+                // Others may have been elected between the two.
+                let unseen = seen + ttl;
+                self.not_before = self.not_before.max(Some(is_over.max(unseen)));
+            }
+            if let Some(leases) = &last.leases
+                && !(goes_on && term.leases.is_some())
+            {
+                let until = is_over + leases.longest.max(leases.older);
+                self.lost_until = self.lost_until.max(Some(until));
+            }
+        }
+        self.note_epoch(term.epoch);
+        self.last = Some((term.clone(), seen));
+    }
+
+    /// When a candidate that has just won may begin, and since when the node is vacant then. Who wins later
+    /// must wait as long, if it has not begun by then. It has decided itself until `decided_until` at most.
+    pub fn begin(
+        &mut self,
+        own_server: &str,
+        decided_until: Option<Time>,
+        won: Time,
+    ) -> (Time, Time) {
+        let unseen = self.without_term.take().map(|(_, until)| until);
+        self.not_before = self.not_before.max(unseen);
+        let last = self.last.as_ref().map(|(term, seen)| (term, *seen));
+        let begins = term::may_begin(last, own_server, won);
+        let begins = self.not_before.map_or(begins, |before| before.max(begins));
+        let begins = match begins {
+            _ if session_bugs::is(SessionBug::BeginsAtOnce) => won,
+            begins => begins,
+        };
+        let others = self.not_before.max(decided_until);
+        let vacant_since = term::vacant_since(last, others, begins);
+        self.not_before = Some(begins);
+        (begins, vacant_since)
+    }
+
+    /// What the last term states about leases.
+    pub fn predecessor_leases(&self) -> PredecessorLeases<'_> {
+        let Some((term, _)) = &self.last else {
+            return PredecessorLeases::NoTerm;
+        };
+        term.leases
+            .as_ref()
+            .map_or(PredecessorLeases::NotStated, PredecessorLeases::Lengths)
+    }
+
+    /// How long after a node became vacant leases may last that the last term does not cover.
+    pub fn lost_after(&self, vacant_since: Time) -> Duration {
+        self.lost_until
+            .map_or(Duration::ZERO, |until| until.since(vacant_since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::LeaseLengths;
+    use super::*;
+
+    fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn at(seconds: u64) -> Time {
+        Time::after_origin(secs(seconds))
+    }
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    /// A term of 10 s, with leases of so many seconds if it says anything of them.
+    fn term(epoch: u64, resigned: bool, longest: Option<u64>) -> TermRecord {
+        TermRecord {
+            epoch,
+            address: "there:1".into(),
+            server: "theirs".into(),
+            length: secs(10),
+            resigned,
+            leases: longest.map(|seconds| LeaseLengths {
+                templates: "d".into(),
+                longest: secs(seconds),
+                older: Duration::ZERO,
+            }),
+        }
+    }
+
+    #[test]
+    fn the_highest_epoch_stays() {
+        let mut past = TermHistory::default();
+        for (epoch, highest) in [(46, 46), (18, 46), (47, 47), (u64::MAX, 47), (0, 47)] {
+            past.note_epoch(epoch);
+            assert_eq!(past.highest_epoch(), highest, "after {epoch}");
+        }
+    }
+
+    #[test]
+    fn a_successor_waits_for_a_master_whose_term_is_overwritten() {
+        for (what, restored, won, begins, vacant) in [
+            // Others may have been elected since it was backed up.
+            ("it resigned in the backup", Some((18, true)), 3, 12, 12),
+            (
+                "it was confirmed in the backup",
+                Some((18, false)),
+                3,
+                12,
+                12,
+            ),
+            ("it cannot be read", Some((0, false)), 3, 12, 12),
+            ("its time is over", Some((18, true)), 20, 20, 12),
+            ("it is as it was", None, 3, 10, 10),
+        ] {
+            let mut past = TermHistory::default();
+            past.note_term(&term(46, false, None), TTL, at(0));
+            if let Some((epoch, resigned)) = restored {
+                past.note_term(&term(epoch, resigned, None), TTL, at(2));
+            }
+            let found = past.begin("ours", None, at(won));
+            assert_eq!(found, (at(begins), at(vacant)), "{what}");
+            assert_eq!(past.highest_epoch(), 46, "{what}");
+        }
+    }
+
+    /// This server was the master, confirmed last at 0 s, and hears of etcd again at 20 s; it has won at 21 s.
+    #[track_caller]
+    fn check_unseen(what: &str, found: impl FnOnce(&mut Past), begins: u64, vacant: u64) {
+        let mut past = Past::default();
+        past.note_no_term(TTL, at(0));
+        past.note_told_epoch(40, TTL, at(0));
+        past.note_term(&term(46, false, None), TTL, at(0));
+        found(&mut past);
+        let decided_until = Some(at(9));
+        let (own, _) = past.begin("theirs", decided_until, at(21));
+        let expected = (at(begins), at(vacant));
+        assert_eq!(
+            (own, past.begin("theirs", decided_until, at(99)).1),
+            expected,
+            "{what}"
+        );
+    }
+
+    #[test]
+    fn a_master_that_was_never_seen_is_given_time_if_something_shows_that_there_was_one() {
+        check_unseen("nothing does", |_| (), 21, 21);
+        let wiped = |past: &mut Past| {
+            past.note_no_term(TTL, at(20));
+            past.note_no_term(TTL, at(21));
+        };
+        check_unseen("etcd was wiped", wiped, 30, 30);
+        let told = |past: &mut Past| past.note_told_epoch(52, TTL, at(20));
+        check_unseen("others tell of it", told, 30, 30);
+        let told_before = |past: &mut Past| past.note_told_epoch(46, TTL, at(20));
+        check_unseen("others tell of this one", told_before, 21, 21);
+        let seen = |past: &mut Past| {
+            past.note_told_epoch(52, TTL, at(20));
+            past.note_term(&term(52, true, None), TTL, at(20));
+        };
+        check_unseen("its term is seen", seen, 21, 21);
+        let by_hand = |past: &mut Past| past.note_told_epoch(u64::MAX, TTL, at(20));
+        check_unseen("somebody wrote nonsense", by_hand, 21, 21);
+    }
+
+    #[test]
+    fn a_node_is_not_vacant_while_this_server_may_decide_itself() {
+        let mut past = Past::default();
+        past.note_term(&term(46, true, None), TTL, at(0));
+        let found = past.begin("ours", Some(at(9)), at(21));
+        assert_eq!(found, (at(21), at(9)));
+    }
+
+    #[test]
+    fn leases_of_a_term_are_kept_if_the_next_term_does_not_cover_them() {
+        for (what, next, lost) in [
+            ("its successor copies them", term(47, false, Some(5)), 0),
+            (
+                "its successor is of an older version",
+                term(47, false, None),
+                50,
+            ),
+            ("it was restored from a backup", term(18, true, Some(5)), 50),
+        ] {
+            let mut past = TermHistory::default();
+            assert_eq!(past.said(), Said::NoTerm);
+            past.note_term(&term(46, false, Some(40)), TTL, at(0));
+            assert!(matches!(past.said(), Said::Lengths(_)));
+            past.note_term(&next, TTL, at(2));
+            assert_eq!(past.lost_after(at(0)), secs(lost), "{what}");
+            let states_nothing = next.leases.is_none();
+            assert_eq!(
+                past.predecessor_leases() == PredecessorLeases::NotStated,
+                states_nothing,
+                "{what}"
+            );
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! The transactions of an election, and how a candidate reads the keys of its node.
+//!
+//! Every value may have been written by hand. An unreadable one is never trusted: an unreadable term may belong to
+//! another master, and so is not over yet.
+
+use std::time::Duration;
+
+use smol_str::SmolStr;
+
+use super::store::{
+    Compare, EtcdEntry, EtcdKey, LeaseId, LeaseLengths, Master, Registration, TermRecord, Txn,
+    TxnAnswer, TxnStep, Value, View,
+};
+use crate::session_bugs::{self, SessionBug};
+use crate::time::Time;
+
+/// Builds the transactions of one candidate.
+#[derive(Clone, Debug)]
+pub(super) struct Transactions {
+    /// Its address.
+    pub(super) address: SmolStr,
+    /// The id of its process.
+    pub(super) server: SmolStr,
+}
+
+/// The master's key, as this candidate created it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CreatedKey {
+    /// The revision at which the key was created.
+    pub(super) revision: u64,
+    /// What is added to that: see [`super::term::epoch_offset`].
+    pub(super) epoch_offset: u64,
+}
+
+/// What a master writes in its term beside its identity.
+#[derive(Clone, Debug)]
+pub(super) struct TermDetails {
+    /// How long it may act without another confirmation.
+    pub(super) length: Duration,
+    /// How long leases may last. Absent: the node has a parent, which decides that.
+    pub(super) leases: Option<LeaseLengths>,
+}
+
+impl CreatedKey {
+    pub(super) fn epoch(self) -> u64 {
+        self.revision.saturating_add(self.epoch_offset)
+    }
+}
+
+impl Transactions {
+    /// The value of the master's key while this candidate has it.
+    fn master(&self, epoch_offset: u64) -> Value {
+        Value::Master(Master {
+            address: self.address.clone(),
+            server: self.server.clone(),
+            epoch_offset,
+        })
+    }
+
+    fn put_master(&self, epoch_offset: u64, lease: LeaseId) -> TxnStep {
+        TxnStep::Put {
+            key: EtcdKey::Master,
+            value: self.master(epoch_offset),
+            lease: Some(lease),
+        }
+    }
+
+    /// Creates the master's key if there is none, and reads the last term.
+    pub(super) fn stand(&self, epoch_offset: u64, lease: LeaseId) -> Txn {
+        Txn {
+            when: vec![Compare::Created(EtcdKey::Master, 0)],
+            then: vec![
+                self.put_master(epoch_offset, lease),
+                TxnStep::Get(EtcdKey::Term),
+            ],
+            or_else: Vec::new(),
+        }
+    }
+
+    /// Confirms the mastership if the key is unchanged, and otherwise reads the key. With `mend`, the key is also
+    /// written again.
+    pub(super) fn confirm(
+        &self,
+        created: CreatedKey,
+        details: TermDetails,
+        lease: LeaseId,
+        mend: bool,
+    ) -> Txn {
+        let mut then = vec![self.put_term(created, details, false)];
+        if mend {
+            then.push(self.put_master(created.epoch_offset, lease));
+        }
+        let when = if session_bugs::is(SessionBug::ConfirmWithoutComparing) {
+            Vec::new()
+        } else if mend {
+            vec![is_the_key(created)]
+        } else {
+            is_ours(created, lease)
+        };
+        Txn {
+            when,
+            then,
+            or_else: vec![TxnStep::Get(EtcdKey::Master)],
+        }
+    }
+
+    /// Ends the mastership, so that a successor may begin at once; or, if it had not begun, when its predecessor's
+    /// time is over.
+    pub(super) fn resign(
+        &self,
+        created: CreatedKey,
+        details: TermDetails,
+        lease: LeaseId,
+        had_begun: bool,
+    ) -> Txn {
+        let when = if session_bugs::is(SessionBug::ResignWithoutComparing) {
+            Vec::new()
+        } else {
+            is_ours(created, lease)
+        };
+        Txn {
+            when,
+            then: vec![
+                self.put_term(created, details, had_begun),
+                TxnStep::Delete(EtcdKey::Master),
+            ],
+            or_else: Vec::new(),
+        }
+    }
+
+    fn put_term(&self, created: CreatedKey, details: TermDetails, resigned: bool) -> TxnStep {
+        let term = TermRecord {
+            epoch: created.epoch(),
+            address: self.address.clone(),
+            server: self.server.clone(),
+            length: details.length,
+            resigned,
+            leases: details.leases,
+        };
+        TxnStep::Put {
+            key: EtcdKey::Term,
+            value: Value::Term(term),
+            lease: None,
+        }
+    }
+
+    /// Registers this server.
+    pub(super) fn register(&self, registration: Registration, lease: LeaseId) -> Txn {
+        let put = TxnStep::Put {
+            key: EtcdKey::Server(self.address.clone()),
+            value: Value::Server(registration),
+            lease: Some(lease),
+        };
+        Txn {
+            then: vec![put],
+            ..Txn::default()
+        }
+    }
+
+    /// Whether the master's key has the value and lease that this candidate wrote.
+    pub(super) fn is_intact(&self, entry: &EtcdEntry, created: CreatedKey, lease: LeaseId) -> bool {
+        entry.lease == Some(lease) && entry.value == self.master(created.epoch_offset)
+    }
+
+    /// Whether the master's key belongs to another server, under a lease.
+    pub(super) fn is_of_another(&self, entry: &EtcdEntry) -> bool {
+        entry.lease.is_some()
+            && matches!(&entry.value, Value::Master(master) if master.server != self.server)
+    }
+
+    /// The key as created, if it names this candidate.
+    pub(super) fn created_by_us(&self, entry: &EtcdEntry) -> Option<CreatedKey> {
+        match &entry.value {
+            Value::Master(master) if master.server == self.server => Some(CreatedKey {
+                revision: entry.created,
+                epoch_offset: master.epoch_offset,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether our registration is in place. The registration of another process at our address counts, too: then
+    /// two servers are misconfigured, and must not overwrite each other for ever.
+    pub(super) fn is_registered(
+        &self,
+        entry: &EtcdEntry,
+        ours: &Registration,
+        lease: LeaseId,
+    ) -> bool {
+        match &entry.value {
+            Value::Server(found) if found.server == self.server => {
+                found == ours && entry.lease == Some(lease)
+            }
+            Value::Server(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The epoch of another one that has the master's key.
+    pub(super) fn epoch_of_another(&self, view: &View) -> Option<u64> {
+        let (master, epoch) = view.master()?;
+        (master.server != self.server).then_some(epoch)
+    }
+
+    /// The epochs that others tell of, beside where they are.
+    pub(super) fn told_epochs(&self, view: &View) -> Vec<u64> {
+        let key = view.master();
+        let own = key.filter(|(master, _)| master.server == self.server);
+        let others = view
+            .registrations()
+            .filter(|other| other.server != self.server);
+        // Others have seen our own key, too: that is no mastership of theirs.
+        let told = others
+            .filter_map(|other| other.highest_epoch)
+            .filter(|epoch| own.is_none_or(|(_, own)| own != *epoch));
+        told.collect()
+    }
+}
+
+/// Deletes the key alone. The term stays, so a successor waits until its time is over.
+pub(super) fn give_back(created: CreatedKey, lease: LeaseId) -> Txn {
+    Txn {
+        when: is_ours(created, lease),
+        then: vec![TxnStep::Delete(EtcdKey::Master)],
+        or_else: Vec::new(),
+    }
+}
+
+/// Deletes a master's key without a lease.
+pub(super) fn sweep(entry: &EtcdEntry) -> Txn {
+    Txn {
+        when: vec![Compare::Modified(EtcdKey::Master, entry.modified)],
+        then: vec![TxnStep::Delete(EtcdKey::Master)],
+        or_else: Vec::new(),
+    }
+}
+
+/// The condition of every transaction of a master: the key is the one that it created, under its lease. The lease is
+/// compared, too, because in an etcd that was restored from a backup another server's key may have been created at
+/// the same revision.
+fn is_ours(created: CreatedKey, lease: LeaseId) -> Vec<Compare> {
+    vec![
+        is_the_key(created),
+        Compare::Lease(EtcdKey::Master, Some(lease)),
+    ]
+}
+
+fn is_the_key(created: CreatedKey) -> Compare {
+    Compare::Created(EtcdKey::Master, created.revision)
+}
+
+/// Whether an answer to [`Transactions::confirm`] shows the key of that mastership, overwritten by hand: then it is
+/// to be mended.
+pub(super) fn is_ours_by_hand(answer: &TxnAnswer, created: CreatedKey) -> bool {
+    let found = answer.found.as_ref();
+    found.is_some_and(|key| key.lease.is_none() && key.created == created.revision)
+}
+
+/// The last term in a view, and when it was seen.
+pub(super) fn term_in_view(view: &View, ttl: Duration) -> Option<(TermRecord, Time)> {
+    let entry = view.entries.get(&EtcdKey::Term)?;
+    Some((term(&entry.value, ttl), entry.seen_at))
+}
+
+/// The last term as [`Transactions::stand`] found it, and when it was seen: in the view, or when the answer came.
+pub(super) fn term_found(
+    answer: &TxnAnswer,
+    view: Option<&View>,
+    ttl: Duration,
+) -> Option<(TermRecord, Time)> {
+    let found = answer.found.as_ref()?;
+    let seen = view
+        .and_then(|view| view.entries.get(&EtcdKey::Term))
+        .filter(|entry| entry.modified == found.modified && entry.value == found.value)
+        .map_or(found.seen_at, |entry| entry.seen_at);
+    Some((term(&found.value, ttl), seen))
+}
+
+/// A term. An unreadable one counts as that of another master, for one TTL.
+fn term(value: &Value, ttl: Duration) -> TermRecord {
+    match value {
+        Value::Term(term) => term.clone(),
+        Value::Master(_) | Value::Server(_) | Value::Unreadable => TermRecord {
+            epoch: 0,
+            address: SmolStr::default(),
+            server: SmolStr::default(),
+            length: ttl,
+            resigned: false,
+            leases: None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(10);
+    const OURS: LeaseId = LeaseId(9);
+
+    fn transactions(server: &str) -> Transactions {
+        Transactions {
+            address: "here:1".into(),
+            server: server.into(),
+        }
+    }
+
+    fn entry(value: Value, lease: Option<LeaseId>) -> EtcdEntry {
+        EtcdEntry {
+            value,
+            created: 5,
+            modified: 5,
+            lease,
+            seen_at: Time::after_origin(TTL),
+        }
+    }
+
+    fn registered(server: &str, highest_epoch: Option<u64>) -> Registration {
+        Registration {
+            address: server.into(),
+            server: server.into(),
+            highest_epoch,
+            pages: None,
+            place: "root".into(),
+            rest: SmolStr::default(),
+        }
+    }
+
+    #[test]
+    fn a_key_is_taken_up_by_the_candidate_that_created_it() {
+        let (transactions, other) = (transactions("ours"), transactions("theirs"));
+        let created = CreatedKey {
+            revision: 5,
+            epoch_offset: 2,
+        };
+        assert_eq!(created.epoch(), 7);
+        let ours = entry(transactions.master(2), Some(OURS));
+        assert_eq!(transactions.created_by_us(&ours), Some(created));
+        assert!(transactions.is_intact(&ours, created, OURS));
+        let without_lease = EtcdEntry {
+            lease: None,
+            ..ours
+        };
+        assert!(!transactions.is_intact(&without_lease, created, OURS));
+        for (value, lease, is_of_another) in [
+            (other.master(2), Some(LeaseId(8)), true),
+            (other.master(2), None, false),
+            (transactions.master(2), Some(OURS), false),
+            (Value::Unreadable, Some(OURS), false),
+        ] {
+            let found = transactions.is_of_another(&entry(value, lease));
+            assert_eq!(found, is_of_another);
+        }
+        for value in [other.master(2), Value::Unreadable] {
+            let found = entry(value, Some(OURS));
+            assert_eq!(transactions.created_by_us(&found), None);
+            assert!(!transactions.is_intact(&found, created, OURS));
+        }
+    }
+
+    #[test]
+    fn an_unreadable_term_is_not_over() {
+        let mut view = View::default();
+        assert_eq!(term_in_view(&view, TTL), None);
+        let nonsense = entry(Value::Unreadable, None);
+        let seen_at = nonsense.seen_at;
+        view.entries.insert(EtcdKey::Term, nonsense);
+        let (term, seen) = term_in_view(&view, TTL).unwrap();
+        assert_eq!((term.resigned, term.length, seen), (false, TTL, seen_at));
+    }
+
+    #[test]
+    fn other_servers_report_epochs_that_they_have_seen() {
+        let (transactions, other) = (transactions("ours"), transactions("theirs"));
+        let mut view = View::default();
+        let register = |view: &mut View, server: &str, epoch| {
+            let value = Value::Server(registered(server, epoch));
+            let entry = entry(value, Some(OURS));
+            view.entries.insert(EtcdKey::Server(server.into()), entry);
+        };
+        for (server, epoch) in [("ours", Some(90)), ("theirs", Some(46)), ("old", None)] {
+            register(&mut view, server, epoch);
+        }
+        let found = |view: &View| (claim.epoch_of_another(view), claim.told_epochs(view));
+        assert_eq!(found(&view), (None, vec![46]));
+        let key = entry(other.master(3), Some(OURS));
+        view.entries.insert(Key::Master, key);
+        assert_eq!(found(&view), (Some(8), vec![46]));
+        let own = entry(claim.master(3), Some(OURS));
+        view.entries.insert(Key::Master, own);
+        assert_eq!(found(&view), (None, vec![46]));
+        register(&mut view, "theirs", Some(8));
+        let told = claim.told_epochs(&view);
+        assert!(told.is_empty(), "it has seen our own: {told:?}");
+    }
+
+    #[test]
+    fn a_registration_is_mended_but_not_taken_from_another_process() {
+        let transactions = transactions("ours");
+        let ours = registered("ours", None);
+        let theirs = Registration {
+            server: "theirs".into(),
+            ..ours.clone()
+        };
+        let old = Registration {
+            place: "leaf".into(),
+            ..ours.clone()
+        };
+        for (value, lease, stands) in [
+            (Value::Server(ours.clone()), Some(OURS), true),
+            (Value::Server(ours.clone()), None, false),
+            (Value::Server(old), Some(OURS), false),
+            (Value::Server(theirs), Some(LeaseId(4)), true),
+            (Value::Unreadable, Some(OURS), false),
+        ] {
+            let found = entry(value, lease);
+            let found_to_stand = transactions.is_registered(&found, &ours, OURS);
+            assert_eq!(found_to_stand, stands, "{found:?}");
+        }
+    }
+}

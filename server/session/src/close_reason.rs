@@ -1,0 +1,127 @@
+//! Why a parent closed or refused a stream or a call of a child server. Reasons travel by name, because both
+//! sides decide by them.
+//!
+//! An unknown name comes from another release. The receiver then decides as if there were no name. So names are
+//! only ever added.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Why a parent closes or refuses a stream of a child server, or refuses a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CloseReason {
+    /// A newer stream of the same node replaced this one.
+    Replaced,
+    /// A newer master of the child's node has a stream: this one is of an older mastership.
+    OlderMaster,
+    /// Another live process of the child's node was first, and has a stream.
+    AnotherProcess,
+    /// The child does not read.
+    Full,
+    /// The parent is not the master of its node, or another mastership has begun. The last message names the
+    /// master.
+    NotMaster,
+    /// The child is an ancestor of the parent.
+    Cycle,
+    /// The parent is shutting down.
+    Stopping,
+    /// The parent has as many child servers as it may have.
+    TooMany,
+    /// The parent has as many child servers of one address as it may have.
+    TooManyOfAddress,
+    /// The first message did not come in time.
+    Late,
+    /// A message on the stream of one node names another node.
+    OtherChild,
+    /// A message cannot be parsed, or is invalid as a whole.
+    Malformed,
+}
+
+impl CloseReason {
+    /// All of them, in the order of their declaration.
+    pub const ALL: [Self; 12] = [
+        Self::Replaced,
+        Self::OlderMaster,
+        Self::AnotherProcess,
+        Self::Full,
+        Self::NotMaster,
+        Self::Cycle,
+        Self::Stopping,
+        Self::TooMany,
+        Self::TooManyOfAddress,
+        Self::Late,
+        Self::OtherChild,
+        Self::Malformed,
+    ];
+
+    /// Its name, on the wire and on pages.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Replaced => "replaced",
+            Self::OlderMaster => "older-master",
+            Self::AnotherProcess => "another-process",
+            Self::Full => "full",
+            Self::NotMaster => "not-master",
+            Self::Cycle => "cycle",
+            Self::Stopping => "stopping",
+            Self::TooMany => "too-many",
+            Self::TooManyOfAddress => "too-many-of-address",
+            Self::Late => "late",
+            Self::OtherChild => "other-child",
+            Self::Malformed => "malformed",
+        }
+    }
+
+    /// The reason of that name. None: this release knows no such name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|closing| closing.as_str() == name)
+    }
+
+    /// Whether the child's node has a newer stream: there is nothing wrong with streams, nor with calls.
+    pub const fn is_replacement(self) -> bool {
+        matches!(self, Self::Replaced | Self::OlderMaster)
+    }
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How a connection, a stream or a call ended, as a child server classifies it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConnectionEnd {
+    /// The parent closed or refused it, for this reason.
+    ByParent(CloseReason),
+    /// The parent does not support the call: streams, or Discovery.
+    Unimplemented,
+    /// The parent is overloaded, and says when to come back.
+    Overloaded(Duration),
+    /// No connection could be made.
+    Unreachable,
+    /// The send queue of the connection is full.
+    TakesNoMore,
+    /// The connection broke, or the parent gave no known reason.
+    Failed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_name_of_its_own_that_parses() {
+        for (position, closing) in CloseReason::ALL.into_iter().enumerate() {
+            assert_eq!(closing as usize, position);
+            assert_eq!(CloseReason::parse(closing.as_str()), Some(closing));
+            let is_name = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
+            assert!(closing.as_str().bytes().all(is_name), "{closing}");
+        }
+        for unknown in ["", "Replaced", "replaced ", "of-another-release"] {
+            assert_eq!(CloseReason::parse(unknown), None, "{unknown}");
+        }
+    }
+}

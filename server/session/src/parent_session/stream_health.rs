@@ -1,0 +1,179 @@
+//! Whether streams work at the server that is asked.
+//!
+//! A proxy may hold streams back, or end them. So a server is polled for a while if a young stream (of less than
+//! ten seconds) never answered, or swallowed a request, or was the third young one in a row that broke. If an
+//! older stream that answered breaks, the server or the network failed, and streams work. If the server is
+//! unreachable, it died, which shows nothing about its streams.
+
+use std::time::Duration;
+
+use crate::time::Time;
+
+/// How long a server is polled: the first time, and at most. Each time twice as long as the last.
+pub(super) const POLL_LENGTH: (Duration, Duration) =
+    (Duration::from_secs(30), Duration::from_secs(300));
+
+/// A stream that lasts this long works.
+pub(super) const WORKS_AFTER: Duration = Duration::from_secs(10);
+
+/// The server is polled once this many young streams in a row broke, though they answered.
+pub(super) const YOUNG_MAX: u32 = 3;
+
+/// Why a server is polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PollReason {
+    /// It does not support streams.
+    NoStreams,
+    /// Its streams break, or do not answer.
+    StreamsBreak,
+    /// Another live process of this node has the stream.
+    AnotherProcess,
+}
+
+/// What is known about streams at the server that is asked.
+#[derive(Clone, Debug)]
+pub(super) struct StreamHealth {
+    polled: Option<(PollReason, Time)>,
+    /// How long to poll next time.
+    poll_length: Duration,
+    /// Young streams in a row that broke.
+    young: u32,
+}
+
+impl Default for StreamHealth {
+    fn default() -> Self {
+        Self {
+            polled: None,
+            poll_length: POLL_LENGTH.0,
+            young: 0,
+        }
+    }
+}
+
+impl StreamHealth {
+    /// Why the server is polled, and until when.
+    pub(super) fn polled(&self, now: Time) -> Option<(PollReason, Time)> {
+        self.polled.filter(|(_, until)| *until > now)
+    }
+
+    /// Polls it from now on, for a while.
+    pub(super) fn poll(&mut self, why: PollReason, now: Time) {
+        let length = match why {
+            PollReason::NoStreams => POLL_LENGTH.1,
+            PollReason::StreamsBreak | PollReason::AnotherProcess => {
+                let length = self.poll_length;
+                self.poll_length = (length * 2).min(POLL_LENGTH.1);
+                length
+            }
+        };
+        self.polled = Some((why, now + length));
+    }
+
+    /// A stream broke, which had begun at `began`. `is_sound`: it answered every request. Returns whether the
+    /// server is polled now.
+    pub(super) fn note_broken(&mut self, began: Time, is_sound: bool, now: Time) -> bool {
+        if now.since(began) >= WORKS_AFTER {
+            *self = Self::default();
+            return false;
+        }
+        self.young = self.young.saturating_add(1);
+        if is_sound && self.young < YOUNG_MAX {
+            return false;
+        }
+        self.poll(PollReason::StreamsBreak, now);
+        true
+    }
+
+    /// The server is unreachable, which is why its stream broke.
+    pub(super) fn note_unreachable(&mut self) {
+        if matches!(self.polled, Some((PollReason::StreamsBreak, _))) {
+            self.polled = None;
+        }
+    }
+
+    /// Tries a stream next.
+    pub(super) fn try_again(&mut self) {
+        self.polled = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Time {
+        Time::after_origin(Duration::from_secs(seconds))
+    }
+
+    /// Each stream begins one second after the last one broke. Per stream: how long it lasts, whether it answers,
+    /// and whether the server is polled then.
+    #[track_caller]
+    fn check(what: &str, all: &[(u64, bool, bool)]) {
+        let mut streams = StreamHealth::default();
+        let mut now = at(1);
+        for (number, (lasts, answers, polled)) in all.iter().enumerate() {
+            let broken = now + Duration::from_secs(*lasts);
+            let is_polled = streams.note_broken(now, *answers, broken);
+            assert_eq!(is_polled, *polled, "{what}: stream {number}");
+            assert_eq!(
+                streams.polled(broken).is_some(),
+                *polled,
+                "{what}: {number}"
+            );
+            streams.try_again();
+            now = broken + Duration::from_secs(1);
+        }
+    }
+
+    #[test]
+    fn streams_that_answer_are_tried_again_and_others_are_not() {
+        check("it died after 4 s", &[(4, true, false)]);
+        check("nothing comes through", &[(2, false, true)]);
+        check(
+            "a proxy ends each after 5 s",
+            &[
+                (5, true, false),
+                (5, true, false),
+                (5, true, true),
+                (5, true, true),
+            ],
+        );
+        check(
+            "it died young, and later again",
+            &[
+                (4, true, false),
+                (4, true, false),
+                (10, true, false),
+                (4, true, false),
+            ],
+        );
+    }
+
+    #[test]
+    fn each_time_it_is_polled_for_twice_as_long_up_to_five_minutes() {
+        let mut streams = StreamHealth::default();
+        for seconds in [30, 60, 120, 240, 300, 300] {
+            streams.poll(PollReason::StreamsBreak, at(0));
+            let until = streams.polled(at(0)).map(|(_, until)| until);
+            assert_eq!(until, Some(at(seconds)));
+            assert_eq!(streams.polled(at(seconds)), None);
+        }
+        streams.poll(PollReason::NoStreams, at(0));
+        let polled = streams.polled(at(0));
+        assert_eq!(polled, Some((PollReason::NoStreams, at(300))));
+    }
+
+    #[test]
+    fn an_unreachable_server_is_not_polled_because_its_stream_broke() {
+        for (why, is_polled) in [
+            (PollReason::StreamsBreak, false),
+            (PollReason::NoStreams, true),
+            (PollReason::AnotherProcess, true),
+        ] {
+            let mut streams = StreamHealth::default();
+            streams.poll(why, at(0));
+            streams.note_unreachable();
+            assert_eq!(streams.polled(at(1)).is_some(), is_polled, "{why:?}");
+        }
+    }
+}

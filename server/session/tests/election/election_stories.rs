@@ -1,0 +1,215 @@
+//! Behaviour of a candidate that no table shows.
+
+use std::time::Duration;
+
+use doorward_session::candidate::report::{ElectionReport, LossReason};
+use doorward_session::candidate::standing::Standing;
+use doorward_session::candidate::state::CandidateState;
+use doorward_session::candidate::store::{
+    Compare, EtcdKey, LeaseId, OpAnswer, OpId, TermRecord, TxnStep, Value,
+};
+
+use crate::driven_candidate::{DrivenCandidate, TTL};
+
+#[test]
+fn an_answer_to_an_abandoned_request_is_ignored() {
+    let mut played = DrivenCandidate::renewing();
+    let given_up = played.asked.clone().unwrap();
+    played.lose_key();
+    let asked = played.asked.clone();
+    played
+        .candidate
+        .handle_answer(given_up.id, OpAnswer::LeaseGone, 0.5, played.now);
+    played
+        .candidate
+        .handle_answer(OpId(77), OpAnswer::LeaseGone, 0.5, played.now);
+    played.drain();
+    assert_eq!(played.state(), CandidateState::Watching);
+    assert_eq!(played.asked, asked, "it waits for its last request");
+}
+
+#[test]
+fn a_mastership_counts_from_when_its_renewal_was_sent() {
+    let mut played = DrivenCandidate::renewing();
+    let sent = played.now;
+    played.now = played.now + Duration::from_secs(1);
+    played.answer(OpAnswer::Renewed);
+    played.now = played.now + Duration::from_secs(1);
+    played.transacted(true);
+    let Standing::Master(term) = played.candidate.standing(played.now) else {
+        panic!("it is the master");
+    };
+    assert_eq!(term.valid_until, sent + Duration::from_secs(9));
+}
+
+/// etcd may have been restored from a backup: then its key and term are unchanged, although another master has
+/// decided in between.
+#[test]
+fn a_mastership_that_had_lapsed_is_vacant_until_it_is_confirmed() {
+    for (what, late, is_vacant_until_then) in
+        [("in time", 1, false), ("after it had lapsed", 60, true)]
+    {
+        let mut played = DrivenCandidate::renewing();
+        let Standing::Master(before) = played.candidate.standing(played.now) else {
+            panic!("it is the master");
+        };
+        played.now = played.now + Duration::from_secs(late);
+        played.answer(OpAnswer::Failed);
+        played.answer(OpAnswer::Probed);
+        played.answer(OpAnswer::Renewed);
+        played.transacted(true);
+        let Standing::Master(term) = played.candidate.standing(played.now) else {
+            panic!("{what}: it is the master again");
+        };
+        assert_eq!(term.epoch, before.epoch, "{what}");
+        let vacant_since = match is_vacant_until_then {
+            true => played.now,
+            false => before.vacant_since,
+        };
+        assert_eq!(term.vacant_since, vacant_since, "{what}");
+    }
+}
+
+/// Its term is gone, or another one tells of an epoch whose term is nowhere: etcd was wiped, and somebody may have
+/// been elected before that of whom nothing is left.
+#[test]
+fn a_candidate_gives_time_to_a_master_that_it_never_saw() {
+    let own = |played: &DrivenCandidate| TermRecord {
+        epoch: played.epoch(),
+        address: "here:1".into(),
+        server: "ours".into(),
+        length: TTL,
+        resigned: false,
+        leases: None,
+    };
+    let is_wiped: fn(&mut DrivenCandidate, TermRecord) = |played, _| played.see(None, None);
+    let is_told: fn(&mut DrivenCandidate, TermRecord) = |played, term| {
+        played.other_saw = Some(term.epoch + 7);
+        played.see(None, Some(term));
+    };
+    let lost_its_key: fn(&mut DrivenCandidate, TermRecord) =
+        |played, term| played.see(None, Some(term));
+    for (what, happens, waits) in [
+        ("etcd was wiped", is_wiped, TTL),
+        ("another one tells of an epoch", is_told, TTL),
+        ("it lost its key", lost_its_key, Duration::ZERO),
+    ] {
+        let mut played = DrivenCandidate::master();
+        let term = own(&played);
+        played.see(Some(("ours", term.epoch, 9)), Some(term.clone()));
+        played.now = played.now + Duration::from_secs(1);
+        played.asked = None;
+        let heard = played.now;
+        happens(&mut played, term);
+        assert_eq!(played.state(), CandidateState::Standing, "{what}");
+        played.transacted(true);
+        played.transacted(true);
+        assert_eq!(
+            played.state() == CandidateState::Master,
+            waits.is_zero(),
+            "{what}"
+        );
+        while played.now < heard + waits {
+            let due = played.candidate.poll_timeout().unwrap();
+            played.wait(due.since(played.now));
+            if played.asks() == "renew" {
+                played.answer(OpAnswer::Renewed);
+                played.transacted(true);
+            }
+        }
+        let Standing::Master(term) = played.candidate.standing(played.now) else {
+            panic!("{what}: it is the master when that time is over");
+        };
+        if !waits.is_zero() {
+            assert_eq!(term.vacant_since, heard + waits, "{what}");
+        }
+    }
+}
+
+#[test]
+fn every_transaction_of_a_master_is_bound_to_its_key() {
+    let bound = |played: &DrivenCandidate, created: u64| {
+        let compare = Compare::Created(EtcdKey::Master, created);
+        assert!(played.txn().when.contains(&compare), "{:?}", played.txn());
+    };
+    let mut renewing = DrivenCandidate::renewing();
+    let created = renewing.epoch();
+    renewing.answer(OpAnswer::Renewed);
+    bound(&renewing, created);
+    let lease = Compare::Lease(EtcdKey::Master, Some(LeaseId(9)));
+    assert!(renewing.txn().when.contains(&lease));
+    let mut resigning = DrivenCandidate::master();
+    let created = resigning.epoch();
+    resigning.resign();
+    bound(&resigning, created);
+    assert!(
+        resigning
+            .txn()
+            .then
+            .contains(&TxnStep::Delete(EtcdKey::Master))
+    );
+}
+
+/// The term that is to be written: whether it is resigned, and its length.
+fn written(played: &DrivenCandidate) -> (bool, Duration) {
+    let mut terms = played.txn().then.iter().filter_map(|step| match step {
+        TxnStep::Put {
+            value: Value::Term(term),
+            ..
+        } => Some((term.resigned, term.length)),
+        _ => None,
+    });
+    terms.next_back().expect("a term")
+}
+
+#[test]
+fn a_resignation_before_the_beginning_leaves_the_wait_to_the_successor() {
+    let term = TermRecord {
+        epoch: 60,
+        address: "there:1".into(),
+        server: "theirs".into(),
+        length: 3 * TTL,
+        resigned: false,
+        leases: None,
+    };
+    let mut played = DrivenCandidate::watching().that_stands(Some(term));
+    played.transacted(true);
+    assert_eq!(written(&played), (false, 3 * TTL));
+    played.now = played.now + TTL;
+    played.resign();
+    assert_eq!(written(&played), (false, 2 * TTL));
+    let mut master = DrivenCandidate::master();
+    master.resign();
+    assert_eq!(written(&master), (true, TTL));
+}
+
+#[test]
+fn a_master_in_an_outdated_view_is_not_named() {
+    let mut played = DrivenCandidate::watching();
+    let seen_at = played.now;
+    let names = |played: &DrivenCandidate, later: Duration| {
+        let standing = played.candidate.standing(seen_at + later);
+        matches!(standing, Standing::Elsewhere { .. })
+    };
+    assert!(names(&played, 2 * TTL), "as long as etcd can be followed");
+    played.candidate.handle_contact(seen_at, true, played.now);
+    let moment = Duration::from_nanos(1);
+    assert!(names(&played, TTL - moment) && !names(&played, TTL));
+    // Its timeout is when its standing changes, though no action follows.
+    played.now = played.now + (TTL - moment);
+    played.candidate.handle_timeout(played.now);
+    let due = played.candidate.poll_timeout();
+    assert_eq!(due, Some(seen_at + TTL));
+}
+
+#[test]
+fn each_change_is_reported_once() {
+    let mut played = DrivenCandidate::master();
+    assert!(played.reports.contains(&ElectionReport::Answers));
+    played.reports.clear();
+    played.lose_key();
+    let lost = |report: &&ElectionReport| matches!(report, ElectionReport::Lost { why, .. } if *why == LossReason::KeyDeleted);
+    assert_eq!(played.reports.iter().filter(lost).count(), 1);
+    let answers = |report: &&ElectionReport| **report == ElectionReport::Answers;
+    assert_eq!(played.reports.iter().filter(answers).count(), 0);
+}

@@ -1,0 +1,461 @@
+//! Trees of real servers, seen from their clients: what they get, and that it is never too much.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test"
+)]
+#![allow(missing_docs, reason = "a test")]
+
+use std::fs;
+use std::ops::Range;
+use std::time::Duration;
+
+use doorward_client::{Mode, Source};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use doorward_tests::candidates::until;
+use doorward_tests::crowd::Crowd;
+use doorward_tests::processes::{
+    PATIENCE, Server, doorward, doorward_server, free_address, stderr, stdout,
+};
+
+/// What clients use that are cut off, in safe mode.
+const SAFE: f64 = 0.25;
+
+/// The flags of a root that has so much of the resource `shared`, with short leases.
+struct Root {
+    folder: TempDir,
+}
+
+impl Root {
+    fn of(capacity: f64, kind: &str, learning: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let template = format!(
+            "resources: [{{identifier_glob: shared, capacity: {capacity}, safe_capacity: {SAFE}, \
+             algorithm: {{kind: {kind}, lease_length: 4s, refresh_interval: 500ms, \
+             learning_mode_duration: {learning}}}}}]"
+        );
+        fs::write(folder.path().join("templates.yaml"), template).unwrap();
+        Self { folder }
+    }
+
+    fn node(&self) -> Node {
+        let path = self.folder.path().join("templates.yaml");
+        Node::start(["--templates", path.to_str().unwrap()].map(str::to_owned))
+    }
+}
+
+/// A place in a tree, and the server that is there now.
+struct Node {
+    flags: Vec<String>,
+    address: String,
+    server: Option<Server>,
+}
+
+impl Node {
+    fn start(flags: impl IntoIterator<Item = String>) -> Self {
+        let mut flags: Vec<String> = flags.into_iter().collect();
+        flags.extend(["--refresh-floor", "50ms"].map(str::to_owned));
+        let mut node = Self {
+            flags,
+            address: free_address(),
+            server: None,
+        };
+        node.restart();
+        node
+    }
+
+    fn below(parent: &str, name: &str) -> Self {
+        Self::start(["--node", name, "--parent", parent].map(str::to_owned))
+    }
+
+    fn restart(&mut self) {
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        self.server = Some(Server::start_at(&self.address, &flags));
+    }
+
+    fn kill(&mut self) {
+        self.server.take().unwrap().kill();
+    }
+
+    fn server(&mut self) -> &mut Server {
+        self.server.as_mut().unwrap()
+    }
+
+    /// Stops it as operators do: it is done soon, even while clients are connected.
+    fn stop(&mut self) {
+        let began = Instant::now();
+        let (status, logged) = self.server.take().unwrap().terminate();
+        assert_eq!(status.code(), Some(0), "{logged:#?}");
+        let last = logged.last().unwrap();
+        assert_eq!(last["message"], "stopped", "{logged:#?}");
+        let grace = Duration::from_secs(10);
+        assert!(began.elapsed() < grace / 2, "{logged:#?}");
+    }
+}
+
+const CAPACITY: f64 = 1000.0;
+const REGIONS: usize = 3;
+const LEAVES: usize = 6;
+const CLIENTS: usize = 240;
+
+/// The clients of a leaf; the leaves of a region stand together.
+fn of_leaf(leaf: usize) -> Range<usize> {
+    let many = CLIENTS / LEAVES;
+    leaf * many..(leaf + 1) * many
+}
+
+/// All different, from 1 to 10.
+fn wants(index: usize) -> f64 {
+    1.0 + 9.0 * ((index * 97 % CLIENTS) as f64 / CLIENTS as f64)
+}
+
+struct Tree {
+    root: Node,
+    regions: Vec<Node>,
+    leaves: Vec<Node>,
+    crowd: Crowd,
+}
+
+impl Tree {
+    fn start(root: &Root) -> Self {
+        let root = root.node();
+        let region = |number| Node::below(&root.address, &format!("region-{number}"));
+        let regions: Vec<Node> = (0..REGIONS).map(region).collect();
+        let leaf = |number| {
+            let region: &Node = &regions[number * REGIONS / LEAVES];
+            Node::below(&region.address, &format!("leaf-{number}"))
+        };
+        let leaves: Vec<Node> = (0..LEAVES).map(leaf).collect();
+        let mut crowd = Crowd::new("shared", CAPACITY);
+        for (number, leaf) in leaves.iter().enumerate() {
+            for index in of_leaf(number) {
+                let mode = [Mode::Pessimistic, Mode::Safe, Mode::Optimistic][index % 3];
+                crowd.join(&leaf.address, wants(index), mode);
+            }
+        }
+        Self {
+            root,
+            regions,
+            leaves,
+            crowd,
+        }
+    }
+
+    /// Waits until everybody has what is fair.
+    async fn until_fair(&self, when: &str) {
+        let fair = self.crowd.fair(CAPACITY, |_| true);
+        let check = || self.crowd.check(&fair);
+        self.crowd.until(when, check).await;
+    }
+
+    /// Waits until nothing moves any more, and keeps in mind what everybody has.
+    async fn settle(&self) {
+        let check = || self.crowd.check_quiet(Duration::from_millis(700));
+        self.crowd.until("all is quiet", check).await;
+        self.crowd.mark();
+    }
+
+    /// Waits until that holds for the answer counts of every client of leaf 0.
+    async fn until_answers(&self, what: &str, enough: impl Fn((u32, u32)) -> bool) {
+        let check = || match of_leaf(0).find(|index| !enough(self.crowd.answer_counts(*index))) {
+            None => Ok(()),
+            Some(index) => Err(format!("not client {index}")),
+        };
+        self.crowd.until(what, check).await;
+    }
+
+    /// After a server that was killed is back: everybody has what it had before, all the time.
+    fn assert_kept(&self, what: &str) {
+        self.crowd.assert_no_overshoot(what);
+        let kept = self.crowd.check_kept(1.0 - INEXACT);
+        assert!(kept.is_ok(), "{what}: a client fell{}", kept.unwrap_err());
+    }
+}
+
+/// How far compressed demand curves may be off, and so what everybody gets when one is made anew.
+const INEXACT: f64 = 0.004;
+
+const CANNOT_ASK: &str = "the parent cannot be asked";
+const ANSWERS: &str = "the parent answers";
+const LEARNED: &str = "learning mode ended";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tree_is_fair_and_never_over_whatever_dies() {
+    let root = Root::of(CAPACITY, "FAIR_SHARE", "4s");
+    let mut tree = Tree::start(&root);
+    tree.until_fair("learned and divided").await;
+
+    // A step on one leaf moves capacity to the others, and back.
+    for factor in [0.1, 1.0] {
+        for index in of_leaf(0) {
+            let resource = &tree.crowd.members[index].resource;
+            resource.ask(wants(index) * factor).unwrap();
+        }
+        tree.until_fair(&format!("leaf 0 wants {factor} of what it wanted"))
+            .await;
+    }
+
+    // Killed, and back before leases end.
+    tree.settle().await;
+    tree.leaves[0].kill();
+    tree.until_answers("a leaf is gone", |(_, failed)| failed > 0)
+        .await;
+    tree.assert_kept("a leaf is down");
+    tree.leaves[0].restart();
+    tree.until_answers("it confirms", |(answered, _)| answered > 1)
+        .await;
+    tree.leaves[0].server().wait_for_log(LEARNED);
+    tree.assert_kept("a leaf learned");
+    tree.until_fair("a leaf is back").await;
+    tree.assert_kept("a leaf is back");
+
+    tree.settle().await;
+    tree.regions[0].kill();
+    for leaf in &mut tree.leaves[..LEAVES / REGIONS] {
+        leaf.server().wait_for_log(CANNOT_ASK);
+    }
+    tree.assert_kept("a region is down");
+    tree.regions[0].restart();
+    for leaf in &mut tree.leaves[..LEAVES / REGIONS] {
+        leaf.server().wait_for_log(ANSWERS);
+    }
+    tree.regions[0].server().wait_for_log(LEARNED);
+    tree.assert_kept("a region learned");
+    tree.until_fair("a region is back").await;
+    tree.assert_kept("a region is back");
+
+    tree.settle().await;
+    tree.root.kill();
+    for region in &mut tree.regions {
+        region.server().wait_for_log(CANNOT_ASK);
+    }
+    tree.assert_kept("the root is down");
+    tree.root.restart();
+    for region in &mut tree.regions {
+        region.server().wait_for_log(ANSWERS);
+    }
+    tree.root.server().wait_for_log(LEARNED);
+    tree.assert_kept("the root learned");
+    tree.until_fair("the root is back").await;
+    tree.assert_kept("the root is back");
+
+    // All of it again, at once and while everybody wants something else all the time.
+    let restless = restless(&tree.crowd);
+    tree.crowd.mark();
+    tree.leaves[0].kill();
+    tree.until_answers("a leaf is gone", |(_, failed)| failed > 0)
+        .await;
+    tree.leaves[0].restart();
+    tree.regions[1].kill();
+    for leaf in &mut tree.leaves[2..4] {
+        leaf.server().wait_for_log(CANNOT_ASK);
+    }
+    tree.regions[1].restart();
+    tree.root.kill();
+    for region in &mut tree.regions {
+        region.server().wait_for_log(CANNOT_ASK);
+    }
+    tree.root.restart();
+    tree.root.server().wait_for_log(LEARNED);
+    restless.abort();
+    let _aborted = restless.await;
+    for (index, member) in tree.crowd.members.iter().enumerate() {
+        member.resource.ask(wants(index)).unwrap();
+    }
+    tree.until_fair("everything is back").await;
+
+    // Down for longer than leases last: those below are on their own, others get what they had.
+    tree.regions[0].kill();
+    let cut_off = of_leaf(0).start..of_leaf(LEAVES / REGIONS).start;
+    let alone = || {
+        for member in &tree.crowd.members[cut_off.clone()] {
+            let holding = member.resource.holding();
+            let capacity = match member.mode {
+                Mode::Pessimistic => 0.0,
+                Mode::Safe => SAFE,
+                Mode::Optimistic => member.resource.wants(),
+            };
+            if (holding.source, holding.capacity.get()) != (Source::Mode, capacity) {
+                return Err(format!("{:?}: {holding:?}", member.mode));
+            }
+        }
+        Ok(())
+    };
+    tree.crowd
+        .until("cut off, clients obey their modes", alone)
+        .await;
+    let fair = tree.crowd.fair(CAPACITY, |index| !cut_off.contains(&index));
+    let check = || tree.crowd.check(&fair);
+    tree.crowd.until("the others have it", check).await;
+    tree.regions[0].restart();
+    tree.until_fair("a region is back after all").await;
+
+    // Even while clients are connected, stopping takes no grace period.
+    tree.root.stop();
+    tree.regions[0].stop();
+    tree.leaves[LEAVES - 1].stop();
+    tree.crowd.assert_no_overshoot("at the end");
+    let (peak, looks) = tree.crowd.peak();
+    println!("at most {peak} of {CAPACITY} in use at {looks} looks");
+}
+
+/// Every few milliseconds a client changes its wants, until this is aborted.
+fn restless(crowd: &Crowd) -> JoinHandle<()> {
+    let members = crowd.members.iter();
+    let resources: Vec<_> = members.map(|member| member.resource.clone()).collect();
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(Duration::from_millis(5));
+        for step in 0_usize.. {
+            ticks.tick().await;
+            // Steps that share no factor with the number of clients reach everybody.
+            let resource = &resources[step * 77 % CLIENTS];
+            resource.ask(wants(step * 31) * (step % 3) as f64).unwrap();
+        }
+    })
+}
+
+/// Waits until a client was answered often and never had a lease.
+async fn until_refused(crowd: &Crowd, index: usize) {
+    let check = || {
+        let holding = crowd.members[index].resource.holding();
+        assert_eq!(holding.source, Source::Mode, "{holding:?}");
+        let (answered, _) = crowd.answer_counts(index);
+        let problem = crowd.members[index].resource.problem();
+        match problem {
+            Some(_) if answered >= 5 => Ok(()),
+            _ => Err(format!("{answered} answers, {problem:?}")),
+        }
+    };
+    crowd.until("refused", check).await;
+}
+
+/// It is up, and says what it knows of its parent.
+fn status_of(server: &mut Server) -> Value {
+    let at = ["--server", &server.address];
+    let output = doorward(&[&at[..], &["status", "shared"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let json = doorward(&[&at[..], &["--output", "json", "status"]].concat());
+    let json: Value = serde_json::from_str(&stdout(&json)).unwrap();
+    let problem = json["parent"]["problem"].as_str().unwrap_or_default();
+    let text = stdout(&output);
+    assert!(text.contains(problem), "{text}");
+    json
+}
+
+/// The flags of a small server below a parent, with pages.
+fn below<'a>(name: &'a str, parent: &'a str) -> [&'a str; 8] {
+    let (floor, pages) = ("--refresh-floor=50ms", "--http-listen");
+    [
+        "--node",
+        name,
+        "--parent",
+        parent,
+        floor,
+        "--push-round=20ms",
+        pages,
+        "127.0.0.1:0",
+    ]
+}
+
+#[tokio::test]
+async fn servers_that_are_each_others_parents_give_nothing_and_say_why() {
+    let why = "its capacity would come from itself";
+    let (a, b, own) = (free_address(), free_address(), free_address());
+    let mut servers = [
+        Server::start_at(&a, &below("a", &b)),
+        Server::start_at(&b, &below("b", &a)),
+        Server::start_at(&own, &below("self", &own)),
+    ];
+    let mut crowd = Crowd::new("shared", 0.0);
+    for server in &servers {
+        crowd.join(&server.address, 10.0, Mode::Pessimistic);
+    }
+    for index in 0..servers.len() {
+        until_refused(&crowd, index).await;
+    }
+    for server in &mut servers {
+        until("it says why", async || {
+            let status = status_of(server);
+            let problem = status["parent"]["problem"].as_str().unwrap_or_default();
+            problem.contains(why) && status["is_in_cycle"] == true
+        })
+        .await;
+    }
+    let ready = servers[2].get("/readyz");
+    assert!(ready.starts_with("HTTP/1.0 503"), "{ready}");
+    assert!(ready.contains(why), "{ready}");
+    let said = servers[2].logged(CANNOT_ASK);
+    assert_eq!(said.len(), 1, "once is enough: {said:?}");
+    assert!(
+        said[0]["problem"].as_str().unwrap().contains(why),
+        "{said:?}"
+    );
+    assert_eq!(crowd.peak().0, 0.0);
+}
+
+#[tokio::test]
+async fn a_parent_that_comes_later_is_found() {
+    let root = Root::of(100.0, "FAIR_SHARE", "0s");
+    let parent = free_address();
+    let debug = ["--log-level", "info,doorward_server=debug"];
+    let mut leaf = Server::start(&[&below("leaf", &parent)[..], &debug].concat());
+    let mut crowd = Crowd::new("shared", 100.0);
+    crowd.join(&leaf.address, 10.0, Mode::Pessimistic);
+    leaf.wait_for_log(CANNOT_ASK);
+    let began = Instant::now();
+    until_refused(&crowd, 0).await;
+    let problem = crowd.members[0].resource.problem().unwrap().to_string();
+    assert!(
+        problem.contains("waits for its parent's answer"),
+        "{problem}"
+    );
+    for _ in 0..2 {
+        leaf.wait_for_log("the parent still cannot be asked");
+    }
+    let said = leaf.logged(CANNOT_ASK);
+    assert_eq!(said.len(), 1, "once is enough: {said:?}");
+    let down = began.elapsed().as_millis();
+    let ready = leaf.get("/readyz");
+    assert!(ready.starts_with("HTTP/1.0 503"), "{ready}");
+    assert!(ready.contains("the parent has not answered"), "{ready}");
+    let known = &status_of(&mut leaf)["parent"];
+    assert_eq!(known["link"], "down");
+    let age = known["link_age_ms"].as_u64().unwrap();
+    assert!(u128::from(age) >= down, "down for {down} ms: {known:#}");
+
+    let path = root.folder.path().join("templates.yaml");
+    let _root = Server::start_at(&parent, &["--templates", path.to_str().unwrap()]);
+    let fair = crowd.fair(100.0, |_| true);
+    crowd.until("served", || crowd.check(&fair)).await;
+}
+
+#[test]
+fn a_parent_needs_a_name_to_know_its_child_by() {
+    let output = doorward_server(&["--parent", "127.0.0.1:6970"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert!(said.contains("--node <NAME>"), "{said}");
+}
+
+/// The measure is measured: what is over by intent, it sees.
+#[tokio::test]
+async fn too_much_in_use_is_noticed() {
+    let root = Root::of(100.0, "NO_ALGORITHM", "0s");
+    let mut server = root.node();
+    let mut crowd = Crowd::new("shared", 100.0);
+    for _ in 0..2 {
+        crowd.join(&server.server().address, 60.0, Mode::Pessimistic);
+    }
+    for member in &crowd.members {
+        member.resource.wait_for_lease(PATIENCE).await.unwrap();
+    }
+    assert_eq!(crowd.peak().0, 120.0);
+    assert!(crowd.overshoot().is_some());
+}
