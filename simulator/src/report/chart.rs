@@ -178,14 +178,14 @@ struct Data<'a> {
     end: f64,
     top: f64,
     times: Vec<f64>,
-    series: Vec<Line>,
+    series: Vec<SeriesData>,
     limit: Option<&'a (f64, String)>,
     bands: &'a str,
 }
 
 /// A series of it.
 #[derive(Serialize)]
-struct Line {
+struct SeriesData {
     name: &'static str,
     look: &'static str,
     join: Join,
@@ -216,7 +216,7 @@ impl Chart {
             each.map(|value| value.filter(|it| it.is_finite()).map(rounded))
                 .collect()
         };
-        let line = |series: &Series| Line {
+        let line = |series: &Series| SeriesData {
             name: series.look.name(),
             look: series.look.look(),
             join: series.look.join(),

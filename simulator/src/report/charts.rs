@@ -4,10 +4,10 @@ mod parts;
 
 use std::rc::Rc;
 
+use crate::numbers::percent;
 use crate::recording::{Checker, Recording, ResourceRecording, Sample};
 use crate::report::chart::{Bands, Chart, Look, Series, Size, lanes};
 use crate::report::figures::Unit;
-use crate::report::numbers::percent;
 
 /// Nodes that have a chart each.
 pub(super) const NODES_MAX: usize = 24;

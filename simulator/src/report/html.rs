@@ -5,11 +5,11 @@ mod section;
 
 use askama::Template;
 
+use crate::numbers::{clock, count, several, span};
 use crate::recording::{Checker, Mark, Nature, Recording, ResourceRecording, Verdict};
 use crate::report::charts::{bands_in_page, end, happenings};
 use crate::report::figures::{FIGURES, Figure};
 use crate::report::html::section::SectionView;
-use crate::report::numbers::{clock, count, several, span};
 use crate::report::summary::{what, work};
 use crate::report::verdicts::{self, Headline, Outcome};
 
@@ -21,7 +21,7 @@ pub(super) const BANDS: &str = "bands";
 const MARKS_MAX: usize = 300;
 /// So many resources have their figures beside each other; more have a row each.
 const COLUMNS_MAX: usize = 3;
-/// What is told in large, if there is one resource.
+/// What is shown in large, if there is one resource.
 const TILES: [&str; 5] = [
     "demand met",
     "clients short",
@@ -32,7 +32,7 @@ const TILES: [&str; 5] = [
 
 #[derive(Template)]
 #[template(path = "report.html")]
-struct Page<'a> {
+struct ReportPage<'a> {
     recording: &'a Recording,
     style: String,
     script: String,
@@ -87,7 +87,7 @@ struct FigureView {
     values: Vec<(String, bool)>,
 }
 
-/// What is told in large.
+/// What is shown in large.
 struct Tile {
     name: &'static str,
     about: &'static str,
@@ -126,7 +126,7 @@ pub(super) fn page(recording: &Recording, slugs: &[String]) -> Result<String, as
     let is_judged = |verdict: &&&Verdict| verdict.limit.is_some();
     let judged = sorted.iter().take_while(is_judged).count();
     let (judged, unjudged) = sorted.split_at(judged);
-    let page = Page {
+    let page = ReportPage {
         recording,
         style: doorward_pages::style(),
         script: doorward_pages::script(),
@@ -217,15 +217,15 @@ fn tiles(resources: &[ResourceRecording]) -> Vec<Tile> {
 }
 
 fn verdict_views(sorted: &[&Verdict]) -> Vec<VerdictView> {
-    let mut told: Vec<Checker> = Vec::new();
+    let mut explained: Vec<Checker> = Vec::new();
     let mut views = Vec::new();
     for verdict in sorted {
         let checker = verdict.checker;
-        let about = match told.contains(&checker) {
+        let about = match explained.contains(&checker) {
             true => "",
             false => verdicts::about(checker),
         };
-        told.push(checker);
+        explained.push(checker);
         views.push(VerdictView::new(verdict, about));
     }
     views

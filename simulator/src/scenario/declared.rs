@@ -36,7 +36,7 @@ use crate::scenario::yaml::Yaml;
 
 /// What takes some keys of a map.
 pub(crate) trait Fields: Sized {
-    /// These keys. None: they cannot be told, as it is not known what kind of thing it is.
+    /// These keys. None: it is not known what kind of thing it is.
     fn names_in(map: &Map<'_>) -> Option<Vec<&'static Names>>;
 
     /// Reads them. None: it is noted what is wrong.
@@ -46,7 +46,7 @@ pub(crate) trait Fields: Sized {
     fn write_fields(&self, out: &mut Yaml, of: &Scenario) -> Result<(), CannotWrite>;
 
     /// Their rows in the table of fields.
-    fn rows() -> Vec<Row>;
+    fn rows() -> Vec<FieldRow>;
 }
 
 /// Fields that make up a map of their own.
@@ -97,7 +97,7 @@ pub(crate) trait ByHand {
     fn write(value: &Self::Value, out: &mut Yaml);
 
     /// Their rows in the table of fields.
-    fn rows() -> Vec<Row>;
+    fn rows() -> Vec<FieldRow>;
 }
 
 /// What may be absent.
@@ -112,7 +112,7 @@ impl<T> Optional for Option<T> {
 
 /// A row of the table of fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct FieldRow {
     /// Its key.
     pub key: String,
     /// What its value is.
@@ -122,10 +122,10 @@ pub(crate) struct Row {
     /// What it is for.
     pub doc: String,
     /// What stands beside it, if it is one of several kinds.
-    pub beside: Vec<Row>,
+    pub beside: Vec<FieldRow>,
 }
 
-impl Row {
+impl FieldRow {
     /// Of a field; `doc` as it stands in the source.
     pub(crate) fn new<T>(
         names: &Names,
@@ -173,7 +173,7 @@ pub(crate) fn finished<T>(
 }
 
 /// For the closures of declarations: says what they take.
-pub(crate) fn told<T, R>(value: &T, of: &Scenario, tell: impl FnOnce(&T, &Scenario) -> R) -> R {
+pub(crate) fn applied<T, R>(value: &T, of: &Scenario, tell: impl FnOnce(&T, &Scenario) -> R) -> R {
     tell(value, of)
 }
 
@@ -191,7 +191,7 @@ pub(crate) fn main_name(names: &'static Names) -> &'static str {
 pub(crate) fn shown(value: &impl Written) -> String {
     match value.written(&Scenario::default()) {
         Ok(Yaml::Plain(text)) if text == "\"\"" => "empty".to_owned(),
-        Ok(Yaml::Map(_)) | Err(_) => "as told below".to_owned(),
+        Ok(Yaml::Map(_)) | Err(_) => "see below".to_owned(),
         Ok(value) => format!("`{}`", value.flow()),
     }
 }

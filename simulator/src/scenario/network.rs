@@ -7,7 +7,7 @@ use std::time::Duration;
 use doorward_documents::form::At;
 use doorward_documents::tree::Value;
 
-use crate::scenario::declared::{Fields, Record, Row, Written};
+use crate::scenario::declared::{FieldRow, Fields, Record, Written};
 use crate::scenario::read::Reader;
 use crate::scenario::shape::{Shape, duration, list_of, part, record, span};
 use crate::scenario::write::CannotWrite;
@@ -317,7 +317,7 @@ fn ends(nodes: &[usize], of: &Scenario) -> Result<Yaml, CannotWrite> {
 }
 
 /// The tables of the network.
-pub(super) fn tables() -> [(&'static str, Vec<Row>); 2] {
+pub(super) fn tables() -> [(&'static str, Vec<FieldRow>); 2] {
     let all = NetworkChange::rows();
     [("network", all), ("links", Whose::rows())]
 }

@@ -14,7 +14,7 @@ use doorward_documents::form::At;
 use doorward_documents::tree::{Place, Value};
 use doorward_engine::id::HolderName;
 
-use crate::scenario::declared::{Fields, Record, Row, Written};
+use crate::scenario::declared::{FieldRow, Fields, Record, Written};
 pub(super) use crate::scenario::nodes::named::Tree;
 use crate::scenario::read::Reader;
 use crate::scenario::shape::{self, Shape, count, text};
@@ -357,6 +357,6 @@ fn branch_of(nodes: &[Node], number: usize, order: &mut Vec<usize>) -> Branch {
 }
 
 /// The tables of nodes.
-pub(super) fn tables() -> [(&'static str, Vec<Row>); 2] {
+pub(super) fn tables() -> [(&'static str, Vec<FieldRow>); 2] {
     [("tree", About::rows()), ("tree-list", Listed::rows())]
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::scenario::clients::ClientGroup;
-use crate::scenario::declared::{Fields, Row};
+use crate::scenario::declared::{FieldRow, Fields};
 use crate::scenario::demand::{Demand, Diurnal, trace_rows};
 use crate::scenario::fault::{ClientChoice, Event, When};
 use crate::scenario::usage::{Limiter, adaptive_rows};
@@ -34,7 +34,7 @@ pub fn tables() -> Vec<(&'static str, String)> {
 }
 
 /// A row for each field.
-fn fields(rows: &[Row]) -> String {
+fn fields(rows: &[FieldRow]) -> String {
     let mut out = "| key | value | without it | meaning |\n| --- | --- | --- | --- |\n".to_owned();
     for row in rows {
         let absent = match row.absent.as_str() {
@@ -52,7 +52,7 @@ fn fields(rows: &[Row]) -> String {
 }
 
 /// A row for each kind, with what stands beside it.
-fn kinds(rows: &[Row]) -> String {
+fn kinds(rows: &[FieldRow]) -> String {
     let mut out = "| key | besides | meaning |\n| --- | --- | --- |\n".to_owned();
     for row in rows {
         let beside: Vec<String> = row.beside.iter().map(one_beside).collect();
@@ -63,13 +63,13 @@ fn kinds(rows: &[Row]) -> String {
 }
 
 /// What stands beside a kind.
-fn besides(row: &Row) -> String {
+fn besides(row: &FieldRow) -> String {
     let beside: Vec<String> = row.beside.iter().map(one_beside).collect();
     beside.join("; ")
 }
 
 /// A field among others: `for`, a span (an election).
-fn one_beside(row: &Row) -> String {
+fn one_beside(row: &FieldRow) -> String {
     match row.absent.as_str() {
         "" => format!("`{}`, {}", row.key, row.is),
         absent => format!("`{}`, {} ({absent})", row.key, row.is),
@@ -77,7 +77,7 @@ fn one_beside(row: &Row) -> String {
 }
 
 /// What it is for; a bar would end the cell.
-fn doc_of(row: &Row) -> String {
+fn doc_of(row: &FieldRow) -> String {
     row.doc.replace('|', "\\|")
 }
 

@@ -90,7 +90,7 @@ record! {
         /// How many clients that had lost their server may be without a lease at the end, though it is there.
         not_back_max as "not_back": Option<f64> = amount(), optional("not judged");
         /// The most that all clients may use in safe mode at once, whatever they want, as a part of the
-        /// capacity. It is held against what they were told whenever each of them was told since the last one
+        /// capacity. It is held against what they heard whenever each of them heard it since the last one
         /// joined (in the answer to a request that was sent a second later, when all servers know), whether
         /// anybody is in safe mode then or not. 1 is what servers promise, unless templates have a
         /// `safe_capacity`. Nothing is held against what clients that have left, as far as their server knows,

@@ -9,7 +9,7 @@ use doorward_documents::keys::near;
 use doorward_engine::amount::Amount;
 use doorward_engine::id::ResourceId;
 
-use crate::scenario::declared::{Fields, Row};
+use crate::scenario::declared::{FieldRow, Fields};
 use crate::scenario::demand::{Demand, demand};
 use crate::scenario::fault::Span;
 use crate::scenario::read::Reader;
@@ -97,7 +97,7 @@ record! {
 }
 
 /// The rows of what is said of measured demand.
-pub(super) fn adaptive_rows() -> Vec<Row> {
+pub(super) fn adaptive_rows() -> Vec<FieldRow> {
     AdaptiveWants::rows()
 }
 

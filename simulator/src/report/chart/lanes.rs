@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
+use crate::numbers::clock;
 use crate::recording::{Mark, Nature};
 use crate::report::chart::{attribute, bands};
 use crate::report::faults::{self, Kind};
-use crate::report::numbers::clock;
 
 /// As many kinds as there are, and some that are yet to come.
 const LANES_MAX: usize = 24;
-/// More marks than this are not told one by one where the pointer stands.
-const TOLD_MAX: usize = 400;
+/// More marks than this have no title each.
+const TITLED_MAX: usize = 400;
 /// Shorter than this part of the time, something is shown as a moment.
 const MOMENT: f64 = 0.004;
 /// So many times stand below.
@@ -46,7 +46,7 @@ fn lane(out: &mut String, kind: &Kind<'_>, end_s: f64) {
     let _ = write!(out, r#"<div class="lane{class}"><span>{name}</span><div>"#);
     let marks = kind.marks.iter().filter(|mark| mark.at_s.is_finite());
     let span = |mark: &Mark| (mark.at_s, mark.until_s.unwrap_or(mark.at_s));
-    if kind.marks.len() > TOLD_MAX {
+    if kind.marks.len() > TITLED_MAX {
         let spans = marks.map(|mark| span(mark)).collect();
         for (from, until) in bands::joined(spans, end_s / 1000.0) {
             shape(out, from, until, end_s, "");

@@ -6,25 +6,25 @@ use std::path::Path;
 
 use askama::Template;
 
+use crate::numbers::{percent, several};
 use crate::recording::Recording;
 use crate::report::ReportError;
 use crate::report::chart::{Chart, align};
 use crate::report::charts::{Section, bands_in_page, end, happenings};
-use crate::report::compare::{Comparison, Resource, Row, Side, difference};
+use crate::report::compare::{ComparedRow, Comparison, Resource, Side, difference};
 use crate::report::figures::Unit;
-use crate::report::numbers::{percent, several};
 use crate::report::shortages::Shift;
 use crate::report::summary::what;
 use crate::report::verdicts::{Headline, Outcome};
 
 /// Resources that have charts; all have figures.
 const RESOURCES_MAX: usize = 12;
-/// Clients that are told of, of each resource.
+/// Clients that are listed, of each resource.
 const SHIFTS_MAX: usize = 12;
 
 #[derive(Template)]
 #[template(path = "compare.html")]
-struct Page<'a> {
+struct ComparisonPage<'a> {
     title: String,
     style: String,
     script: String,
@@ -51,9 +51,9 @@ struct SideView<'a> {
 struct ResourceView<'a> {
     id: &'a str,
     anchor: String,
-    figures: &'a [Row],
-    waits: &'a [Row],
-    limits: &'a [Row],
+    figures: &'a [ComparedRow],
+    waits: &'a [ComparedRow],
+    limits: &'a [ComparedRow],
     shifts: Vec<ShiftView<'a>>,
     /// How many more there are. Empty: none.
     shifts_left_out: String,
@@ -89,7 +89,7 @@ pub fn page(a: &Side<'_>, b: &Side<'_>) -> Result<String, askama::Error> {
     let comparison = Comparison::of(a, b);
     let all = end(a.recording).max(end(b.recording));
     let resources = comparison.resources.iter().enumerate();
-    let page = Page {
+    let page = ComparisonPage {
         title: comparison.title(),
         style: doorward_pages::style(),
         script: doorward_pages::script(),

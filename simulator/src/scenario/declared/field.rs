@@ -84,7 +84,7 @@ macro_rules! written {
         $crate::scenario::declared::Written::written($value, $of)?
     };
     ($value:expr, $of:ident, $by:expr) => {
-        $crate::scenario::declared::told($value, $of, $by)?
+        $crate::scenario::declared::applied($value, $of, $by)?
     };
 }
 
@@ -125,30 +125,30 @@ macro_rules! rows_of_field {
         $out.extend(<$Hand as $crate::scenario::declared::ByHand>::rows())
     };
     ($out:ident $Type:ty, $names:expr, $shape:expr, $doc:expr, needed($what:expr)) => {
-        $out.push($crate::scenario::declared::Row::new::<$Type>(
+        $out.push($crate::scenario::declared::FieldRow::new::<$Type>(
             $names, &$shape, "", $doc,
         ))
     };
     ($out:ident $Type:ty, $names:expr, $shape:expr, $doc:expr, or($value:expr)) => {{
         let value: $Type = $value;
         let value = $crate::scenario::declared::shown(&value);
-        $out.push($crate::scenario::declared::Row::new::<$Type>(
+        $out.push($crate::scenario::declared::FieldRow::new::<$Type>(
             $names, &$shape, value, $doc,
         ))
     }};
     ($out:ident $Type:ty, $names:expr, $shape:expr, $doc:expr, or_empty()) => {
-        $out.push($crate::scenario::declared::Row::new::<$Type>(
+        $out.push($crate::scenario::declared::FieldRow::new::<$Type>(
             $names, &$shape, "none", $doc,
         ))
     };
     ($out:ident $Type:ty, $names:expr, $shape:expr, $doc:expr, optional($text:literal)) => {
-        $out.push($crate::scenario::declared::Row::new::<
+        $out.push($crate::scenario::declared::FieldRow::new::<
             <$Type as $crate::scenario::declared::Optional>::Inner,
         >($names, &$shape, $text, $doc))
     };
     ($out:ident $Type:ty, $names:expr, $shape:expr, $doc:expr,
      or_from($text:literal, $value:expr)) => {
-        $out.push($crate::scenario::declared::Row::new::<$Type>(
+        $out.push($crate::scenario::declared::FieldRow::new::<$Type>(
             $names, &$shape, $text, $doc,
         ))
     };

@@ -137,7 +137,7 @@ macro_rules! kinds {
                             let mut fields = $crate::scenario::yaml::Yaml::map();
                             let inner = &mut fields;
                             $( if true
-                                $( && !$crate::scenario::declared::told($field, of, $unless) )?
+                                $( && !$crate::scenario::declared::applied($field, of, $unless) )?
                             {
                                 write_field!(
                                     inner of $field names!($field $($($key)+)?),
@@ -154,7 +154,7 @@ macro_rules! kinds {
 
             #[allow(clippy::vec_init_then_push, reason = "some fields push, and others extend")]
 
-            fn rows() -> Vec<$crate::scenario::declared::Row> {
+            fn rows() -> Vec<$crate::scenario::declared::FieldRow> {
                 let mut rows = Vec::new();
                 $( {
                     let (mut beside, mut is) = (Vec::new(), String::new());
@@ -170,7 +170,7 @@ macro_rules! kinds {
                     )?
                     $( let shape: $crate::scenario::shape::Shape<$Value> = $value_shape;
                        is = shape.is; )?
-                    rows.push($crate::scenario::declared::Row {
+                    rows.push($crate::scenario::declared::FieldRow {
                         key: $kind.to_owned(),
                         is,
                         absent: "one of these".to_owned(),

@@ -69,7 +69,7 @@ macro_rules! record {
             ) -> Result<(), $crate::scenario::write::CannotWrite> {
                 let Self {$( $field ),*} = self;
                 $(
-                    if true $( && !$crate::scenario::declared::told($field, of, $unless) )? {
+                    if true $( && !$crate::scenario::declared::applied($field, of, $unless) )? {
                         write_field!(
                             out of $field names!($field $($($key)+)?),
                             $absent($($arg)*) $($by)?
@@ -81,7 +81,7 @@ macro_rules! record {
 
             #[allow(clippy::vec_init_then_push, reason = "some fields push, and others extend")]
 
-            fn rows() -> Vec<$crate::scenario::declared::Row> {
+            fn rows() -> Vec<$crate::scenario::declared::FieldRow> {
                 let mut out = Vec::new();
                 $( rows_of_field!(
                     out $Type, names!($field $($($key)+)?), $shape,

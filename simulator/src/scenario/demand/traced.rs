@@ -6,7 +6,7 @@ use doorward_documents::tree::Value;
 use doorward_engine::amount::Amount;
 
 use crate::scenario::Scenario;
-use crate::scenario::declared::{Fields, Record, Row, Written};
+use crate::scenario::declared::{FieldRow, Fields, Record, Written};
 use crate::scenario::shape::{Shape, amount, count, number, text};
 use crate::scenario::write::CannotWrite;
 use crate::scenario::yaml::Yaml;
@@ -45,7 +45,7 @@ record! {
 }
 
 /// The rows of what a file says of a trace.
-pub(in crate::scenario) fn trace_rows() -> Vec<Row> {
+pub(in crate::scenario) fn trace_rows() -> Vec<FieldRow> {
     TraceFile::rows()
 }
 

@@ -7,7 +7,7 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::template::Templates;
 
 use crate::scenario::choice::{self, clock, elected, node, resource_in_use};
-use crate::scenario::declared::{ByHand, Row};
+use crate::scenario::declared::{ByHand, FieldRow};
 use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice, Span};
 use crate::scenario::read::Reader;
 use crate::scenario::shape::{amount, duration, number, part, record, span, word};
@@ -258,13 +258,13 @@ impl ByHand for Loss {
         }
     }
 
-    fn rows() -> Vec<Row> {
+    fn rows() -> Vec<FieldRow> {
         vec![
-            Row {
+            FieldRow {
                 is: "`wiped` or `restored`".to_owned(),
-                ..Row::new(&["etcd"], &span(), "", "")
+                ..FieldRow::new(&["etcd"], &span(), "", "")
             },
-            Row::new(&["back"], &span(), "with `restored`", ""),
+            FieldRow::new(&["back"], &span(), "with `restored`", ""),
         ]
     }
 }

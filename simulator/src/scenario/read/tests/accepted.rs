@@ -1,4 +1,4 @@
-//! What is in order, and what becomes of it.
+//! What is valid, and what becomes of it.
 
 mod faults;
 mod listed;
@@ -348,7 +348,7 @@ network:
 }
 
 #[test]
-fn the_examples_of_the_reference_are_in_order() {
+fn the_examples_of_the_reference_are_valid() {
     let docs = include_str!("../../../../../docs/simulator.md");
     let blocks = docs.split("```yaml\n").skip(1);
     let blocks = blocks.filter_map(|rest| rest.split("```").next());
