@@ -143,8 +143,8 @@ impl Candidate {
         if let Some(epoch) = self.transactions.epoch_of_another(&view) {
             self.terms.note_epoch(epoch);
         }
-        for epoch in self.transactions.told_epochs(&view) {
-            self.terms.note_told_epoch(epoch, ttl, now);
+        for epoch in self.transactions.reported_epochs(&view) {
+            self.terms.note_reported_epoch(epoch, ttl, now);
         }
         let is_news = self
             .view

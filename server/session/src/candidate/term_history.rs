@@ -65,7 +65,7 @@ impl TermHistory {
 
     /// Others tell then that they have seen an epoch. Its term is written before that as a rule; if it is not
     /// there, its master may have decided all the same.
-    pub fn note_told_epoch(&mut self, epoch: u64, ttl: Duration, seen: Time) {
+    pub fn note_reported_epoch(&mut self, epoch: u64, ttl: Duration, seen: Time) {
         let known = self.without_term.map_or(0, |(known, _)| known);
         if epoch > self.highest_term.max(known) && epoch <= EPOCH_MAX {
             self.without_term = Some((epoch, seen + ttl));
@@ -223,10 +223,10 @@ mod tests {
 
     /// This server was the master, confirmed last at 0 s, and hears of etcd again at 20 s; it has won at 21 s.
     #[track_caller]
-    fn check_unseen(what: &str, found: impl FnOnce(&mut Past), begins: u64, vacant: u64) {
-        let mut past = Past::default();
+    fn check_unseen(what: &str, found: impl FnOnce(&mut TermHistory), begins: u64, vacant: u64) {
+        let mut past = TermHistory::default();
         past.note_no_term(TTL, at(0));
-        past.note_told_epoch(40, TTL, at(0));
+        past.note_reported_epoch(40, TTL, at(0));
         past.note_term(&term(46, false, None), TTL, at(0));
         found(&mut past);
         let decided_until = Some(at(9));
@@ -242,27 +242,27 @@ mod tests {
     #[test]
     fn a_master_that_was_never_seen_is_given_time_if_something_shows_that_there_was_one() {
         check_unseen("nothing does", |_| (), 21, 21);
-        let wiped = |past: &mut Past| {
+        let wiped = |past: &mut TermHistory| {
             past.note_no_term(TTL, at(20));
             past.note_no_term(TTL, at(21));
         };
         check_unseen("etcd was wiped", wiped, 30, 30);
-        let told = |past: &mut Past| past.note_told_epoch(52, TTL, at(20));
+        let told = |past: &mut TermHistory| past.note_reported_epoch(52, TTL, at(20));
         check_unseen("others tell of it", told, 30, 30);
-        let told_before = |past: &mut Past| past.note_told_epoch(46, TTL, at(20));
+        let told_before = |past: &mut TermHistory| past.note_reported_epoch(46, TTL, at(20));
         check_unseen("others tell of this one", told_before, 21, 21);
-        let seen = |past: &mut Past| {
-            past.note_told_epoch(52, TTL, at(20));
+        let seen = |past: &mut TermHistory| {
+            past.note_reported_epoch(52, TTL, at(20));
             past.note_term(&term(52, true, None), TTL, at(20));
         };
         check_unseen("its term is seen", seen, 21, 21);
-        let by_hand = |past: &mut Past| past.note_told_epoch(u64::MAX, TTL, at(20));
+        let by_hand = |past: &mut TermHistory| past.note_reported_epoch(u64::MAX, TTL, at(20));
         check_unseen("somebody wrote nonsense", by_hand, 21, 21);
     }
 
     #[test]
     fn a_node_is_not_vacant_while_this_server_may_decide_itself() {
-        let mut past = Past::default();
+        let mut past = TermHistory::default();
         past.note_term(&term(46, true, None), TTL, at(0));
         let found = past.begin("ours", Some(at(9)), at(21));
         assert_eq!(found, (at(21), at(9)));
@@ -280,9 +280,9 @@ mod tests {
             ("it was restored from a backup", term(18, true, Some(5)), 50),
         ] {
             let mut past = TermHistory::default();
-            assert_eq!(past.said(), Said::NoTerm);
+            assert_eq!(past.predecessor_leases(), PredecessorLeases::NoTerm);
             past.note_term(&term(46, false, Some(40)), TTL, at(0));
-            assert!(matches!(past.said(), Said::Lengths(_)));
+            assert!(matches!(past.predecessor_leases(), PredecessorLeases::Lengths(_)));
             past.note_term(&next, TTL, at(2));
             assert_eq!(past.lost_after(at(0)), secs(lost), "{what}");
             let states_nothing = next.leases.is_none();

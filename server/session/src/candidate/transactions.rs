@@ -203,7 +203,7 @@ impl Transactions {
     }
 
     /// The epochs that others tell of, beside where they are.
-    pub(super) fn told_epochs(&self, view: &View) -> Vec<u64> {
+    pub(super) fn reported_epochs(&self, view: &View) -> Vec<u64> {
         let key = view.master();
         let own = key.filter(|(master, _)| master.server == self.server);
         let others = view
@@ -381,16 +381,21 @@ mod tests {
         for (server, epoch) in [("ours", Some(90)), ("theirs", Some(46)), ("old", None)] {
             register(&mut view, server, epoch);
         }
-        let found = |view: &View| (claim.epoch_of_another(view), claim.told_epochs(view));
+        let found = |view: &View| {
+            (
+                transactions.epoch_of_another(view),
+                transactions.reported_epochs(view),
+            )
+        };
         assert_eq!(found(&view), (None, vec![46]));
         let key = entry(other.master(3), Some(OURS));
-        view.entries.insert(Key::Master, key);
+        view.entries.insert(EtcdKey::Master, key);
         assert_eq!(found(&view), (Some(8), vec![46]));
-        let own = entry(claim.master(3), Some(OURS));
-        view.entries.insert(Key::Master, own);
+        let own = entry(transactions.master(3), Some(OURS));
+        view.entries.insert(EtcdKey::Master, own);
         assert_eq!(found(&view), (None, vec![46]));
         register(&mut view, "theirs", Some(8));
-        let told = claim.told_epochs(&view);
+        let told = transactions.reported_epochs(&view);
         assert!(told.is_empty(), "it has seen our own: {told:?}");
     }
 
