@@ -33,7 +33,7 @@ use crate::scenario::fault::{Event, Fault};
 pub use crate::scenario::network::{Latency, Link, Network};
 pub use crate::scenario::nodes::Node;
 use crate::scenario::read::Reader;
-pub use crate::scenario::settings::{ClientGaps, Limits, Servers, WayUp};
+pub use crate::scenario::settings::{ClientGaps, Limits, ParentProtocol, Servers};
 use crate::scenario::shape::{list_of, record, step, text, time, truth, whole};
 use crate::scenario::usage::Usage;
 
@@ -81,7 +81,7 @@ record! {
         /// From then on nothing goes wrong: what is down comes back, nothing is lost or doubled, no fault begins,
         /// and nobody wants anything else any more but by `surge` and `demand`.
         heal_at: Option<Duration> = time(), optional("never");
-        /// At these times everybody must have what is right: see the limit `rest`.
+        /// At these times everybody must have what is right: see the limit `settled_unfairness`.
         right_at: Vec<Duration> = list_of("[5m, 6m]", time()), or_empty();
         /// `true`: faults that concern nobody, or fewer clients than they say, are no mistake. Files that chance
         /// wrote say so.

@@ -12,7 +12,7 @@ use doorward_documents::form::{At, Map};
 
 use crate::scenario::choice::{self, groups, places};
 use crate::scenario::declared::{Fields, Written};
-pub use crate::scenario::fault::event::{Event, Servers, Side, ToEtcd};
+pub use crate::scenario::fault::event::{Event, NodeServers, Side, ToEtcd};
 use crate::scenario::read::Reader;
 use crate::scenario::shape::{Shape, duration, list_of, number, record, step, time, whole};
 use crate::scenario::write::CannotWrite;

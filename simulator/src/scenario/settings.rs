@@ -17,7 +17,7 @@ record! {
         /// As the server's flag `--push-round`.
         push_round: Duration = duration(), or(Servers::default().push_round);
         /// How servers ask their parents: on a stream, on which both sides say what changes, or by calls.
-        way_up: WayUp = word(), or(Servers::default().way_up);
+        parent_protocol as "parent_protocol" | "way_up": ParentProtocol = word(), or(Servers::default().parent_protocol);
         /// From when a master is gone to when its successor serves. The leases of candidates in etcd last for
         /// the shorter of the two; etcd lets them end later, by chance, up to the longer. Below half a second
         /// they last for 2 s, the least that servers take: so long there is no master after one has died, but
@@ -28,7 +28,7 @@ record! {
 
 words! {
     /// How servers ask their parents.
-    pub enum WayUp {
+    pub enum ParentProtocol {
         /// On a stream, on which both sides tell what changes.
         Stream = "stream",
         /// By calls.
@@ -70,7 +70,7 @@ record! {
         mastership_max as "mastership": Option<f64> = amount(), optional("not judged");
         /// The largest distance of clients from what is ideal at each time of `right_at`, as a part of what
         /// there is to have.
-        rest_max as "rest": Option<f64> = amount(), optional("not judged");
+        settled_unfairness_max as "settled_unfairness" | "rest": Option<f64> = amount(), optional("not judged");
         /// The largest mean distance of clients from what is ideal, as a part of what there is to have.
         unfairness_max as "unfairness": Option<f64> = part(), optional("not judged");
         /// The least mean part of what could be used that is used: of each client the smaller of what it wants
@@ -109,7 +109,7 @@ impl Default for Servers {
         Self {
             refresh_floor: second,
             push_round: Duration::from_millis(50),
-            way_up: WayUp::Stream,
+            parent_protocol: ParentProtocol::Stream,
             election: (second * 10, second * 10),
         }
     }
@@ -139,7 +139,7 @@ impl Limits {
             Checker::Starvation => seconds(self.starvation_max),
             Checker::Oscillation => self.oscillation_max,
             Checker::Mastership => self.mastership_max,
-            Checker::SettledFairness => self.rest_max,
+            Checker::SettledFairness => self.settled_unfairness_max,
             Checker::Comeback => seconds(self.comeback_max),
             Checker::NotBack => self.not_back_max,
             Checker::SafeUse => self.safe_use_max,

@@ -282,7 +282,10 @@ mod tests {
             let mut past = TermHistory::default();
             assert_eq!(past.predecessor_leases(), PredecessorLeases::NoTerm);
             past.note_term(&term(46, false, Some(40)), TTL, at(0));
-            assert!(matches!(past.predecessor_leases(), PredecessorLeases::Lengths(_)));
+            assert!(matches!(
+                past.predecessor_leases(),
+                PredecessorLeases::Lengths(_)
+            ));
             past.note_term(&next, TTL, at(2));
             assert_eq!(past.lost_after(at(0)), secs(lost), "{what}");
             let states_nothing = next.leases.is_none();

@@ -94,7 +94,7 @@ kinds! {
             /// Which.
             node as "isolate": NodeChoice = elected(), needed("what it happens to");
             /// Which of its servers.
-            servers: Servers = word(), or(Servers::Master);
+            servers: NodeServers = word(), or(NodeServers::Master);
             /// What does not get through.
             way: ToEtcd = word(), or(ToEtcd::Both);
             /// For how long.
@@ -309,7 +309,7 @@ words! {
 
 words! {
     /// Which servers of a node.
-    pub enum Servers {
+    pub enum NodeServers {
         /// The master.
         Master = "master",
         /// All but the master.
@@ -321,7 +321,7 @@ words! {
     }
 }
 
-impl Servers {
+impl NodeServers {
     /// For people.
     pub(crate) const fn text(self) -> &'static str {
         match self {

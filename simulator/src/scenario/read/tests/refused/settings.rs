@@ -163,9 +163,9 @@ fn settings_that_make_no_sense_are_refused() {
             ],
         ),
         (
-            "servers: {way_up: steam}",
+            "servers: {parent_protocol: steam}",
             &[
-                r#"3:19: servers.way_up: is "steam"; give one of stream, poll; did you mean stream?"#,
+                r#"3:28: servers.parent_protocol: is "steam"; give one of stream, poll; did you mean stream?"#,
             ],
         ),
         (
@@ -179,7 +179,7 @@ fn settings_that_make_no_sense_are_refused() {
         (
             "servers: {refresh: 1s}",
             &[
-                "3:11: servers.refresh: is unknown; known are refresh_floor, push_round, way_up, election",
+                "3:11: servers.refresh: is unknown; known are refresh_floor, push_round, parent_protocol, election",
             ],
         ),
         (
