@@ -28,11 +28,13 @@
 //! says what to use: nothing (pessimistic), what it wants (optimistic), or what it wants up to the safe
 //! capacity the server told (safe). [`Holding`] tells what there is, why it is no more, and for how long.
 //!
+//! `docs/clients.md` in the repository begins in an empty folder; [`fake`] is for tests.
+//!
 //! # Finding servers
 //!
 //! An address is that of a server, `host:port`; any server of the node will do, since it says who
-//! the master is, and several are tried in turn. With the feature `etcd`, which is on by default, it
-//! may also be that of a node whose servers are registered in etcd:
+//! the master is, and several are tried in turn. With the feature `etcd`, it may also be that of a node
+//! whose servers are registered in etcd:
 //!
 //! ```text
 //! etcd://HOST:PORT[,HOST:PORT…]/NODE[?KEY=VALUE[&KEY=VALUE…]]
@@ -114,3 +116,8 @@ pub use resource::Resource;
 #[cfg(feature = "transport")]
 #[doc(hidden)]
 pub use transport::convert as wire;
+
+/// The programs in the guide compile.
+#[cfg(all(doctest, feature = "transport"))]
+#[doc = include_str!("../../docs/clients.md")]
+struct Guide;

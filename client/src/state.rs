@@ -9,6 +9,7 @@
 //! rest to others. **Leases count from when the request was sent**, so the client's view of a
 //! lease ends no later than the server's.
 
+mod former;
 mod message;
 mod mode;
 mod resource;
@@ -223,7 +224,7 @@ impl ClientState {
         let changes = self
             .resources
             .values()
-            .filter_map(|state| state.allowance(now).until)
+            .filter_map(|state| state.changes_at(now))
             .min();
         if self.under_way.is_some() {
             return Step::Wait(changes);
@@ -271,7 +272,7 @@ impl ClientState {
         let all_failing = self.backoff.failures() > 0;
         let mut wanted = BTreeMap::new();
         let mut asks = Vec::new();
-        for (id, state) in &self.resources {
+        for (id, state) in &mut self.resources {
             if !(state.goes_along(now) || all_failing) {
                 continue;
             }
@@ -280,7 +281,7 @@ impl ClientState {
                 resource: id.clone(),
                 priority: state.priority,
                 wants: state.wants,
-                has: state.has(in_flight(id), now).map(|has| Has {
+                has: state.tell(in_flight(id), now).map(|has| Has {
                     expires_in: tolerance.report(has.expires_in),
                     ..has
                 }),

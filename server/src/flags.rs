@@ -211,7 +211,7 @@ pub struct ServeFlags {
         value_name = "DURATION",
         env = "DOORWARD_REFRESH_FLOOR", hide_env_values = true,
         default_value = "1s",
-        value_parser = humantime::parse_duration
+        value_parser = doorward_documents::parse_duration
     )]
     pub refresh_floor: Duration,
 
@@ -233,7 +233,7 @@ pub struct ServeFlags {
         value_name = "DURATION",
         env = "DOORWARD_SHUTDOWN_GRACE", hide_env_values = true,
         default_value = "10s",
-        value_parser = humantime::parse_duration
+        value_parser = doorward_documents::parse_duration
     )]
     pub shutdown_grace: Duration,
 
@@ -268,7 +268,7 @@ impl FromStr for HttpListen {
 }
 
 fn push_round(text: &str) -> Result<Duration, String> {
-    let round = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let round = doorward_documents::parse_duration(text).map_err(|error| error.to_string())?;
     let range = Duration::from_millis(1)..=Duration::from_secs(10);
     if range.contains(&round) {
         Ok(round)
@@ -278,7 +278,7 @@ fn push_round(text: &str) -> Result<Duration, String> {
 }
 
 fn election_ttl(text: &str) -> Result<Duration, String> {
-    let ttl = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let ttl = doorward_documents::parse_duration(text).map_err(|error| error.to_string())?;
     let is_whole = ttl.subsec_nanos() == 0;
     let range = Duration::from_secs(2)..=Duration::from_secs(600);
     if is_whole && range.contains(&ttl) {

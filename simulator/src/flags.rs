@@ -224,7 +224,7 @@ fn part(text: &str) -> Result<Part, String> {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let duration = doorward_documents::parse_duration(text).map_err(|error| error.to_string())?;
     let range = Duration::from_secs(1)..=Duration::from_secs(365 * 24 * 3600);
     if range.contains(&duration) {
         Ok(duration)

@@ -207,3 +207,36 @@ fn completions_are_printed_for_every_shell() {
         assert!(stdout(&output).contains("templates"), "{shell}");
     }
 }
+
+#[test]
+fn an_http_port_given_by_mistake_is_said_to_be_that() {
+    let mut server = Server::start(&["--http-listen", "127.0.0.1:0"]);
+    let pages = server.pages();
+    for command in [
+        &["status"][..],
+        &["get", "example/fair", "1"],
+        &["watch", "example/fair", "1"],
+    ] {
+        let asked = [&["--server", &pages, "--timeout", "2"], command].concat();
+        let output = doorward(&asked);
+        check_exit(&output, 3);
+        let expected =
+            format!("{pages} is an HTTP port, as that of a status page: give the gRPC port");
+        assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_plain_number_is_a_duration_in_seconds() {
+    let server = Server::start(&["--refresh-floor", "0.5", "--shutdown-grace", "2"]);
+    let get = ["get", "example/fair", "1", "--hold", "0.1", "-o", "json"];
+    let output = doorward(&[&["--server", &server.address, "--timeout", "30"][..], &get].concat());
+    check_exit(&output, 0);
+    let wrong = doorward(&["--timeout", "soon", "status"]);
+    check_exit(&wrong, 2);
+    assert!(
+        stderr(&wrong).contains("give seconds"),
+        "{}",
+        stderr(&wrong)
+    );
+}

@@ -19,6 +19,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::failure::Failure;
 use crate::flags::Common;
+use crate::http_port;
 use crate::nodes::hurried;
 
 /// The largest answer, in bytes. Only a status may be larger.
@@ -202,20 +203,29 @@ impl Caller {
         F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
     {
         let mut problems = Vec::new();
-        let mut advice = "Try again once there is one";
-        let mut finder = MasterFinder::new(self.servers().await?);
+        let mut is_silent = false;
+        let servers = self.servers().await?;
+        let mut finder = MasterFinder::new(Arc::clone(&servers));
         for _turn in 0..=finder.others() {
             match self.call_in_turn(&mut finder, &ask).await {
                 Ok(answer) => return Ok(answer),
                 Err(Miss::Silent(problem)) => {
                     problems.push(problem);
-                    advice = "Is a server running there? --server says where to look";
+                    is_silent = true;
                 }
                 Err(Miss::Masterless(problem)) => problems.push(problem),
                 Err(Miss::Final(failure)) => return Err(failure),
             }
         }
         let problems = problems.join("; ");
+        let advice = if is_silent {
+            let advice = http_port::advice(&servers).await;
+            advice.unwrap_or_else(|| {
+                "Is a server running there? --server says where to look".to_owned()
+            })
+        } else {
+            "Try again once there is one".to_owned()
+        };
         Err(Failure::Unreachable(format!("{problems}. {advice}")))
     }
 
@@ -320,7 +330,7 @@ fn miss_of(name: &str, status: &tonic::Status) -> Miss {
 }
 
 /// A server's address, `host:port` with or without `http://`.
-fn parse(text: &str) -> Result<Address, Failure> {
+pub(crate) fn parse(text: &str) -> Result<Address, Failure> {
     let endpoint = endpoint(text)?;
     let authority = endpoint.uri().authority().map(ToString::to_string);
     Address::parse(&authority.unwrap_or_default())

@@ -56,7 +56,7 @@ const ATTEMPTS_MAX: u32 = 10;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DemoFlags {
     /// Stop after this long [default: go on until Ctrl-C, the trace starting over at its end].
-    #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = doorward_documents::parse_duration)]
     pub(crate) duration: Option<Duration>,
 
     /// How many times faster than the trace's clock.
@@ -64,7 +64,7 @@ pub(crate) struct DemoFlags {
     pub(crate) speed: f64,
 
     /// Where in the trace to begin [default: 2m in the built-in one, where demand picks up].
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = doorward_documents::parse_duration)]
     pub(crate) from: Option<Duration>,
 
     /// Follow this trace instead of the built-in one: CSV with the header time_s,client,wants.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use doorward_etcd::address::{self, Etcd};
 use doorward_etcd::flags::{ElectionFlags, EtcdFlags};
@@ -35,6 +35,10 @@ Exit codes: 0 done; 1 the answer is no (refused, unknown resource, a file that i
 A change of templates that needs --force, and has none, is 2.
 `templates diff` exits like diff: 0 the same; 1 different; 2 trouble; 3 as above.";
 
+/// What every help ends with.
+const SHARED: &str = "\
+Flags of every command (--server, --output, --timeout, --color, and where etcd is): doorward options";
+
 /// Whom to ask unless --server says so.
 const SERVER: &str = "127.0.0.1:6970";
 
@@ -46,8 +50,8 @@ const SERVER: &str = "127.0.0.1:6970";
     about = "Asks Doorward servers for capacity, and shows what they hold.",
     after_help = EXAMPLES,
     max_term_width = 100,
-    // Flags for etcd count wherever they stand, as the others do.
-    mut_args = |arg| if is_of_etcd(&arg) { arg.global(true) } else { arg }
+    // They count wherever they stand; `doorward options` shows them.
+    mut_args = |arg| arg.global(true).hide(true)
 )]
 pub(crate) struct Flags {
     #[command(flatten)]
@@ -78,6 +82,7 @@ pub(crate) struct Common {
 
     /// How to print.
     #[arg(
+        short = 'o',
         long,
         global = true,
         value_enum,
@@ -92,7 +97,7 @@ pub(crate) struct Common {
         long,
         global = true,
         value_name = "DURATION",
-        value_parser = humantime::parse_duration,
+        value_parser = doorward_documents::parse_duration,
         env = "DOORWARD_TIMEOUT",
         hide_env_values = true,
         default_value = "5s"
@@ -135,8 +140,44 @@ impl Common {
     }
 }
 
-fn is_of_etcd(arg: &Arg) -> bool {
-    arg.get_help_heading() == Some("etcd")
+/// What the process was started with.
+pub(crate) fn parse() -> Flags {
+    let mut command = command();
+    let matches = command.get_matches_mut();
+    // What does not parse is told, and ends the process.
+    Flags::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+}
+
+/// The commands: each help shows the command's own flags, and says where the others are.
+fn command() -> clap::Command {
+    with_footer(Flags::command())
+}
+
+fn with_footer(command: clap::Command) -> clap::Command {
+    let before = command.get_after_help();
+    let footer = before.map_or_else(
+        || SHARED.to_owned(),
+        |before| format!("{before}\n\n{SHARED}"),
+    );
+    command.after_help(footer).mut_subcommands(with_footer)
+}
+
+/// The same for completions, which know the flags of every command.
+pub(crate) fn to_complete() -> clap::Command {
+    Flags::command().mut_args(|arg| arg.hide(false))
+}
+
+/// The flags of every command, as `doorward options` prints them.
+pub(crate) fn shared_help() -> String {
+    let command = Common::augment_args(clap::Command::new("doorward"))
+        .disable_help_flag(true)
+        .max_term_width(100)
+        .next_line_help(true)
+        .help_template(
+            "These flags count for every command, before it or after it.\n\n{all-args}\n",
+        );
+    let mut command = command;
+    command.render_long_help().to_string()
 }
 
 /// How to print.
@@ -195,6 +236,8 @@ pub(crate) enum Command {
     /// capacity; the clients of the trace are spread over the leaves.
     #[cfg(feature = "demo")]
     Demo(DemoFlags),
+    /// Print the flags that every command takes: whom to ask, how to print, where etcd is.
+    Options,
     /// Print a completion script for a shell.
     Completions {
         /// For which shell.
@@ -226,7 +269,7 @@ pub(crate) struct GetFlags {
     #[arg(long, conflicts_with = "hold")]
     pub(crate) keep: bool,
     /// Keep the lease for so long (refreshing it), then release it.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = doorward_documents::parse_duration)]
     pub(crate) hold: Option<Duration>,
 }
 
@@ -238,7 +281,7 @@ pub(crate) struct WatchFlags {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) mode: ModeFlag,
     /// Stop after this long.
-    #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = doorward_documents::parse_duration)]
     pub(crate) duration: Option<Duration>,
 }
 
@@ -319,12 +362,11 @@ pub(crate) fn amount(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_flags_are_consistent_and_the_help_names_every_exit_code() {
-        Flags::command().debug_assert();
-        let help = Flags::command().render_long_help().to_string();
+        command().debug_assert();
+        let help = command().render_long_help().to_string();
         for code in [
             "0 done",
             "1 the answer is no",
@@ -332,6 +374,41 @@ mod tests {
             "3 no server",
         ] {
             assert!(help.contains(code), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_help_shows_the_flags_of_its_command_and_says_where_the_others_are() {
+        let mut command = command();
+        command.build();
+        for name in ["get", "watch", "status", "nodes"] {
+            let help = command.find_subcommand_mut(name).unwrap();
+            let help = help.render_long_help().to_string();
+            assert!(help.contains("doorward options"), "{help}");
+            for shared in ["--server <", "--color <", "--etcd-ca <"] {
+                assert!(!help.contains(shared), "{shared} in {help}");
+            }
+        }
+        let shared = shared_help();
+        for flag in [
+            "--server <",
+            "--output <",
+            "--timeout <",
+            "--color <",
+            "--etcd-ca <",
+        ] {
+            assert!(shared.contains(flag), "{flag} not in {shared}");
+        }
+    }
+
+    #[test]
+    fn a_shared_flag_counts_before_a_command_and_after_it() {
+        for arguments in [
+            ["doorward", "--timeout", "30", "status"],
+            ["doorward", "status", "--timeout", "30s"],
+        ] {
+            let flags = Flags::try_parse_from(arguments).unwrap();
+            assert_eq!(flags.common.timeout, Duration::from_secs(30));
         }
     }
 

@@ -4,15 +4,16 @@ use std::io::Write;
 use std::pin::pin;
 use std::time::Duration;
 
-use doorward_client::{Capacity, Client};
+use doorward_client::{Capacity, Client, ConnectError};
 use doorward_etcd::address;
 use doorward_proto::doorman;
 use doorward_session::visible;
 use serde::Serialize;
 
-use crate::caller::{Caller, lease_on, new_client_id, sequence, spans};
+use crate::caller::{self, Caller, lease_on, new_client_id, sequence, spans};
 use crate::failure::Failure;
 use crate::flags::{AskFlags, Common, GetFlags, Output};
+use crate::http_port;
 use crate::interruption::interruption;
 use crate::numbers::{millis, number, span};
 use crate::output;
@@ -280,13 +281,17 @@ pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client
     {
         builder = builder.etcd(etcd);
     }
-    let builder = builder.addresses(addresses);
-    builder.connect().await.map_err(|error| match error {
-        doorward_client::ConnectError::NotConnected { .. } => {
-            Failure::Unreachable(error.to_string())
-        }
-        _ => Failure::Usage(error.to_string()),
-    })
+    let error = match builder.addresses(&addresses).connect().await {
+        Ok(client) => return Ok(client),
+        Err(error) => error,
+    };
+    if !matches!(error, ConnectError::NotConnected { .. }) {
+        return Err(Failure::Usage(error.to_string()));
+    }
+    let addresses = addresses.iter().filter_map(|text| caller::parse(text).ok());
+    let advice = http_port::advice(&addresses.collect::<Vec<_>>()).await;
+    let advice = advice.map_or_else(String::new, |advice| format!(". {advice}"));
+    Err(Failure::Unreachable(format!("{error}{advice}")))
 }
 
 /// What a resource without a lease means for a script.

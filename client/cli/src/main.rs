@@ -9,6 +9,7 @@ mod demo;
 mod failure;
 mod flags;
 mod get;
+mod http_port;
 mod interruption;
 mod nodes;
 mod numbers;
@@ -25,7 +26,6 @@ mod why;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
 use doorward_session::visible;
 use tokio::runtime::Builder;
 
@@ -34,7 +34,7 @@ use crate::flags::{Command, Common, Flags};
 use crate::palette::{Palette, Tone};
 
 fn main() -> ExitCode {
-    let flags = Flags::parse();
+    let flags = flags::parse();
     output::set_up(flags.common.color);
     let palette = Palette::of_stderr(flags.common.color);
     match run(flags) {
@@ -82,8 +82,9 @@ async fn run_command(common: &Common, command: Command) -> Result<(), Failure> {
         Command::Completions { shell } => {
             // Not straight to the output: generating panics where writing fails.
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Flags::command(), "doorward", &mut script);
+            clap_complete::generate(shell, &mut flags::to_complete(), "doorward", &mut script);
             Ok(io::stdout().write_all(&script)?)
         }
+        Command::Options => Ok(write!(io::stdout(), "{}", flags::shared_help())?),
     }
 }

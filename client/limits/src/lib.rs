@@ -1,7 +1,9 @@
 //! Local rate limits: decided from memory, in nanoseconds, exactly.
 
 pub mod algorithm;
+mod atomic_bucket;
 mod ban;
+pub mod clock;
 pub mod decision;
 pub mod error;
 mod fixed_window;
@@ -9,6 +11,8 @@ mod flow;
 mod gcra;
 mod grains;
 pub mod headers;
+pub mod key;
+pub mod keyed;
 mod leaky_meter;
 mod leaky_queue;
 mod level;
@@ -17,29 +21,40 @@ pub mod moment;
 pub mod rate;
 mod rest;
 pub mod several;
+pub mod shared;
+mod slab;
 mod sliding_counter;
 mod sliding_log;
 mod soft_hard;
+#[cfg(feature = "std-clock")]
+mod std_clock;
 mod token_bucket;
 pub mod units;
 mod warm_up;
 mod window;
 
 pub use algorithm::Algorithm;
+pub use atomic_bucket::AtomicBucket;
 pub use ban::{Ban, BanState};
+pub use clock::{Clock, Clocked, ManualClock};
 pub use decision::{Allowed, Decision, Reason, Standing};
 pub use error::SettingsError;
 pub use fixed_window::{FixedWindow, FixedWindowState};
 pub use gcra::{Gcra, GcraState};
+pub use key::{Key, KeyParts, Keys};
+pub use keyed::{Figures, Keyed};
 pub use leaky_meter::{LeakyMeter, LeakyMeterState};
 pub use leaky_queue::{LeakyQueue, LeakyQueueState};
 pub use limiter::Limiter;
 pub use moment::Moment;
 pub use rate::{InvalidRate, Period, Rate};
 pub use several::{Answer, Limit, Part, Verdict};
+pub use shared::{Shared, SharedLimit};
 pub use sliding_counter::{SlidingCounter, SlidingCounterState};
 pub use sliding_log::{SlidingLog, SlidingLogState};
 pub use soft_hard::SoftHard;
+#[cfg(feature = "std-clock")]
+pub use std_clock::StdClock;
 pub use token_bucket::{TokenBucket, TokenBucketState};
 pub use units::{InvalidUnits, Units};
 pub use warm_up::{WarmUp, WarmUpState};

@@ -8,6 +8,7 @@ use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
 use crate::error::SettingsError;
 use crate::flow::Flow;
+use crate::gcra::Gcra;
 use crate::level::Level;
 use crate::moment::Moment;
 use crate::rate::Rate;
@@ -34,9 +35,21 @@ impl TokenBucket {
         Ok(Self { flow })
     }
 
+    /// What flows in.
+    pub(crate) const fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
     /// An empty bucket, for what must not begin with a burst.
     pub const fn empty(&self, now: Moment) -> TokenBucketState {
         TokenBucketState(Level::empty(&self.flow, now))
+    }
+}
+
+/// The same limit: both answer alike.
+impl From<Gcra> for TokenBucket {
+    fn from(gcra: Gcra) -> Self {
+        Self { flow: *gcra.flow() }
     }
 }
 

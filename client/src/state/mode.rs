@@ -50,7 +50,15 @@ impl SafeCapacity {
         }
     }
 
+    /// How much that is.
+    pub(super) fn capacity(&self, wants: f64, now: Time) -> Capacity {
+        self.after(self.halvings(now), wants)
+    }
+
     fn halvings(&self, now: Time) -> u32 {
+        if now <= self.since {
+            return 0;
+        }
         let lengths = now.since(self.since).as_nanos() / self.length.as_nanos().max(1);
         u32::try_from(lengths).map_or(HALVINGS_MAX, |lengths| lengths.min(HALVINGS_MAX))
     }

@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use crate::capacity::{Allowance, Capacity, Source};
+use crate::state::former::Former;
 use crate::state::message::{Granted, Has, LimitedBy};
 use crate::state::mode::{Mode, SafeCapacity};
 use crate::state::trouble::Trouble;
@@ -35,6 +36,8 @@ pub struct ResourceState {
     /// The wants of the newest request that was answered, and decided about.
     wants_answered: Option<f64>,
     lease: Option<Lease>,
+    /// Leases before it that have not ended: work may be in flight that they allowed.
+    former: Former,
     /// How long leases last, as far as the newest ones tell.
     lease_length: Duration,
     /// Why the newest lease is no larger, if the server said so.
@@ -82,6 +85,7 @@ impl ResourceState {
             wants,
             wants_answered: None,
             lease: None,
+            former: Former::default(),
             lease_length: Duration::ZERO,
             limited_by: None,
             learning_until: None,
@@ -184,7 +188,7 @@ impl ResourceState {
         let Some(lease) = self.lease(now) else {
             return self.fallback(now);
         };
-        let then = self.fallback(lease.expires_at).capacity;
+        let then = self.fallback_capacity(lease.expires_at);
         let (capacity, source) = if self.is_safe_beside(lease) && then != Capacity::NONE {
             (then, Source::Mode)
         } else {
@@ -195,6 +199,14 @@ impl ResourceState {
             source,
             until: Some(lease.expires_at),
             then,
+        }
+    }
+
+    /// When what may be used changes by itself: [`Allowance::until`] of the allowance.
+    pub(super) fn changes_at(&self, now: Time) -> Option<Time> {
+        match self.lease(now) {
+            Some(lease) => Some(lease.expires_at),
+            None => self.fallback(now).until,
         }
     }
 
@@ -211,6 +223,14 @@ impl ResourceState {
         }
     }
 
+    /// How much of that it is: a lease is in force nearly always, and this is all that is asked then.
+    fn fallback_capacity(&self, now: Time) -> Capacity {
+        match (self.mode, self.safe_capacity, &self.trouble) {
+            (Mode::Safe, Some(safe), None) => safe.capacity(self.wants, now),
+            _ => self.fallback(now).capacity,
+        }
+    }
+
     /// Whether the lease is only that a learning server cannot tell yet what there is: it confirms
     /// what a client says that it has, and this one had nothing. What safe capacity it tells with it
     /// is meant to be used until it knows.
@@ -223,30 +243,43 @@ impl ResourceState {
     /// What is used besides a lease, of which nothing is had.
     fn beside(&self, lease: Lease) -> f64 {
         if self.is_safe_beside(lease) {
-            self.fallback(lease.expires_at).capacity.get()
+            self.fallback_capacity(lease.expires_at).get()
         } else {
             0.0
         }
     }
 
-    /// What to say in a request that is sent now. An upper bound of what may be used until its
-    /// answer is applied: the lease does not grow meanwhile, and what is in flight beyond it only
-    /// shrinks.
-    pub(super) fn has(&self, in_flight: f64, now: Time) -> Option<Has> {
-        match self.lease(now) {
-            Some(lease) => Some(Has {
-                capacity: lease.capacity.max(in_flight - self.beside(lease)),
+    /// What is said in a request that is sent now. An upper bound of what is used of leases until its answer is
+    /// applied: the lease does not grow meanwhile, and what is in flight beyond it only shrinks. What is in
+    /// flight that no lease allowed was admitted by the mode: it is nobody's promise, and a server in learning
+    /// mode would confirm it as a lease. From now on no former lease is worth more than what is said.
+    pub(super) fn tell(&mut self, in_flight: f64, now: Time) -> Option<Has> {
+        let lease = self.lease(now);
+        let leased = lease.map_or(0.0, |lease| lease.capacity);
+        let beside = lease.map_or(0.0, |lease| self.beside(lease));
+        let allowed = self.former.beyond(leased, now);
+        let in_flight = allowed.map_or(0.0, |allowed| allowed.capacity.min(in_flight - beside));
+        let told = match (lease, allowed) {
+            (Some(lease), Some(allowed)) if in_flight > leased => Some(Has {
+                capacity: in_flight,
+                expires_in: lease.expires_at.max(allowed.expires_at).since(now),
+                granted_by: lease.granted_by,
+            }),
+            (Some(lease), _) => Some(Has {
+                capacity: leased,
                 expires_in: lease.expires_at.since(now),
                 granted_by: lease.granted_by,
             }),
-            None if in_flight > 0.0 => Some(Has {
+            (None, Some(allowed)) if in_flight > 0.0 => Some(Has {
                 capacity: in_flight,
-                expires_in: Duration::ZERO,
-                // What the last lease allowed.
-                granted_by: self.lease.and_then(|lease| lease.granted_by),
+                expires_in: allowed.expires_at.since(now),
+                granted_by: allowed.granted_by,
             }),
-            None => None,
-        }
+            (None, _) => None,
+        };
+        self.former
+            .lower(told.map_or(0.0, |told| told.capacity), leased, now);
+        told
     }
 
     /// Whether to send it along with others that are due: it is due itself, or nearly.
@@ -281,11 +314,14 @@ impl ResourceState {
             .lease
             .map_or(Duration::MAX, |before| expires_at.since(before.expires_at));
         self.lease_length = lasts.max(self.lease_length.saturating_sub(moved));
-        self.lease = Some(Lease {
+        let lease = Lease {
             capacity: granted.capacity,
             expires_at,
             granted_by: granted.granted_by,
-        });
+        };
+        if let Some(before) = self.lease.replace(lease) {
+            self.former.push(before, lease.capacity, now);
+        }
         self.limited_by = granted.limited_by;
         self.learning_until = granted.learning_for.map(|span| now + span.min(SPAN_MAX));
         self.safe_capacity = granted.safe_capacity.map(|told| SafeCapacity {
@@ -310,7 +346,9 @@ impl ResourceState {
 
     /// Another live process has the lease under this client id: what this one has is not its own.
     pub(super) fn give_way(&mut self, message: String, retry_in: Option<Duration>, now: Time) {
-        self.lease = None;
+        if let Some(before) = self.lease.take() {
+            self.former.push(before, 0.0, now);
+        }
         self.refuse(Trouble::AnotherProcess(message), retry_in, now);
     }
 

@@ -116,12 +116,62 @@ fn it_refreshes_when_told_and_says_what_it_has() {
     assert_eq!(request.asks[0].has, Some(has));
 }
 
+/// What it says that it has, when so much is in flight; and how long that lasts. The answer is lost.
+#[track_caller]
+fn check_told(client: &mut ClientState, in_flight: f64, now: f64, told: Option<(f64, f64)>) {
+    let request = client.request(|_| in_flight, at(now));
+    client.handle_failure(request.sequence, 0.0, at(now));
+    let has = request.asks[0].has;
+    let has = has.map(|has| (has.capacity, has.expires_in.as_secs_f64()));
+    assert_eq!(has, told, "at {now} s");
+}
+
 #[test]
-fn what_is_in_flight_beyond_the_lease_counts_as_had() {
-    let mut client = client(Mode::Safe);
-    exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 60, 5)));
-    let request = client.request(|_| 12.0, at(5.0));
-    assert_eq!(request.asks[0].has.unwrap().capacity, 12.0);
+fn what_is_in_flight_beyond_the_lease_counts_as_had_as_far_as_a_former_lease_allowed_it() {
+    let mut client = client(Mode::Optimistic);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(20.0, 60, 5)));
+    // It shrinks, by a shorter lease.
+    exchange(&mut client, 5.0, 5.0, &answer(granted(8.0, 20, 5)));
+    check_told(&mut client, 25.0, 10.0, Some((20.0, 49.94)));
+    check_told(&mut client, 12.0, 11.0, Some((12.0, 48.94)));
+    // Once it has said so, no former lease is worth more.
+    check_told(&mut client, 15.0, 12.0, Some((12.0, 47.94)));
+    // The present one is over, and the former one is not.
+    check_told(&mut client, 15.0, 30.0, Some((12.0, 29.94)));
+    check_told(&mut client, 0.0, 31.0, None);
+    check_told(&mut client, 12.0, 32.0, None);
+}
+
+#[test]
+fn what_the_mode_admitted_is_not_told_as_had() {
+    let mut client = client(Mode::Optimistic);
+    check_told(&mut client, 9.0, 0.0, None);
+    exchange(&mut client, 1.0, 1.0, &answer(granted(8.0, 20, 5)));
+    check_told(&mut client, 12.0, 6.0, Some((8.0, 14.98)));
+    // Its lease is over: what is in flight is nobody's promise.
+    check_told(&mut client, 8.0, 30.0, None);
+}
+
+#[test]
+fn what_another_process_took_away_may_still_be_in_flight() {
+    let mut client = client(Mode::Optimistic);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(20.0, 60, 5)));
+    exchange(&mut client, 5.0, 5.0, &refusal(RefusalKind::AnotherProcess));
+    check_told(&mut client, 15.0, 40.0, Some((15.0, 19.94)));
+}
+
+#[test]
+fn many_former_leases_count_as_a_few_and_never_as_less() {
+    let mut client = client(Mode::Optimistic);
+    for number in 0..40_u32 {
+        let (now, capacity) = (f64::from(number) * 5.0, 100.0 - f64::from(number));
+        // All of it is in flight, so no former lease is worth less.
+        let request = client.request(|_| 100.0, at(now));
+        let told = request.asks[0].has.map(|has| has.capacity);
+        assert_eq!(told, (number > 0).then_some(100.0), "{number}");
+        let answer = answer(granted(capacity, 600, 5));
+        assert!(client.handle_response(request.sequence, &answer, at(now)));
+    }
 }
 
 #[test]

@@ -22,6 +22,7 @@
 //! );
 //! ```
 
+mod duration;
 pub mod form;
 pub mod keys;
 mod places;
@@ -30,6 +31,7 @@ mod reader;
 pub mod tree;
 
 use doorward_engine::template::Templates;
+pub use duration::{DurationError, parse_duration};
 pub use places::{Located, Places};
 pub use problem::{DocumentError, PROBLEMS_SHOWN_MAX, Problem, shortened};
 pub use tree::DOCUMENT_BYTES_MAX;

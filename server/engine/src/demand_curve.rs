@@ -174,8 +174,12 @@ impl DemandCurve {
         while points.len() < points_max {
             let Some(worst) = chords.pop() else { break };
             points.push(worst.farthest);
-            chords.extend(Chord::between(worst.from, worst.farthest, index));
-            chords.extend(Chord::between(worst.farthest, worst.to, index));
+            for (from, to) in [(worst.from, worst.farthest), (worst.farthest, worst.to)] {
+                // One by one: to extend a heap is made for many.
+                if let Some(chord) = Chord::between(from, to, index) {
+                    chords.push(chord);
+                }
+            }
         }
         points.sort_by(|a, b| a.level.total_cmp(&b.level));
         // No more than an amount can be is told, which is an under-estimate.

@@ -108,7 +108,8 @@ impl ExactSum {
         let top = self.shifted_left(zeros) >> (128 - 53);
         let exponent = 127 - i64::from(zeros) - 52;
         // 53 bits fit an f64 exactly, and the weight is between 2⁻¹⁸⁰ and 2⁷⁵: a normal number.
-        let mantissa = top as f64;
+        // Of 64 bits the processor makes one, of 128 a routine does.
+        let mantissa = top as u64 as f64;
         mantissa * power_of_two(exponent)
     }
 

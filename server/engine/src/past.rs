@@ -174,6 +174,13 @@ impl Past {
         had.expire(now).then_some(had)
     }
 
+    /// What the child server had from which the name was taken last, as it is now, and which process that was.
+    pub(crate) fn last_had(&self, now: Time) -> Option<(Option<Incarnation>, Leases)> {
+        let mut formers = self.formers.iter().rev();
+        let process = formers.find(|it| !it.refused && it.had.is_some())?.process;
+        Some((process, self.had(process, now)?))
+    }
+
     /// Whether a process was refused the name.
     pub(crate) fn was_refused(&self, process: Option<Incarnation>) -> bool {
         self.former(process).is_some_and(|former| former.refused)

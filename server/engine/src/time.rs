@@ -22,6 +22,7 @@ impl Time {
     pub const MAX: Self = Self(u64::MAX);
 
     /// The time `nanos` nanoseconds after the origin.
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
@@ -32,11 +33,13 @@ impl Time {
     }
 
     /// Nanoseconds since the origin.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// How long after `earlier` this is; zero if it is not after it.
+    #[inline]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -67,6 +70,7 @@ pub fn at_most(span: Duration) -> Duration {
 impl Add<Duration> for Time {
     type Output = Self;
 
+    #[inline]
     fn add(self, span: Duration) -> Self {
         Self(
             self.0
@@ -79,6 +83,7 @@ impl Add<Duration> for Time {
 impl Sub<Duration> for Time {
     type Output = Self;
 
+    #[inline]
     fn sub(self, span: Duration) -> Self {
         Self(
             self.0

@@ -42,7 +42,7 @@ use report::{ElectionReport, LossReason};
 use standing::Standing;
 use state::CandidateState;
 use step::{Awaited, PendingTemplates, Stage, Step};
-use store::{EtcdKey, EtcdRequest, OpAnswer, OpId, View};
+use store::{EtcdKey, EtcdRequest, OpAnswer, OpId, TermRecord, View};
 use term_history::TermHistory;
 use transactions::Transactions;
 
@@ -135,16 +135,12 @@ impl Candidate {
     pub fn handle_view(&mut self, view: Arc<View>, now: Time) {
         self.pass_time(now);
         // Who was master, and when that was heard of, stays true whatever becomes of the keys.
-        let ttl = self.config.ttl;
-        match transactions::term_in_view(&view, ttl) {
-            Some((term, seen)) => self.terms.note_term(&term, ttl, seen),
-            None => self.terms.note_no_term(ttl, now),
-        }
+        self.note_term(transactions::term_in_view(&view, self.config.ttl), now);
         if let Some(epoch) = self.transactions.epoch_of_another(&view) {
             self.terms.note_epoch(epoch);
         }
         for epoch in self.transactions.reported_epochs(&view) {
-            self.terms.note_reported_epoch(epoch, ttl, now);
+            self.terms.note_reported_epoch(epoch, self.config.ttl, now);
         }
         let is_news = self
             .view
@@ -267,6 +263,16 @@ impl Candidate {
         self.pass_time(now);
         if self.phase.takes_part() {
             self.begin_to_resign(now);
+        }
+    }
+
+    /// The last term stands in etcd, and was seen then; or there is none. As long as our own mastership is
+    /// confirmed, nobody else was the master since.
+    fn note_term(&mut self, found: Option<(TermRecord, Time)>, now: Time) {
+        match found {
+            Some((term, seen)) => self.terms.note_term(&term, seen),
+            None if self.decides_until.is_some_and(|until| now < until) => {}
+            None => self.terms.note_no_term(now),
         }
     }
 

@@ -13,16 +13,19 @@ impl Time {
     pub const ZERO: Self = Self(Duration::ZERO);
 
     /// The time that long after the origin.
+    #[inline]
     pub const fn after_origin(span: Duration) -> Self {
         Self(span)
     }
 
     /// How long after the origin this is.
+    #[inline]
     pub const fn since_origin(self) -> Duration {
         self.0
     }
 
     /// How long after `earlier` this is; zero if it is not after it.
+    #[inline]
     pub const fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
@@ -32,6 +35,7 @@ impl Time {
 impl Add<Duration> for Time {
     type Output = Self;
 
+    #[inline]
     fn add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(span))
     }

@@ -261,7 +261,7 @@ fn at_most(given: usize, most: usize, flag: &str) -> usize {
 }
 
 fn look_time(text: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let time = doorward_documents::parse_duration(text).map_err(|error| error.to_string())?;
     let range = Duration::from_millis(1)..=Duration::from_secs(1);
     if range.contains(&time) {
         Ok(time)
@@ -271,7 +271,7 @@ fn look_time(text: &str) -> Result<Duration, String> {
 }
 
 fn patience(text: &str) -> Result<Duration, String> {
-    let patience = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let patience = doorward_documents::parse_duration(text).map_err(|error| error.to_string())?;
     let range = Duration::from_millis(100)..=Duration::from_secs(600);
     if range.contains(&patience) {
         Ok(patience)

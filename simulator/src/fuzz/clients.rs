@@ -68,7 +68,6 @@ fn usage(chance: &mut Chance, spec: &Spec, factor: f64, limiters: f64) -> Option
     let amount = spec.capacity * factor * chance.between(0.1, 2.0);
     let limiter = chance.happens(limiters);
     let limiter = limiter.then(|| limiters::draw(chance, amount, spec.lease));
-    let is_gauge = limiter.is_some_and(|it| !it.work.longest().is_zero());
     let mode = chance.pick([Mode::Pessimistic, Mode::Safe, Mode::Optimistic]);
     Some(Usage {
         // The id is written here.
@@ -77,9 +76,7 @@ fn usage(chance: &mut Chance, spec: &Spec, factor: f64, limiters: f64) -> Option
             true => chance.below(3) as i64,
             false => 0,
         },
-        // What is in flight by the mode is told as had, and leased by who learns: see `fuzz-1700.yaml` among
-        // the kept worlds.
-        mode: if is_gauge { Mode::Pessimistic } else { mode },
+        mode,
         demand: demand::draw(chance, amount),
         limiter,
     })

@@ -1,8 +1,4 @@
 //! The operator writes other templates: capacities, how long leases last, and how often they are refreshed.
-//!
-//! Capacities are not lowered where masters change and clients have work in flight: what those say that they have
-//! is shared out by a root that learns, as if it came down with their next refresh (`fuzz-1728.yaml` among the
-//! kept worlds).
 
 use std::time::Duration;
 
@@ -22,11 +18,6 @@ pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Edits);
     let strength = draft.strength(Part::Edits);
     let lengths = strength == Strength::Much;
-    let masters = [Part::Masters, Part::Etcd, Part::Addresses, Part::Twins];
-    let masters = masters
-        .into_iter()
-        .any(|part| draft.strength(part).is_some());
-    let lowers = !(masters && draft.strength(Part::Limiters).is_some());
     let is_alone = draft.nodes.first().is_some_and(|root| root.candidates == 1);
     if lengths && is_alone {
         for spec in &mut draft.specs {
@@ -35,12 +26,7 @@ pub(super) fn draw(draft: &mut Draft) {
     }
     for _ in 0..strength.many(chance, 2, 5) {
         let at = draft.some_time(chance);
-        let mut edited = edited(chance, &draft.specs, draft.quality, lengths);
-        for (spec, first) in edited.iter_mut().zip(&draft.specs) {
-            if !lowers {
-                spec.capacity = spec.capacity.max(first.capacity);
-            }
-        }
+        let edited = edited(chance, &draft.specs, draft.quality, lengths);
         let templates = written(&edited);
         draft.put(at, Event::Edit { templates });
     }

@@ -3,8 +3,7 @@
 //!
 //! Not of both at once: where a client asks one process of a node, and its second process the other one,
 //! nobody sees both. Of clients only where nothing is lost and masters stay, so that both are heard when
-//! they are to be heard; and not of those that have work in flight, which a server does not reserve for longer
-//! than until it was to hear of them (`fuzz-550.yaml` among the kept worlds).
+//! they are to be heard.
 
 use std::time::Duration;
 
@@ -29,7 +28,6 @@ pub(super) fn exclude(draft: &mut Draft) {
             Part::Etcd,
             Part::Addresses,
             Part::Clocks,
-            Part::Limiters,
         ] {
             draft.leave_out(part);
         }

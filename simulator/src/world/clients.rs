@@ -16,6 +16,7 @@ use doorward_engine::template::SafeCapacity;
 use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
+use crate::scenario::ClientGroup;
 use crate::scenario::demand::Demand;
 use crate::trace::TraceFeed;
 use crate::world::event::What;
@@ -198,7 +199,13 @@ impl World<'_> {
                         used.map_or(0.0, |(it, _)| it.in_flight())
                     };
                     let request = state.request(in_flight, local);
-                    self.publish(number);
+                    let has_work = uses.iter().any(|it| it.work.is_some());
+                    note_told(client, group, &request, local);
+                    // Limiters go on before the request is sent. Nothing else comes of it that is not
+                    // told below, at the same moment.
+                    if has_work {
+                        self.publish(number);
+                    }
                     self.ask(number, request);
                 }
                 Step::Wait(until) => {
@@ -425,6 +432,23 @@ impl World<'_> {
                 first.curve = row.wants;
             }
             self.wish(number);
+        }
+    }
+}
+
+/// What a request says that is used of leases, limiters are held to.
+fn note_told(client: &mut Client, group: &ClientGroup, request: &Request, local: ClientTime) {
+    let Some(state) = &client.state else {
+        return;
+    };
+    for (it, usage) in client.uses.iter_mut().zip(group.usages()) {
+        let id = usage.resource.as_str();
+        let Some(work) = it.work.as_mut() else {
+            continue;
+        };
+        if let Some(ask) = request.asks.iter().find(|ask| ask.resource == id) {
+            let lease = state.resource(id).and_then(|it| it.lease(local));
+            work.note_told(ask.has.map_or(0.0, |has| has.capacity), lease, local);
         }
     }
 }

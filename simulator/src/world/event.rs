@@ -1,11 +1,12 @@
 //! What comes next: events in order of time, and of when they were put in where times are equal.
 //!
 //! With a million clients there are millions of events that have not happened yet, and finding
-//! the next one in one large heap costs more than playing it. So only what is next is sorted: of
-//! the present *tick* (a millisecond) a small heap, of the present *span* (a second) a list for
-//! each tick, and of everything later a list for each span.
+//! the next one in one large heap costs more than playing it. So only what is next is sorted: the
+//! list of the present *tick* (a millisecond), beside a heap of what is put into that tick while it
+//! is played, which is next to nothing. Of the present *span* (a second) there is a list for each
+//! tick, and of everything later one for each span.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
 
 use doorward_engine::time::Time;
@@ -53,7 +54,7 @@ pub(crate) enum What {
     Nesting,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 struct Entry {
     at: Time,
     number: u64,
@@ -61,16 +62,43 @@ struct Entry {
 }
 
 impl Entry {
+    /// No two events have the same number, so what is to be done does not count.
+    const fn key(&self) -> (Time, u64) {
+        (self.at, self.number)
+    }
+
     const fn tick(&self) -> u64 {
         self.at.as_nanos() >> TICK_BITS
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
     }
 }
 
 /// Events that have not happened yet.
 #[derive(Debug)]
 pub(crate) struct Events {
-    /// Those up to the end of the present tick.
-    now: BinaryHeap<Reverse<Entry>>,
+    /// Those that were there when the present tick began, the last one first.
+    now: Vec<Entry>,
+    /// Those up to the end of the present tick that were put in since.
+    added: BinaryHeap<Reverse<Entry>>,
     tick: u64,
     /// Those later in the present span, by their tick within it.
     soon: Vec<Vec<Entry>>,
@@ -84,7 +112,8 @@ pub(crate) struct Events {
 impl Default for Events {
     fn default() -> Self {
         Self {
-            now: BinaryHeap::new(),
+            now: Vec::new(),
+            added: BinaryHeap::new(),
             tick: 0,
             soon: vec![Vec::new(); 1 << SPAN_BITS],
             soon_count: 0,
@@ -104,21 +133,27 @@ impl Events {
 
     /// What comes next, unless it comes after `end`.
     pub(crate) fn next(&mut self, end: Time) -> Option<(Time, What)> {
-        while self.now.is_empty() {
+        while self.now.is_empty() && self.added.is_empty() {
             self.advance()?;
         }
-        let is_due = self.now.peek().is_some_and(|next| next.0.at <= end);
-        if !is_due {
-            return None;
-        }
-        let Reverse(entry) = self.now.pop()?;
-        Some((entry.at, entry.what))
+        let (listed, added) = (self.now.last(), self.added.peek());
+        let is_listed = match (listed, added) {
+            (Some(listed), Some(Reverse(added))) => listed < added,
+            (listed, _) => listed.is_some(),
+        };
+        let next = if is_listed {
+            self.now.pop_if(|next| next.at <= end)
+        } else {
+            added.filter(|next| next.0.at <= end)?;
+            self.added.pop().map(|next| next.0)
+        };
+        next.map(|next| (next.at, next.what))
     }
 
     fn file(&mut self, entry: Entry) {
         let tick = entry.tick();
         if tick <= self.tick {
-            self.now.push(Reverse(entry));
+            self.added.push(Reverse(entry));
         } else if tick >> SPAN_BITS == self.tick >> SPAN_BITS {
             if let Some(list) = self.soon.get_mut(place_in_span(tick)) {
                 list.push(entry);
@@ -137,8 +172,10 @@ impl Events {
             // There is a list that is not empty, so this ends within the span.
             if let Some(list) = self.soon.get_mut(place_in_span(self.tick)) {
                 self.soon_count -= list.len();
-                self.now
-                    .extend(std::mem::take(list).into_iter().map(Reverse));
+                // The list as it is. That of the tick before is freed: what comes next is put where
+                // that was, which the processor still has at hand.
+                self.now = std::mem::take(list);
+                self.now.sort_unstable_by(|a, b| b.cmp(a));
             }
             return Some(());
         }

@@ -71,12 +71,12 @@ impl World<'_> {
         let state = client.state.as_ref();
         if let Some((state, resource)) = state.and_then(|it| Some((it, it.resource(id)?))) {
             let local = client_time(client.clock.shows(now));
-            let allowance = state.allowance(id, local);
+            let allowance = resource.allowance(local);
+            let newest = resource.lease(local);
             (lease, fallback) = by_source(allowance.capacity, allowance.source, wants);
             let load = it.load();
             if let Some(work) = &mut it.work {
                 work.handle_load(load, now);
-                let newest = resource.lease(local);
                 work.handle_allowance(allowance, newest, &client.clock, now);
                 let (by_leases, besides) = work.used(lease, local);
                 (lease, fallback) = (by_leases, fallback.max(besides));
@@ -95,7 +95,7 @@ impl World<'_> {
             }
             let wait = wait_of(state, resource, client.seen.is_kept, local);
             watched.note_wait(account, wait, now);
-            if resource.lease(local).is_some() {
+            if newest.is_some() {
                 it.without_since = None;
             } else if it.without_since.is_none() {
                 it.without_since = Some(now);
@@ -222,10 +222,11 @@ fn wait_of(state: &ClientState, resource: &ResourceState, is_kept: bool, now: Cl
         return Wait::Refused;
     }
     let has_news = resource.answered() != Some(resource.wants());
-    if resource.lease(now).is_none() || has_news {
+    let has_lease = resource.lease(now).is_some();
+    if !has_lease || has_news {
         return match () {
             () if is_asking => Wait::Answer,
-            () if resource.lease(now).is_none() => Wait::Refused,
+            () if !has_lease => Wait::Refused,
             () if resource.is_held() => Wait::Floor,
             () => Wait::Gap,
         };

@@ -48,7 +48,7 @@ impl Use {
         }
     }
 
-    /// The load that comes to it: no more than anybody can ask for, whatever a fault adds to its curve.
+    /// The load that comes to it: no more than can be asked for.
     pub(crate) fn load(&self) -> f64 {
         let load = self.fixed.unwrap_or(self.curve) + self.extra;
         load.clamp(0.0, Amount::MAX.get())
@@ -133,4 +133,18 @@ impl Uses {
 /// Chance for what a client wants of one of the resources that it uses.
 pub(crate) fn chance_of(chance: &Chance, client: u32, which: usize) -> Chance {
     chance.fork(u64::from(client) | (which as u64) << 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_wants_more_than_can_be_asked_for() {
+        let mut it = Use::new(0, 0, Player::new(0, Chance::new(1)));
+        (it.curve, it.extra) = (Amount::MAX.get(), 5.0);
+        assert_eq!(it.wants(), Amount::MAX.get());
+        (it.curve, it.extra) = (3.0, -5.0);
+        assert_eq!(it.wants(), 0.0);
+    }
 }

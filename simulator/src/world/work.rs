@@ -5,8 +5,9 @@
 //! the lease: requests at once, other work for a time in which it holds its permits.
 //!
 //! **What is used by leases.** Permits that are out beyond the present lease were taken under a larger one.
-//! They count as used by it until that would have ended, for so long the server reserves what the client
-//! says it has; what is out after that, or was taken in safe mode, is used besides.
+//! They count as used by it until that would have ended, as far as the client has said so in every request since:
+//! so much the server reserves. What is out beyond that was taken by the mode, or lasts on after the lease under
+//! which it was taken, and is used besides.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -184,6 +185,14 @@ impl Working {
         let has = lease.map_or(0.0, |lease| lease.capacity);
         let counts = |it: &Lease| it.expires_at > local && it.capacity > has;
         self.former.retain(counts);
+    }
+
+    /// A request says that the client has so much: its former leases are worth no more from now on.
+    pub(crate) fn note_told(&mut self, has: f64, lease: Option<Lease>, local: ClientTime) {
+        self.note_lease(lease, local);
+        for former in &mut self.former {
+            former.capacity = former.capacity.min(has);
+        }
     }
 
     /// What is used by leases: what the newest gives, and work beyond it that was taken under former ones.

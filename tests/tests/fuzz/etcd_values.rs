@@ -97,7 +97,7 @@ fn look(view: &Seen, past: &mut TermHistory, lengths: &mut OlderLeases, now: Tim
         past.note_epoch(epoch);
     }
     if let Some(Value::Term(last)) = view.entries.get(&EtcdKey::Term).map(|entry| &entry.value) {
-        past.note_term(last, TTL, now);
+        past.note_term(last, now);
     }
     let seen = standing_of_other(view, "here:1", past.highest_epoch());
     assert!(!seen.is_master());

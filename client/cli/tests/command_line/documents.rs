@@ -8,11 +8,17 @@ const GOOD: &str = "resources: [{identifier_glob: 'db/*', capacity: 5, algorithm
                     lease_length: 60, refresh_interval: 5}}]";
 
 #[test]
-fn the_help_names_every_command_exit_code_and_variable() {
-    let output = doorward().arg("--help").output().unwrap();
-    check_exit(&output, 0);
-    let help = stdout(&output);
-    for text in [
+fn the_help_names_every_command_and_exit_code_and_options_every_variable() {
+    #[track_caller]
+    fn check(argument: &str, texts: &[&str]) {
+        let output = doorward().arg(argument).output().unwrap();
+        check_exit(&output, 0);
+        let help = stdout(&output);
+        for text in texts {
+            assert!(help.contains(text), "{text} not in {help}");
+        }
+    }
+    let commands_and_codes = [
         "get",
         "watch",
         "release",
@@ -20,16 +26,21 @@ fn the_help_names_every_command_exit_code_and_variable() {
         "shell",
         "templates",
         "completions",
+        "demo",
         "Examples:",
         "Exit codes: 0 done; 1 the answer is no",
         "2 wrong usage; 3 no server",
+        "doorward options",
+    ];
+    check("--help", &commands_and_codes);
+    let variables = [
         "DOORWARD_SERVER",
         "DOORWARD_OUTPUT",
         "DOORWARD_TIMEOUT",
+        "DOORWARD_ETCD_ENDPOINTS",
         "NO_COLOR",
-    ] {
-        assert!(help.contains(text), "{text}");
-    }
+    ];
+    check("options", &variables);
 }
 
 #[test]

@@ -191,11 +191,12 @@ fn who_gives_way_to_another_process_uses_no_safe_capacity_either() {
 #[test]
 fn what_is_in_flight_by_the_safe_capacity_is_not_had() {
     let mut client = client(Mode::Safe);
-    exchange(&mut client, 0.0, 0.0, &answer(learning(0.0, Some(10.0))));
-    check(&client, 1.0, 10.0, Source::Mode);
-    // What is in flight beyond it is of a lease of before.
-    for (in_flight, expected) in [(1.0, 0.0), (10.0, 0.0), (12.0, 2.0)] {
-        let request = client.clone().request(|_| in_flight, at(5.0));
+    exchange(&mut client, 0.0, 0.0, &answer(granted(3.0, 60, 5)));
+    exchange(&mut client, 5.0, 5.0, &answer(learning(0.0, Some(10.0))));
+    check(&client, 6.0, 10.0, Source::Mode);
+    // What is in flight beyond it is of a lease of before, as far as that allowed it.
+    for (in_flight, expected) in [(1.0, 0.0), (10.0, 0.0), (12.0, 2.0), (20.0, 3.0)] {
+        let request = client.clone().request(|_| in_flight, at(10.0));
         let has = request.asks[0].has.expect("a lease of 0");
         assert_eq!(has.capacity, expected, "{in_flight} in flight");
     }

@@ -115,6 +115,9 @@ impl Leases {
     /// What other processes under this name may be using, but for the one that may use most: that of
     /// before, if the holder was started again.
     pub(crate) fn apart_but_one(&self) -> Amount {
+        if !self.has_apart() {
+            return Amount::ZERO;
+        }
         let amounts = || self.older.apart().iter().map(|apart| apart.lease.capacity);
         let most = amounts().max().unwrap_or(Amount::ZERO);
         let all: f64 = amounts().map(Amount::get).sum();

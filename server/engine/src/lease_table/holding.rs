@@ -6,7 +6,7 @@ use crate::admission::CallerSlot;
 use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::demand::Demand;
-use crate::id::{HolderId, Incarnation, MastershipId};
+use crate::id::{HolderId, HolderKind, Incarnation, MastershipId};
 use crate::lease::{Lease, Leases};
 use crate::past::{Identity, Known, Past, Precedence};
 use crate::template::SafeCapacity;
@@ -114,10 +114,15 @@ impl Holding {
         self.invited && now + slack >= self.refresh_at
     }
 
-    /// When it is to have asked again, if it lives and nothing is lost.
+    /// When it is to have asked again, if it lives: a client, if nothing is lost; a child server, if no more than
+    /// one request is.
     pub(crate) fn overdue_at(&self) -> Time {
         let interval = self.refresh_at.since(self.decided_at);
-        self.refresh_at + (interval / 4).max(OVERDUE_MIN)
+        let least = match self.holder.kind {
+            HolderKind::Client => OVERDUE_MIN,
+            HolderKind::Server => OVERDUE_MIN_OF_SERVER,
+        };
+        self.refresh_at + (interval / 4).max(least)
     }
 
     /// The most that may be in use under its name.
@@ -148,6 +153,9 @@ impl Holding {
 
 /// A request that is due may be under way for so long.
 const OVERDUE_MIN: Duration = Duration::from_secs(1);
+
+/// A child server notices after 2 s that a request is lost; then it connects anew and asks again.
+const OVERDUE_MIN_OF_SERVER: Duration = Duration::from_secs(4);
 
 /// What a child server says of itself with its demand.
 #[derive(Clone, Debug, Default, PartialEq)]

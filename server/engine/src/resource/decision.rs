@@ -360,5 +360,9 @@ impl Resource {
 /// What of that a holder may keep, if more is out than there is: not what another process under its
 /// name has besides.
 pub(super) fn without_apart(holding: &Holding, kept: Amount) -> Amount {
-    holding.leases().apart_sum().left_of(kept)
+    let leases = holding.leases();
+    if !leases.has_apart() {
+        return kept;
+    }
+    leases.apart_sum().left_of(kept)
 }

@@ -13,6 +13,10 @@
 //! says counts by itself, with the words that outlast that moment, beside the first one with all
 //! words; the least that may be left by any of them is left.
 //!
+//! What a child server says of its holders is a sum of leases, of which the last ends when it says. Others may end
+//! before. So of a word from before such a moment only the lease that the child has itself counts, which lasts in
+//! full; of a child without one, nothing. Once it has said so again, all of it counts.
+//!
 //! Words only grow until learning is over: that a holder has less by now than it told of says nothing
 //! of the others.
 
@@ -35,11 +39,23 @@ pub(crate) type Origin = Option<MastershipId>;
 
 /// What one holder told of.
 #[derive(Clone, Copy, Debug)]
-struct Word {
-    origin: Origin,
-    amount: Amount,
-    /// When its lease by that is over, at the earliest.
-    until: Time,
+pub(crate) struct Word {
+    /// Who granted it.
+    pub(crate) origin: Origin,
+    /// All that it may be using.
+    pub(crate) amount: Amount,
+    /// When the last of that is over, at the earliest.
+    pub(crate) until: Time,
+    /// When it said so, at the latest.
+    pub(crate) said: Time,
+    /// What of that lasts on in full, and how long at least. None: the holder has no lease of its own.
+    pub(crate) lasts: Option<(Amount, Time)>,
+}
+
+/// A word, and whether its holder is still there.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    word: Word,
     is_there: bool,
 }
 
@@ -47,7 +63,7 @@ struct Word {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Learned {
     /// By a hash of the holder's name.
-    words: BTreeMap<u64, Word>,
+    words: BTreeMap<u64, Kept>,
     /// Of holders that are still there, by who granted it.
     there: BTreeMap<Origin, ExactSum>,
     books: Option<Books>,
@@ -69,40 +85,45 @@ struct Books {
 #[derive(Clone, Copy, Debug)]
 struct Telling {
     at: Time,
+    /// Nothing was told before.
+    is_first: bool,
     amount: Amount,
     /// What was told of that is a part of it.
     heard: ExactSum,
 }
 
 impl Learned {
-    /// A holder, by a hash of its name, says that it may be using so much until then. A holder that told
-    /// of it before is taken at its first word as to who granted it, and at its largest as to how much.
-    pub(crate) fn note(&mut self, holder: u64, origin: Origin, amount: Amount, until: Time) {
+    /// A holder, by a hash of its name, says what it may be using. A holder that told of it before is taken at
+    /// its first word as to who granted it, and at its largest as to how much.
+    pub(crate) fn note(&mut self, holder: u64, said: Word) {
         if planted::is(Bug::LearnedForgotten) {
             return;
         }
-        let known = self.there.len() < ORIGINS_MAX || self.there.contains_key(&origin);
+        let known = self.there.len() < ORIGINS_MAX || self.there.contains_key(&said.origin);
         let origin = if known {
-            origin
+            said.origin
         } else {
             Some(MastershipId::NOBODY)
         };
-        let word = self.words.entry(holder).or_insert(Word {
+        let nothing = Word {
             origin,
             amount: Amount::ZERO,
-            until,
+            lasts: None,
+            ..said
+        };
+        let kept = self.words.entry(holder).or_insert(Kept {
+            word: nothing,
             is_there: false,
         });
-        let there = self.there.entry(word.origin).or_insert(ExactSum::ZERO);
-        if word.is_there {
-            there.subtract(word.amount);
+        let there = self.there.entry(kept.word.origin).or_insert(ExactSum::ZERO);
+        if kept.is_there {
+            there.subtract(kept.word.amount);
         }
-        let before = *word;
-        word.amount = word.amount.max(amount);
-        word.until = word.until.max(until);
-        word.is_there = true;
-        there.add(word.amount);
-        let after = *word;
+        let before = kept.word;
+        kept.word.add(&said);
+        kept.is_there = true;
+        there.add(kept.word.amount);
+        let after = kept.word;
         if let Some(books) = &mut self.books {
             books.replace(&before, &after);
         }
@@ -110,13 +131,13 @@ impl Learned {
 
     /// Of what a holder told of, no more than this is believed.
     pub(crate) fn lower(&mut self, holder: u64, most: Amount) {
-        let Some(word) = self.words.get_mut(&holder) else {
+        let Some(kept) = self.words.get_mut(&holder) else {
             return;
         };
-        let before = *word;
-        word.amount = word.amount.min(most);
-        let after = *word;
-        if let Some(there) = self.there.get_mut(&after.origin).filter(|_| after.is_there) {
+        let before = kept.word;
+        kept.word.lower(most);
+        let after = kept.word;
+        if let Some(there) = self.there.get_mut(&after.origin).filter(|_| kept.is_there) {
             there.replace(before.amount, after.amount);
         }
         if let Some(books) = &mut self.books {
@@ -126,15 +147,15 @@ impl Learned {
 
     /// When what a holder told of is over, if it was not made longer since.
     pub(crate) fn until(&self, holder: u64) -> Option<Time> {
-        self.words.get(&holder).map(|word| word.until)
+        self.words.get(&holder).map(|kept| kept.word.until)
     }
 
     /// A holder is gone.
     pub(crate) fn note_gone(&mut self, holder: u64) {
-        if let Some(word) = self.words.get_mut(&holder).filter(|word| word.is_there) {
-            word.is_there = false;
-            if let Some(there) = self.there.get_mut(&word.origin) {
-                there.subtract(word.amount);
+        if let Some(kept) = self.words.get_mut(&holder).filter(|kept| kept.is_there) {
+            kept.is_there = false;
+            if let Some(there) = self.there.get_mut(&kept.word.origin) {
+                there.subtract(kept.word.amount);
             }
         }
     }
@@ -161,12 +182,13 @@ impl Learned {
                 told_by: by,
                 first: Telling {
                     at: now,
+                    is_first: true,
                     amount,
                     heard: ExactSum::ZERO,
                 },
                 least: None,
             };
-            books.first.heard = self.heard(&books, now);
+            books.first.heard = self.heard(&books, &books.first);
             self.books = Some(books);
             return;
         };
@@ -174,21 +196,24 @@ impl Learned {
         let speaks_of_same = books.told_by == by || is_complete && books.accounted.is_empty();
         let least = books.least.map_or(books.first.amount, |least| least.amount);
         if speaks_of_same && amount < least {
-            books.least = Some(Telling {
+            let mut least = Telling {
                 at: now,
+                is_first: false,
                 amount,
-                heard: self.heard(&books, now),
-            });
+                heard: ExactSum::ZERO,
+            };
+            least.heard = self.heard(&books, &least);
+            books.least = Some(least);
         }
         self.books = Some(books);
     }
 
-    /// What was told of by leases that outlast that moment.
-    fn heard(&self, books: &Books, now: Time) -> ExactSum {
+    /// What was told of that is a part of that.
+    fn heard(&self, books: &Books, telling: &Telling) -> ExactSum {
         let mut heard = ExactSum::ZERO;
-        for word in self.words.values() {
-            if word.until > now && books.accounts_for(word.origin) {
-                heard.add(word.amount);
+        for Kept { word, .. } in self.words.values() {
+            if books.accounts_for(word.origin) {
+                heard.add(telling.part_of(word));
             }
         }
         heard
@@ -242,232 +267,58 @@ impl Books {
             return;
         }
         for telling in std::iter::once(&mut self.first).chain(&mut self.least) {
-            if before.until > telling.at {
-                telling.heard.subtract(before.amount);
-            }
-            if after.until > telling.at {
-                telling.heard.add(after.amount);
-            }
+            let part = telling.part_of(before);
+            telling.heard.subtract(part);
+            telling.heard.add(telling.part_of(after));
         }
     }
 }
 
+impl Word {
+    /// The same holder says so much again.
+    fn add(&mut self, said: &Self) {
+        // Of a smaller one nobody knows whether it is of all that the larger one was of.
+        if said.amount >= self.amount {
+            self.said = self.said.max(said.said);
+        }
+        self.amount = self.amount.max(said.amount);
+        self.until = self.until.max(said.until);
+        self.lasts = match (self.lasts, said.lasts) {
+            (Some((amount, until)), Some((more, longer))) => {
+                Some((amount.max(more), until.max(longer)))
+            }
+            (one, other) => one.or(other),
+        };
+    }
+
+    /// No more of it is believed than this.
+    fn lower(&mut self, most: Amount) {
+        self.amount = self.amount.min(most);
+        self.lasts = self.lasts.map(|(amount, until)| (amount.min(most), until));
+    }
+}
+
 impl Telling {
+    /// What of a word is a part of what lasted on at that moment.
+    fn part_of(&self, word: &Word) -> Amount {
+        let (amount, until) = match word.lasts {
+            _ if word.said >= self.at => (word.amount, word.until),
+            Some(lasts) => lasts,
+            // Before that nothing is known of what ran down.
+            None if self.is_first => (word.amount, word.until),
+            None => (Amount::ZERO, word.until),
+        };
+        if until > self.at {
+            amount
+        } else {
+            Amount::ZERO
+        }
+    }
+
     fn unheard(&self) -> ExactSum {
         ExactSum::from(self.amount).without(&self.heard)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn amount(amount: f64) -> Amount {
-        Amount::new(amount).unwrap()
-    }
-
-    fn id(bits: u64) -> Origin {
-        Some(MastershipId::new(bits))
-    }
-
-    const NOW: Time = Time::from_secs(100);
-    const LATER: Time = Time::from_secs(160);
-
-    fn told(inherited: f64, accounted: &[u64]) -> Told {
-        Told {
-            inherited: Some(amount(inherited)),
-            accounted: accounted
-                .iter()
-                .map(|bits| MastershipId::new(*bits))
-                .collect(),
-            ..Told::default()
-        }
-    }
-
-    #[track_caller]
-    fn check(learned: &Learned, expected: f64) {
-        let left = learned.unheard().rounded_down();
-        assert!((left - expected).abs() < 1e-9, "{left}, not {expected}");
-    }
-
-    #[test]
-    fn what_was_not_told_of_yet_is_left_for_those_who_have_it() {
-        let mut learned = Learned::default();
-        learned.note_told(&told(60.0, &[]), id(1), NOW);
-        check(&learned, 60.0);
-        learned.note(1, id(5), amount(20.0), LATER);
-        check(&learned, 40.0);
-        // Again, with more, from another mastership by now, and when it is gone.
-        learned.note(1, id(5), amount(10.0), LATER);
-        check(&learned, 40.0);
-        learned.note(1, id(6), amount(25.0), LATER);
-        check(&learned, 35.0);
-        learned.note_gone(1);
-        check(&learned, 35.0);
-        learned.note(1, id(5), amount(25.0), LATER);
-        check(&learned, 35.0);
-        learned.note(2, None, amount(40.0), LATER);
-        check(&learned, 0.0);
-    }
-
-    #[test]
-    fn what_the_parent_has_not_heard_of_leaves_no_less_for_the_others() {
-        for (accounted, left) in [(&[5, 6][..], 40.0), (&[], 10.0)] {
-            let mut learned = Learned::default();
-            learned.note(1, id(5), amount(20.0), LATER);
-            learned.note_told(&told(60.0, accounted), id(1), NOW);
-            learned.note(2, id(7), amount(30.0), LATER);
-            check(&learned, left);
-        }
-    }
-
-    #[test]
-    fn a_lease_that_was_over_is_no_part_of_what_lasts_on() {
-        let soon = Time::from_secs(105);
-        let mut learned = Learned::default();
-        // Before the parent answers, and over by then.
-        learned.note(1, id(5), amount(9.0), Time::from_secs(99));
-        learned.note_told(&told(80.0, &[]), id(1), NOW);
-        check(&learned, 80.0);
-        learned.note(2, id(5), amount(70.0), soon);
-        check(&learned, 10.0);
-        // What lasts on is less, and not that of the second holder.
-        learned.note_told(&told(50.0, &[]), id(1), Time::from_secs(106));
-        check(&learned, 10.0);
-        learned.note(3, id(5), amount(5.0), LATER);
-        check(&learned, 5.0);
-        learned.note_told(&told(2.0, &[]), id(1), Time::from_secs(110));
-        check(&learned, 0.0 + 2.0 - 2.0);
-    }
-
-    #[test]
-    fn a_lease_that_was_made_longer_lasts_on_and_none_becomes_shorter_by_a_word() {
-        let soon = Time::from_secs(105);
-        for untils in [[soon, LATER], [LATER, soon]] {
-            let mut learned = Learned::default();
-            assert!(learned.is_empty());
-            for until in untils {
-                learned.note(1, id(5), amount(20.0), until);
-            }
-            assert!(!learned.is_empty());
-            assert_eq!(learned.until(1), Some(LATER));
-            learned.note_told(&told(60.0, &[]), id(1), Time::from_secs(106));
-            check(&learned, 40.0);
-        }
-        // It ends just when the parent says what lasts on.
-        let mut learned = Learned::default();
-        learned.note(1, id(5), amount(20.0), NOW);
-        learned.note_told(&told(60.0, &[]), id(1), NOW);
-        check(&learned, 60.0);
-        learned.note(2, id(5), amount(20.0), NOW);
-        check(&learned, 60.0);
-    }
-
-    #[test]
-    fn what_is_not_believed_of_a_word_is_unheard_again() {
-        let there = |learned: &Learned| learned.told_of()[0].capacity.get();
-        let mut learned = Learned::default();
-        learned.note_told(&told(60.0, &[]), id(1), NOW);
-        learned.note(1, id(5), amount(20.0), LATER);
-        for (most, left) in [(50.0, 40.0), (5.0, 55.0), (6.0, 55.0)] {
-            learned.lower(1, amount(most));
-            check(&learned, left);
-            assert_eq!(there(&learned), 60.0 - left);
-        }
-        learned.note_gone(1);
-        learned.lower(1, amount(2.0));
-        assert_eq!(there(&learned), 0.0);
-        learned.lower(7, amount(2.0));
-    }
-
-    #[test]
-    fn the_least_counts_from_when_it_was_said_first() {
-        let mut learned = Learned::default();
-        learned.note_told(&told(60.0, &[]), id(1), NOW);
-        learned.note(1, id(5), amount(30.0), Time::from_secs(110));
-        learned.note_told(&told(40.0, &[]), id(1), Time::from_secs(106));
-        check(&learned, 10.0);
-        learned.note_told(&told(40.0, &[]), id(1), Time::from_secs(111));
-        check(&learned, 10.0);
-    }
-
-    #[test]
-    fn what_was_known_of_predecessors_stays_known_when_the_parent_begins_anew() {
-        let silent = Told::default();
-        for (what, first, second, expected) in [
-            ("it says nothing", told(60.0, &[]), silent.clone(), 60.0),
-            ("it has just begun", told(60.0, &[]), told(0.0, &[9]), 60.0),
-            (
-                "both have just begun",
-                told(30.0, &[5, 9]),
-                told(0.0, &[9]),
-                30.0,
-            ),
-            ("it knows all", told(30.0, &[5, 9]), told(70.0, &[]), 70.0),
-            ("it runs down", told(60.0, &[]), told(40.0, &[]), 40.0),
-        ] {
-            let mut learned = Learned::default();
-            learned.note_told(&first, id(1), NOW);
-            learned.note_told(&second, id(2), NOW);
-            assert!(learned.has_books());
-            let left = learned.unheard().rounded_down();
-            assert_eq!(left, expected, "{what}");
-        }
-        // The same mastership of the parent.
-        for (what, first, second, expected) in [
-            (
-                "it says more",
-                told(30.0, &[5, 9]),
-                told(40.0, &[5, 9]),
-                30.0,
-            ),
-            (
-                "it has heard of more",
-                told(30.0, &[5]),
-                told(40.0, &[5, 9]),
-                40.0,
-            ),
-            ("it knew all", told(60.0, &[]), told(70.0, &[9]), 60.0),
-        ] {
-            let mut learned = Learned::default();
-            learned.note_told(&first, id(1), NOW);
-            learned.note_told(&second, id(1), NOW);
-            check(&learned, expected);
-            learned.forget();
-            assert!(!learned.has_books(), "{what}");
-        }
-        let mut learned = Learned::default();
-        learned.note_told(&silent, None, NOW);
-        assert!(!learned.has_books());
-        learned.note_told(&told(30.0, &[5, 9]), id(1), NOW);
-        learned.note_told(&told(10.0, &[5, 9]), id(1), NOW);
-        check(&learned, 10.0);
-    }
-
-    #[test]
-    fn what_is_told_upwards_is_what_holders_told_of_that_are_there() {
-        let mut learned = Learned::default();
-        learned.note(1, id(5), amount(20.0), LATER);
-        learned.note(2, None, amount(30.0), LATER);
-        learned.note(3, id(5), amount(2.0), LATER);
-        let told = |learned: &Learned| {
-            let part = |it: HandedOut| (it.granted_by, it.capacity.get());
-            learned.told_of().into_iter().map(part).collect::<Vec<_>>()
-        };
-        assert_eq!(told(&learned), [(None, 30.0), (id(5), 22.0)]);
-        learned.note_gone(2);
-        learned.note_gone(3);
-        assert_eq!(told(&learned), [(None, 0.0), (id(5), 20.0)]);
-    }
-
-    #[test]
-    fn more_masterships_than_can_be_told_apart_are_known_to_nobody() {
-        let mut learned = Learned::default();
-        learned.note_told(&told(200.0, &[1, 99]), id(1), NOW);
-        for number in 1..100 {
-            learned.note(number, id(number), amount(1.0), LATER);
-        }
-        assert!(learned.there.len() <= ORIGINS_MAX + 1);
-        check(&learned, 199.0);
-    }
-}
+mod tests;

@@ -18,7 +18,7 @@ use crate::planted::{self, Bug};
 use crate::request::Has;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
-use crate::resource::learned::Origin;
+use crate::resource::learned::{Origin, Word};
 use crate::supply::Told;
 use crate::time::{self, Time};
 
@@ -112,9 +112,11 @@ impl Resource {
         };
         let holder = self.ledger.key_of(ask.holder);
         // Who does not say for how long may have it for no longer.
-        let lasts = |has: Has| has.expires_in.map_or(Duration::ZERO, time::at_least);
-        let lasts = |has: Has| lasts(has).saturating_sub(ON_ITS_WAY_MAX);
-        let lasts = ask.words().map(lasts).max().unwrap_or_default();
+        let lasts_of = |has: Has| {
+            let lasts = has.expires_in.map_or(Duration::ZERO, time::at_least);
+            lasts.saturating_sub(ON_ITS_WAY_MAX)
+        };
+        let lasts = ask.words().map(lasts_of).max().unwrap_or_default();
         // Work that goes on when a lease is over counts, but is no part of what earlier masterships had
         // handed out: they may have given that to others. Nor is a lease that may have ended while its holder's
         // word was on its way.
@@ -123,7 +125,17 @@ impl Resource {
             true => Amount::ZERO,
             false => ask.word(),
         };
-        self.ledger.learned.note(holder, origin, part, now + lasts);
+        let has = ask
+            .has
+            .map(|has| (has.capacity.min(part), now + lasts_of(has)));
+        let word = Word {
+            origin,
+            amount: part,
+            until: now + lasts,
+            said: now - ON_ITS_WAY_MAX,
+            lasts: has,
+        };
+        self.ledger.learned.note(holder, word);
     }
 
     /// The most that is left for a holder of what there is: what others have, or may have though we

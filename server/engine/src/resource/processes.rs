@@ -7,8 +7,8 @@
 //!
 //! A child server inherits what its node has, and hands out nothing of it while it learns. So nothing
 //! is kept apart when it is started again, but only what a process may have handed out that came
-//! later than one that lives; and what another one has, if one asks that was not heard of before and
-//! does not learn. Who is started again does, so that one is none: it was there before us.
+//! later than one that lives. One that has learned already inherits nothing: it was heard by a predecessor of
+//! ours, which refused it perhaps, and its word says nothing of what the process has that we heard first.
 
 use crate::amount::Amount;
 use crate::id::{HolderKind, Incarnation};
@@ -37,7 +37,11 @@ impl Resource {
         now: Time,
     ) -> Result<(), RefusalReason> {
         match precedence {
-            Precedence::Next | Precedence::OutOfOrder => Ok(()),
+            Precedence::Next => {
+                self.part_from_former(slot, ask, now);
+                Ok(())
+            }
+            Precedence::OutOfOrder => Ok(()),
             Precedence::Started => {
                 self.hand_name_on(slot, ask, now);
                 Ok(())
@@ -105,7 +109,8 @@ impl Resource {
                     leases.set_apart(before, heard_by, now);
                 });
             }
-            // It has learned long ago, and does not ask what the other one has handed out meanwhile.
+            // It has learned long ago, and does not ask what the other one has handed out meanwhile: we refused
+            // it before, or a predecessor of ours did.
             HolderKind::Server if was_refused || ask.acknowledges() => {
                 self.ledger.change_leases(slot, |leases| {
                     leases.set_apart(before, Time::MAX, now);
@@ -128,6 +133,37 @@ impl Resource {
                 past.note_started(heard_by);
             }
         });
+    }
+
+    /// A process of a child server that came later learns no more, though what the one before had is not over: it
+    /// had begun to learn long before we heard of it, and what it says is out is not all. What the other one had counts
+    /// besides. Where nobody learns, it does so until the other one would have been heard.
+    fn part_from_former(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
+        if ask.holder.kind != HolderKind::Server || !ask.acknowledges() {
+            return;
+        }
+        let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
+        let learns = self.policy.algorithm().learns();
+        let heard_by = || past.and_then(|past| past.heard_by(now));
+        let Some(until) = learns.then_some(Time::MAX).or_else(heard_by) else {
+            return;
+        };
+        let Some((former, had)) = past.and_then(|past| past.last_had(now)) else {
+            return;
+        };
+        let ends = had.last_expiry();
+        let apart = Apart {
+            whose: Whose::One(former),
+            lease: Lease {
+                capacity: had.own(),
+                expires_at: ends.min(until),
+            },
+            ends,
+        };
+        if !apart.lease.capacity.is_zero() {
+            self.ledger
+                .change_leases(slot, |leases| leases.add_apart(apart));
+        }
     }
 
     /// A process that was replaced has the name again: it was there first, and lives.
@@ -179,10 +215,12 @@ impl Resource {
             let Some(had) = had else {
                 let own = leases.take_apart(first);
                 leases.set_apart(later, Time::MAX, now);
-                own.into_iter().for_each(|own| leases.grant(own));
+                if let Some(own) = own {
+                    leases.grant_to_server(own);
+                }
                 return;
             };
-            let fresh = leases.own().get() - had.own().get();
+            let fresh = leases.reserved().get() - had.reserved().get();
             let ends = leases.last_expiry();
             let apart = Apart {
                 whose: Whose::One(later),

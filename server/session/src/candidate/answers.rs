@@ -136,11 +136,7 @@ impl Candidate {
             return Some(Stage::Confirm);
         }
         let view = self.view.as_deref();
-        let ttl = self.config.ttl;
-        match transactions::term_found(answer, view, ttl) {
-            Some((term, seen)) => self.terms.note_term(&term, ttl, seen),
-            None => self.terms.note_no_term(ttl, now),
-        }
+        self.note_term(transactions::term_found(answer, view, self.config.ttl), now);
         let created = CreatedKey {
             revision: answer.revision,
             epoch_offset,

@@ -32,8 +32,6 @@ pub struct TermHistory {
     highest_term: u64,
     /// A higher one that others tell of, and until when its master may believe in it.
     without_term: Option<(u64, Time)>,
-    /// There was a term in etcd, and now there is none.
-    is_term_gone: bool,
     /// Some master may believe in its mastership until then, whatever the last term says: that one has taken
     /// the place of its term.
     not_before: Option<Time>,
@@ -73,20 +71,8 @@ impl TermHistory {
         self.note_epoch(epoch);
     }
 
-    /// There is no term. If there was one, etcd was wiped since: who was elected before that, and when, nobody
-    /// can tell.
-    pub fn note_no_term(&mut self, ttl: Duration, seen: Time) {
-        let was_there = self.last.is_some();
-        let is_news = !std::mem::replace(&mut self.is_term_gone, was_there);
-        if was_there && is_news {
-            self.not_before = self.not_before.max(Some(seen + ttl));
-        }
-    }
-
-    /// A term was seen then. Without an epoch it cannot be read. `ttl` is how long a master may believe in its
-    /// mastership whose term was not seen.
-    pub fn note_term(&mut self, term: &TermRecord, ttl: Duration, seen: Time) {
-        self.is_term_gone = false;
+    /// A term was seen then. Without an epoch it cannot be read.
+    pub fn note_term(&mut self, term: &TermRecord, seen: Time) {
         self.without_term.take_if(|(epoch, _)| *epoch <= term.epoch);
         if term.epoch <= EPOCH_MAX {
             self.highest_term = self.highest_term.max(term.epoch);
@@ -100,7 +86,7 @@ impl TermHistory {
             let is_over = term::is_over(last, *last_seen);
             if !goes_on {
                 // Others may have been elected between the two.
-                let unseen = seen + ttl;
+                let unseen = unseen_is_over(last, seen);
                 self.not_before = self.not_before.max(Some(is_over.max(unseen)));
             }
             if let Some(leases) = &last.leases
@@ -112,6 +98,21 @@ impl TermHistory {
         }
         self.note_epoch(term.epoch);
         self.last = Some((term.clone(), seen));
+    }
+
+    /// There is no term now. If one was seen before, etcd was wiped, or restored to before that. Then nothing is
+    /// known of who was the master last.
+    pub fn note_no_term(&mut self, now: Time) {
+        let Some((last, seen)) = self.last.take() else {
+            return;
+        };
+        let is_over = term::is_over(&last, seen);
+        let unseen = unseen_is_over(&last, now);
+        self.not_before = self.not_before.max(Some(is_over.max(unseen)));
+        if let Some(leases) = &last.leases {
+            let until = is_over + leases.longest.max(leases.older);
+            self.lost_until = self.lost_until.max(Some(until));
+        }
     }
 
     /// When a candidate that has just won may begin, and since when the node is vacant then. Who wins later
@@ -152,6 +153,12 @@ impl TermHistory {
         self.lost_until
             .map_or(Duration::ZERO, |until| until.since(vacant_since))
     }
+}
+
+/// When a master is over, at the latest, that was elected after that one and of which nothing was seen before etcd
+/// had gone back, which it has by now: whoever was frozen or cut off meanwhile does not know of it.
+fn unseen_is_over(last: &TermRecord, now: Time) -> Time {
+    now + last.length
 }
 
 #[cfg(test)]
@@ -211,9 +218,9 @@ mod tests {
             ("it is as it was", None, 3, 10, 10),
         ] {
             let mut past = TermHistory::default();
-            past.note_term(&term(46, false, None), TTL, at(0));
+            past.note_term(&term(46, false, None), at(0));
             if let Some((epoch, resigned)) = restored {
-                past.note_term(&term(epoch, resigned, None), TTL, at(2));
+                past.note_term(&term(epoch, resigned, None), at(2));
             }
             let found = past.begin("ours", None, at(won));
             assert_eq!(found, (at(begins), at(vacant)), "{what}");
@@ -221,55 +228,71 @@ mod tests {
         }
     }
 
-    /// This server was the master, confirmed last at 0 s, and hears of etcd again at 20 s; it has won at 21 s.
+    /// Another one was the master, confirmed last at 0 s. Etcd is heard of again at 20 s, and this server wins at 21 s.
     #[track_caller]
-    fn check_unseen(what: &str, found: impl FnOnce(&mut TermHistory), begins: u64, vacant: u64) {
+    fn check_reported(what: &str, found: impl FnOnce(&mut TermHistory), begins: u64, vacant: u64) {
         let mut past = TermHistory::default();
-        past.note_no_term(TTL, at(0));
         past.note_reported_epoch(40, TTL, at(0));
-        past.note_term(&term(46, false, None), TTL, at(0));
+        past.note_term(&term(46, false, None), at(0));
         found(&mut past);
-        let decided_until = Some(at(9));
-        let (own, _) = past.begin("theirs", decided_until, at(21));
-        let expected = (at(begins), at(vacant));
-        assert_eq!(
-            (own, past.begin("theirs", decided_until, at(99)).1),
-            expected,
-            "{what}"
-        );
+        let found = past.begin("ours", None, at(21));
+        assert_eq!(found, (at(begins), at(vacant)), "{what}");
     }
 
     #[test]
-    fn a_master_that_was_never_seen_is_given_time_if_something_shows_that_there_was_one() {
-        check_unseen("nothing does", |_| (), 21, 21);
-        let wiped = |past: &mut TermHistory| {
-            past.note_no_term(TTL, at(20));
-            past.note_no_term(TTL, at(21));
+    fn a_master_of_whom_others_tell_and_whose_term_was_never_seen_is_given_time() {
+        check_reported("nobody does", |_| (), 21, 10);
+        let told = |past: &mut TermHistory| {
+            past.note_reported_epoch(52, TTL, at(20));
+            past.note_reported_epoch(52, TTL, at(21));
         };
-        check_unseen("etcd was wiped", wiped, 30, 30);
-        let told = |past: &mut TermHistory| past.note_reported_epoch(52, TTL, at(20));
-        check_unseen("others tell of it", told, 30, 30);
-        let told_before = |past: &mut TermHistory| past.note_reported_epoch(46, TTL, at(20));
-        check_unseen("others tell of this one", told_before, 21, 21);
+        check_reported("others do", told, 30, 30);
+        let known = |past: &mut TermHistory| past.note_reported_epoch(46, TTL, at(20));
+        check_reported("others tell of this one", known, 21, 10);
         let seen = |past: &mut TermHistory| {
             past.note_reported_epoch(52, TTL, at(20));
-            past.note_term(&term(52, true, None), TTL, at(20));
+            past.note_term(&term(52, true, None), at(20));
         };
-        check_unseen("its term is seen", seen, 21, 21);
+        check_reported("its term is seen", seen, 21, 20);
+        let own = |past: &mut TermHistory| {
+            past.note_own_epoch(52);
+            past.note_reported_epoch(52, TTL, at(20));
+        };
+        check_reported("they tell of our own", own, 21, 10);
         let by_hand = |past: &mut TermHistory| past.note_reported_epoch(u64::MAX, TTL, at(20));
-        check_unseen("somebody wrote nonsense", by_hand, 21, 21);
+        check_reported("somebody wrote nonsense", by_hand, 21, 10);
     }
 
     #[test]
     fn a_node_is_not_vacant_while_this_server_may_decide_itself() {
         let mut past = TermHistory::default();
-        past.note_term(&term(46, true, None), TTL, at(0));
+        past.note_term(&term(46, true, None), at(0));
         let found = past.begin("ours", Some(at(9)), at(21));
         assert_eq!(found, (at(21), at(9)));
     }
 
     #[test]
-    fn leases_of_a_term_are_kept_if_the_next_term_does_not_cover_them() {
+    fn when_the_last_term_is_gone_nobody_knows_who_was_the_master_since() {
+        let mut past = TermHistory::default();
+        past.note_no_term(at(1));
+        assert_eq!(
+            past.begin("ours", None, at(1)),
+            (at(1), at(1)),
+            "there was none"
+        );
+        let mut past = TermHistory::default();
+        past.note_term(&term(46, false, Some(40)), at(0));
+        // It was frozen, etcd was wiped, and it sees that now. Again it says nothing new.
+        past.note_no_term(at(30));
+        past.note_no_term(at(50));
+        assert_eq!(past.predecessor_leases(), PredecessorLeases::NoTerm);
+        assert_eq!(past.highest_epoch(), 46);
+        assert_eq!(past.lost_after(at(0)), secs(50));
+        assert_eq!(past.begin("ours", None, at(31)), (at(40), at(40)));
+    }
+
+    #[test]
+    fn what_a_term_said_of_leases_is_kept_if_the_next_does_not_carry_it_on() {
         for (what, next, lost) in [
             ("its successor copies them", term(47, false, Some(5)), 0),
             (
@@ -281,12 +304,12 @@ mod tests {
         ] {
             let mut past = TermHistory::default();
             assert_eq!(past.predecessor_leases(), PredecessorLeases::NoTerm);
-            past.note_term(&term(46, false, Some(40)), TTL, at(0));
+            past.note_term(&term(46, false, Some(40)), at(0));
             assert!(matches!(
                 past.predecessor_leases(),
                 PredecessorLeases::Lengths(_)
             ));
-            past.note_term(&next, TTL, at(2));
+            past.note_term(&next, at(2));
             assert_eq!(past.lost_after(at(0)), secs(lost), "{what}");
             let states_nothing = next.leases.is_none();
             assert_eq!(

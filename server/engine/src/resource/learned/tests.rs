@@ -1,0 +1,249 @@
+use super::*;
+
+fn amount(amount: f64) -> Amount {
+    Amount::new(amount).unwrap()
+}
+
+fn id(bits: u64) -> Origin {
+    Some(MastershipId::new(bits))
+}
+
+/// Of a client, before anything is told.
+fn word(origin: Origin, amount: f64, until: Time) -> Word {
+    let amount = self::amount(amount);
+    Word {
+        origin,
+        amount,
+        until,
+        said: Time::ZERO,
+        lasts: Some((amount, until)),
+    }
+}
+
+const NOW: Time = Time::from_secs(100);
+const LATER: Time = Time::from_secs(160);
+
+fn told(inherited: f64, accounted: &[u64]) -> Told {
+    Told {
+        inherited: Some(amount(inherited)),
+        accounted: accounted
+            .iter()
+            .map(|bits| MastershipId::new(*bits))
+            .collect(),
+        ..Told::default()
+    }
+}
+
+#[track_caller]
+fn check(learned: &Learned, expected: f64) {
+    let left = learned.unheard().rounded_down();
+    assert!((left - expected).abs() < 1e-9, "{left}, not {expected}");
+}
+
+#[test]
+fn what_was_not_told_of_yet_is_left_for_those_who_have_it() {
+    let mut learned = Learned::default();
+    learned.note_told(&told(60.0, &[]), id(1), NOW);
+    check(&learned, 60.0);
+    learned.note(1, word(id(5), 20.0, LATER));
+    check(&learned, 40.0);
+    // Again, with more, from another mastership by now, and when it is gone.
+    learned.note(1, word(id(5), 10.0, LATER));
+    check(&learned, 40.0);
+    learned.note(1, word(id(6), 25.0, LATER));
+    check(&learned, 35.0);
+    learned.note_gone(1);
+    check(&learned, 35.0);
+    learned.note(1, word(id(5), 25.0, LATER));
+    check(&learned, 35.0);
+    learned.note(2, word(None, 40.0, LATER));
+    check(&learned, 0.0);
+}
+
+#[test]
+fn what_the_parent_has_not_heard_of_leaves_no_less_for_the_others() {
+    for (accounted, left) in [(&[5, 6][..], 40.0), (&[], 10.0)] {
+        let mut learned = Learned::default();
+        learned.note(1, word(id(5), 20.0, LATER));
+        learned.note_told(&told(60.0, accounted), id(1), NOW);
+        learned.note(2, word(id(7), 30.0, LATER));
+        check(&learned, left);
+    }
+}
+
+#[test]
+fn a_lease_that_was_over_is_no_part_of_what_lasts_on() {
+    let soon = Time::from_secs(105);
+    let mut learned = Learned::default();
+    // Before the parent answers, and over by then.
+    learned.note(1, word(id(5), 9.0, Time::from_secs(99)));
+    learned.note_told(&told(80.0, &[]), id(1), NOW);
+    check(&learned, 80.0);
+    learned.note(2, word(id(5), 70.0, soon));
+    check(&learned, 10.0);
+    // What lasts on is less, and not that of the second holder.
+    learned.note_told(&told(50.0, &[]), id(1), Time::from_secs(106));
+    check(&learned, 10.0);
+    learned.note(3, word(id(5), 5.0, LATER));
+    check(&learned, 5.0);
+    learned.note_told(&told(2.0, &[]), id(1), Time::from_secs(110));
+    check(&learned, 0.0 + 2.0 - 2.0);
+}
+
+#[test]
+fn a_lease_that_was_made_longer_lasts_on_and_none_becomes_shorter_by_a_word() {
+    let soon = Time::from_secs(105);
+    for untils in [[soon, LATER], [LATER, soon]] {
+        let mut learned = Learned::default();
+        assert!(learned.is_empty());
+        for until in untils {
+            learned.note(1, word(id(5), 20.0, until));
+        }
+        assert!(!learned.is_empty());
+        assert_eq!(learned.until(1), Some(LATER));
+        learned.note_told(&told(60.0, &[]), id(1), Time::from_secs(106));
+        check(&learned, 40.0);
+    }
+    // It ends just when the parent says what lasts on.
+    let mut learned = Learned::default();
+    learned.note(1, word(id(5), 20.0, NOW));
+    learned.note_told(&told(60.0, &[]), id(1), NOW);
+    check(&learned, 60.0);
+    learned.note(2, word(id(5), 20.0, NOW));
+    check(&learned, 60.0);
+}
+
+#[test]
+fn what_is_not_believed_of_a_word_is_unheard_again() {
+    let there = |learned: &Learned| learned.told_of()[0].capacity.get();
+    let mut learned = Learned::default();
+    learned.note_told(&told(60.0, &[]), id(1), NOW);
+    learned.note(1, word(id(5), 20.0, LATER));
+    for (most, left) in [(50.0, 40.0), (5.0, 55.0), (6.0, 55.0)] {
+        learned.lower(1, amount(most));
+        check(&learned, left);
+        assert_eq!(there(&learned), 60.0 - left);
+    }
+    learned.note_gone(1);
+    learned.lower(1, amount(2.0));
+    assert_eq!(there(&learned), 0.0);
+    learned.lower(7, amount(2.0));
+}
+
+#[test]
+fn the_least_counts_from_when_it_was_said_first() {
+    let mut learned = Learned::default();
+    learned.note_told(&told(60.0, &[]), id(1), NOW);
+    learned.note(1, word(id(5), 30.0, Time::from_secs(110)));
+    learned.note_told(&told(40.0, &[]), id(1), Time::from_secs(106));
+    check(&learned, 10.0);
+    learned.note_told(&told(40.0, &[]), id(1), Time::from_secs(111));
+    check(&learned, 10.0);
+}
+
+#[test]
+fn what_was_known_of_predecessors_stays_known_when_the_parent_begins_anew() {
+    let silent = Told::default();
+    for (what, first, second, expected) in [
+        ("it says nothing", told(60.0, &[]), silent.clone(), 60.0),
+        ("it has just begun", told(60.0, &[]), told(0.0, &[9]), 60.0),
+        (
+            "both have just begun",
+            told(30.0, &[5, 9]),
+            told(0.0, &[9]),
+            30.0,
+        ),
+        ("it knows all", told(30.0, &[5, 9]), told(70.0, &[]), 70.0),
+        ("it runs down", told(60.0, &[]), told(40.0, &[]), 40.0),
+    ] {
+        let mut learned = Learned::default();
+        learned.note_told(&first, id(1), NOW);
+        learned.note_told(&second, id(2), NOW);
+        assert!(learned.has_books());
+        let left = learned.unheard().rounded_down();
+        assert_eq!(left, expected, "{what}");
+    }
+    // The same mastership of the parent.
+    for (what, first, second, expected) in [
+        (
+            "it says more",
+            told(30.0, &[5, 9]),
+            told(40.0, &[5, 9]),
+            30.0,
+        ),
+        (
+            "it has heard of more",
+            told(30.0, &[5]),
+            told(40.0, &[5, 9]),
+            40.0,
+        ),
+        ("it knew all", told(60.0, &[]), told(70.0, &[9]), 60.0),
+    ] {
+        let mut learned = Learned::default();
+        learned.note_told(&first, id(1), NOW);
+        learned.note_told(&second, id(1), NOW);
+        check(&learned, expected);
+        learned.forget();
+        assert!(!learned.has_books(), "{what}");
+    }
+    let mut learned = Learned::default();
+    learned.note_told(&silent, None, NOW);
+    assert!(!learned.has_books());
+    learned.note_told(&told(30.0, &[5, 9]), id(1), NOW);
+    learned.note_told(&told(10.0, &[5, 9]), id(1), NOW);
+    check(&learned, 10.0);
+}
+
+#[test]
+fn what_is_told_upwards_is_what_holders_told_of_that_are_there() {
+    let mut learned = Learned::default();
+    learned.note(1, word(id(5), 20.0, LATER));
+    learned.note(2, word(None, 30.0, LATER));
+    learned.note(3, word(id(5), 2.0, LATER));
+    let told = |learned: &Learned| {
+        let part = |it: HandedOut| (it.granted_by, it.capacity.get());
+        learned.told_of().into_iter().map(part).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&learned), [(None, 30.0), (id(5), 22.0)]);
+    learned.note_gone(2);
+    learned.note_gone(3);
+    assert_eq!(told(&learned), [(None, 0.0), (id(5), 20.0)]);
+}
+
+#[test]
+fn more_masterships_than_can_be_told_apart_are_known_to_nobody() {
+    let mut learned = Learned::default();
+    learned.note_told(&told(200.0, &[1, 99]), id(1), NOW);
+    for number in 1..100 {
+        learned.note(number, word(id(number), 1.0, LATER));
+    }
+    assert!(learned.there.len() <= ORIGINS_MAX + 1);
+    check(&learned, 199.0);
+}
+
+/// Of a child server that says that it has so much of that, or has none itself.
+fn of_child(has: Option<f64>, said: Time) -> Word {
+    Word {
+        said,
+        lasts: has.map(|has| (amount(has), LATER)),
+        ..word(id(5), 60.0, LATER)
+    }
+}
+
+#[test]
+fn of_what_a_child_has_out_only_its_lease_is_sure_to_last_on() {
+    let later = Time::from_secs(110);
+    for (what, child, expected) in [
+        ("it has as much itself", of_child(Some(60.0), NOW), 10.0),
+        ("a part may be over", of_child(Some(40.0), NOW), 30.0),
+        ("it has none itself", of_child(None, NOW), 40.0),
+        ("it has said so since", of_child(Some(40.0), later), 10.0),
+        ("so has one that has none", of_child(None, later), 10.0),
+    ] {
+        let mut learned = Learned::default();
+        learned.note(1, child);
+        learned.note_told(&told(100.0, &[]), id(1), NOW);
+        learned.note_told(&told(70.0, &[]), id(1), later);
+        assert_eq!(learned.unheard().rounded_down(), expected, "{what}");
+    }
+}
