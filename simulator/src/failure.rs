@@ -8,7 +8,7 @@ use thiserror::Error as ThisError;
 /// Why a command did not do what it was asked.
 #[derive(Debug, ThisError)]
 pub(crate) enum Failure {
-    /// What was asked makes no sense, or a file that was given is not in order.
+    /// What was asked makes no sense, or a file that was given is invalid.
     #[error("{0}")]
     Usage(String),
     /// A report cannot be written.

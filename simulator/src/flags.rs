@@ -33,7 +33,7 @@ Examples:
       Everything by chance, on all cores: is there a seed for which a promise does not hold?
 
 Exit codes: 0 done, and all limits hold; 1 a limit is violated, a seed fails, or output cannot be
-written; 2 wrong usage, or a file that is not in order.";
+written; 2 wrong usage, or an invalid file.";
 
 /// The command line.
 #[derive(Debug, Parser)]

@@ -25,7 +25,7 @@ mod network;
 mod part;
 mod shrink;
 mod templates;
-mod tree;
+mod topology;
 mod twins;
 
 use std::fmt;
@@ -67,7 +67,7 @@ pub enum Promise {
     Mastership,
     /// Soon after nothing goes wrong any more everybody has what is right, and soon after somebody
     /// wants something else.
-    Rest,
+    SettledFairness,
     /// At rest all that can be used is granted.
     Utilisation,
     /// At rest everybody has what is right.
@@ -83,7 +83,7 @@ impl Promise {
             Checker::Overshoot => Some(Self::Overshoot),
             Checker::Nesting => Some(Self::Nesting),
             Checker::Mastership => Some(Self::Mastership),
-            Checker::SettledFairness => Some(Self::Rest),
+            Checker::SettledFairness => Some(Self::SettledFairness),
             Checker::Utilisation => Some(Self::Utilisation),
             Checker::Fairness => Some(Self::Fairness),
             Checker::Requests => Some(Self::Requests),
@@ -103,7 +103,7 @@ impl Promise {
             Self::Overshoot => "overshoot",
             Self::Nesting => "nesting",
             Self::Mastership => "mastership",
-            Self::Rest => "rest",
+            Self::SettledFairness => "settled fairness",
             Self::Utilisation => "utilisation",
             Self::Fairness => "fairness",
             Self::Requests => "requests",

@@ -12,6 +12,7 @@ pub mod chance;
 pub mod checker;
 pub mod fuzz;
 pub mod library;
+mod numbers;
 pub mod planted;
 pub mod recording;
 pub mod report;

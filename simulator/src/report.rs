@@ -11,7 +11,6 @@ mod figures;
 mod folder;
 mod html;
 pub mod json;
-mod numbers;
 pub mod palette;
 #[cfg(test)]
 pub(crate) mod plausible;

@@ -99,7 +99,7 @@ pub struct Scan {
 ///
 /// # Errors
 ///
-/// If it cannot be read, is not in order, or has no rows or more than
+/// If it cannot be read, is invalid, or has no rows or more than
 /// [`CLIENTS_MAX`](crate::scenario::CLIENTS_MAX) clients.
 pub fn scan(source: &Source) -> Result<Scan, TraceError> {
     let mut rows = Rows::open(source)?;
@@ -216,7 +216,7 @@ impl TraceFeed {
     }
 }
 
-/// Ends after an error: the trace was in order when the scenario was read, and is not any more.
+/// Ends after an error: the trace was valid when the scenario was read, and no longer is.
 impl Iterator for TraceFeed {
     type Item = Result<Row, TraceError>;
 

@@ -130,7 +130,7 @@ pub struct World<'a> {
     etcd: Etcd,
     /// All that the operator ever wrote, but for the last.
     templates_before: Vec<Templates>,
-    traces: Vec<Option<Trace>>,
+    traces: Vec<Option<PlayedTrace>>,
     is_settling: bool,
     /// How often it was looked how far everybody is from the ideal.
     looks: u32,
@@ -154,7 +154,7 @@ fn addresses_of(place: usize, candidates: u32) -> Arc<[Address]> {
 
 /// A trace that is being played: its group's first client, and its next row.
 #[derive(Debug)]
-struct Trace {
+struct PlayedTrace {
     first: u32,
     rows: TraceFeed,
     next: Row,
@@ -199,9 +199,9 @@ impl<'a> World<'a> {
             mishaps: chance.fork(MISHAPS),
             chance,
         };
-        world.plant();
-        world.invite();
-        world.foresee();
+        world.build_tree();
+        world.spawn_clients();
+        world.schedule_faults();
         world.describe();
         world.events.put(Time::ZERO, What::Sample);
         world.look_later();
@@ -316,7 +316,7 @@ impl<'a> World<'a> {
                 client,
                 server,
                 request,
-            } => self.serve(client, server, request),
+            } => self.on_request(client, server, request),
             Message::Release {
                 client,
                 server,
@@ -326,7 +326,7 @@ impl<'a> World<'a> {
                 client,
                 sequence,
                 answer,
-            } => self.hear(client, sequence, answer),
+            } => self.on_reply(client, sequence, answer),
             Message::Up {
                 child,
                 connection,

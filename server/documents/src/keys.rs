@@ -2,24 +2,25 @@
 
 use std::collections::BTreeSet;
 
+use crate::form::Names;
 use crate::problem::shortened;
 use crate::tree::{Key, Node, Place};
 
-/// The keys of a map that nobody reads, because they are unknown or the second of their name:
-/// where, which, and what to do.
-pub fn key_problems(map: &[(Key, Node)], known: &[&str]) -> Vec<(Place, String, String)> {
+/// The keys of a map that nobody reads, because they are unknown or the second of their name: where,
+/// which, and what to do. A key may have older names, which stand behind its name.
+pub fn key_problems(map: &[(Key, Node)], known: &[&Names]) -> Vec<(Place, String, String)> {
+    let names: Vec<&str> = known.iter().filter_map(|it| it.first().copied()).collect();
     let mut earlier = BTreeSet::new();
     let mut problems = Vec::new();
     for (key, _) in map {
-        let message = if !known.contains(&key.text.as_str()) {
-            match near(&key.text, known) {
+        let found = known.iter().find(|it| it.contains(&key.text.as_str()));
+        let message = match found.and_then(|it| it.first()) {
+            None => match near(&key.text, &names) {
                 Some(meant) => format!("is unknown; did you mean {meant}?"),
-                None => format!("is unknown; known are {}", known.join(", ")),
-            }
-        } else if earlier.insert(key.text.as_str()) {
-            continue;
-        } else {
-            "is given twice; remove one".to_owned()
+                None => format!("is unknown; known are {}", names.join(", ")),
+            },
+            Some(name) if earlier.insert(*name) => continue,
+            Some(_) => "is given twice; remove one".to_owned(),
         };
         let (name, more) = shortened(&key.text);
         problems.push((key.place, format!("{name}{more}"), message));

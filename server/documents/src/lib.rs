@@ -23,6 +23,7 @@
 //! ```
 
 mod duration;
+pub mod form;
 pub mod keys;
 mod places;
 mod problem;

@@ -1,30 +1,29 @@
 //! Makes template specs of a document, and finds every problem on the way.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use doorward_engine::template::{AlgorithmKind, Field, TemplateSpec, Templates};
 
-use crate::keys::{key_problems, near};
+use crate::form::{At, Map, Names, Problems, hint};
 use crate::places::{Located, Places};
 use crate::problem::Problem;
 use crate::tree::{Key, Node, Place, Value};
 
-const TEMPLATE_KEYS: [&str; 7] = [
-    "identifier_glob",
-    "capacity",
-    "safe_capacity",
-    "wants_max",
-    "subclients_max",
-    "description",
-    "algorithm",
+const TEMPLATE_KEYS: [&Names; 7] = [
+    &["identifier_glob"],
+    &["capacity"],
+    &["safe_capacity"],
+    &["wants_max"],
+    &["subclients_max"],
+    &["description"],
+    &["algorithm"],
 ];
-const ALGORITHM_KEYS: [&str; 5] = [
-    "kind",
-    "lease_length",
-    "refresh_interval",
-    "learning_mode_duration",
-    "parameters",
+const ALGORITHM_KEYS: [&Names; 5] = [
+    &["kind"],
+    &["lease_length"],
+    &["refresh_interval"],
+    &["learning_mode_duration"],
+    &["parameters"],
 ];
 
 /// Doorman's numbers of the kinds, and ours.
@@ -46,8 +45,6 @@ pub(crate) struct Reader {
     /// The fields that were there and could not be read: that they are missing is no news.
     unreadable: BTreeSet<(usize, String)>,
 }
-
-type Map = [(Key, Node)];
 
 impl Reader {
     /// Reads a whole document.
@@ -94,22 +91,19 @@ impl Reader {
             return Vec::new();
         };
         let map = match value {
-            Value::Map(map) => map,
+            Value::Map(entries) => map_at(*place, "", entries),
             Value::Null => {
                 self.problem(*place, None, format!("is empty; {expected}"));
                 return Vec::new();
             }
             other => {
-                self.problem(
-                    *place,
-                    None,
-                    format!("is {}; {expected}", other.described()),
-                );
+                let message = format!("is {}; {expected}", other.described());
+                self.problem(*place, None, message);
                 return Vec::new();
             }
         };
-        self.check_keys(map, &["resources"], "");
-        let Some(resources) = find(map, "resources") else {
+        self.check_keys(&map, &[&["resources"]]);
+        let Some(resources) = find(&map, "resources") else {
             self.problem(*place, None, format!("has no \"resources\"; {expected}"));
             return Vec::new();
         };
@@ -131,7 +125,7 @@ impl Reader {
     fn spec(&mut self, index: usize, node: &Node) -> TemplateSpec {
         self.template = Some((index + 1, None));
         self.places.fields.push((node.place, BTreeMap::new()));
-        let Value::Map(map) = &node.value else {
+        let Value::Map(entries) = &node.value else {
             let message = format!("is {}; give a map of fields", node.value.described());
             self.problem(node.place, None, message);
             for field in every_field() {
@@ -140,28 +134,31 @@ impl Reader {
             self.template = None;
             return TemplateSpec::default();
         };
-        let glob = self.text(map, "", "identifier_glob");
+        let map = map_at(node.place, "", entries);
+        let glob = self.value(&map, &["identifier_glob"], At::text);
         self.template = Some((index + 1, glob.clone()));
-        self.check_keys(map, &TEMPLATE_KEYS, "");
+        self.check_keys(&map, &TEMPLATE_KEYS);
         let mut spec = TemplateSpec {
             identifier_glob: glob,
-            capacity: self.number(map, "", "capacity"),
-            safe_capacity: self.number(map, "", "safe_capacity"),
-            wants_max: self.number(map, "", "wants_max"),
-            subclients_max: self.number(map, "", "subclients_max"),
-            description: self.text(map, "", "description"),
+            capacity: self.value(&map, &["capacity"], At::any_number),
+            safe_capacity: self.value(&map, &["safe_capacity"], At::any_number),
+            wants_max: self.value(&map, &["wants_max"], At::any_number),
+            subclients_max: self.value(&map, &["subclients_max"], At::any_number),
+            description: self.value(&map, &["description"], At::text),
             ..TemplateSpec::default()
         };
-        match self
-            .field(map, "", "algorithm")
-            .map(|node| (&node.value, node.place))
-        {
-            Some((Value::Map(map), _)) => self.algorithm(map, &mut spec),
-            Some((other, place)) => {
-                let message = format!("is {}; give a map of fields", other.described());
-                self.problem(place, Some("algorithm"), message);
-                self.algorithm_is_unreadable(index);
-            }
+        match self.field(&map, &["algorithm"]).map(|at| at.node) {
+            Some(node) => match &node.value {
+                Value::Map(entries) => {
+                    let map = map_at(node.place, "algorithm", entries);
+                    self.algorithm(&map, &mut spec);
+                }
+                other => {
+                    let message = format!("is {}; give a map of fields", other.described());
+                    self.problem(node.place, Some("algorithm"), message);
+                    self.algorithm_is_unreadable(index);
+                }
+            },
             None => {
                 let message = "is missing; say how the capacity is shared";
                 self.problem(node.place, Some("algorithm"), message);
@@ -172,14 +169,16 @@ impl Reader {
         spec
     }
 
-    fn algorithm(&mut self, map: &Map, spec: &mut TemplateSpec) {
-        let path = "algorithm.";
-        self.check_keys(map, &ALGORITHM_KEYS, path);
+    fn algorithm(&mut self, map: &Map<'_>, spec: &mut TemplateSpec) {
+        self.check_keys(map, &ALGORITHM_KEYS);
         spec.kind = self.kind(map);
-        spec.lease_length = self.duration(map, path, "lease_length");
-        spec.refresh_interval = self.duration(map, path, "refresh_interval");
-        spec.learning_mode_duration = self.duration(map, path, "learning_mode_duration");
-        let Some(parameters) = self.field(map, path, "parameters") else {
+        spec.lease_length = self.value(map, &["lease_length"], At::duration);
+        spec.refresh_interval = self.value(map, &["refresh_interval"], At::duration);
+        spec.learning_mode_duration = self.value(map, &["learning_mode_duration"], At::duration);
+        let Some(At {
+            node: parameters, ..
+        }) = self.field(map, &["parameters"])
+        else {
             return;
         };
         match &parameters.value {
@@ -205,7 +204,7 @@ impl Reader {
 
     fn parameter(&mut self, node: &Node) -> Option<(String, Option<String>)> {
         let path = "algorithm.parameters";
-        let Value::Map(map) = &node.value else {
+        let Value::Map(entries) = &node.value else {
             let message = format!(
                 "one is {}; give {{name: …, value: …}}",
                 node.value.described()
@@ -213,8 +212,9 @@ impl Reader {
             self.problem(node.place, Some(path), message);
             return None;
         };
-        self.check_keys(map, &["name", "value"], "algorithm.parameters.");
-        let Some(name) = find(map, "name").and_then(|name| name.value.as_text()) else {
+        let map = map_at(node.place, path, entries);
+        self.check_keys(&map, &[&["name"], &["value"]]);
+        let Some(name) = find(&map, "name").and_then(|name| name.value.as_text()) else {
             self.problem(
                 node.place,
                 Some(path),
@@ -222,7 +222,7 @@ impl Reader {
             );
             return None;
         };
-        let value = match find(map, "value").map(|node| (node, node.value.as_text())) {
+        let value = match find(&map, "value").map(|node| (node, node.value.as_text())) {
             Some((node, None)) => {
                 let message = format!(
                     "the value of {name} is {}; give a text",
@@ -237,85 +237,54 @@ impl Reader {
         Some((name, value))
     }
 
-    fn kind(&mut self, map: &Map) -> Option<AlgorithmKind> {
-        let node = self.field(map, "algorithm.", "kind")?;
-        let found = match &node.value {
-            Value::Text(text) => AlgorithmKind::ALL
-                .into_iter()
-                .find(|kind| kind.as_str() == text),
-            Value::Whole(number) => KIND_NUMBERS
-                .into_iter()
-                .find(|(n, _)| n == number)
-                .map(|(_, kind)| kind),
-            _ => None,
-        };
-        if found.is_none() {
-            let names = AlgorithmKind::ALL.map(AlgorithmKind::as_str);
-            let written = node
-                .value
-                .as_text()
-                .unwrap_or_default()
-                .to_uppercase()
-                .replace('-', "_");
-            let hint = near(&written, &names)
-                .map_or_else(String::new, |name| format!("; did you mean {name}?"));
-            let message = format!(
-                "is {}; give one of {}{hint}",
-                node.value.described(),
-                names.join(", ")
-            );
-            self.unreadable_field("algorithm.kind", node.place, message);
+    fn kind(&mut self, map: &Map<'_>) -> Option<AlgorithmKind> {
+        self.value(map, &["kind"], |at, problems| {
+            let found = match &at.node.value {
+                Value::Text(text) => AlgorithmKind::ALL
+                    .into_iter()
+                    .find(|kind| kind.as_str() == text),
+                Value::Whole(number) => KIND_NUMBERS
+                    .into_iter()
+                    .find(|(n, _)| n == number)
+                    .map(|(_, kind)| kind),
+                _ => None,
+            };
+            if found.is_none() {
+                let names = AlgorithmKind::ALL.map(AlgorithmKind::as_str);
+                let written = at.node.value.as_text().unwrap_or_default();
+                let hint = hint(&written.to_uppercase().replace('-', "_"), &names);
+                problems.refuse(at, &format!("one of {}{hint}", names.join(", ")));
+            }
+            found
+        })
+    }
+
+    /// A field that is there and can be read.
+    fn value<'a, T>(
+        &mut self,
+        map: &Map<'a>,
+        names: &Names,
+        read: impl FnOnce(&At<'a>, &mut Problems) -> Option<T>,
+    ) -> Option<T> {
+        let at = self.field(map, names)?;
+        let mut problems = Problems::default();
+        let found = read(&at, &mut problems);
+        if let (None, Some((number, _))) = (&found, &self.template) {
+            self.unreadable.insert((number - 1, at.path));
         }
+        self.problems
+            .extend(problems.0.into_iter().map(|problem| Problem {
+                template: self.template.clone(),
+                ..problem
+            }));
         found
     }
 
-    /// A text, and nothing that YAML takes for something else: an unquoted 1.10 would be "1.1".
-    fn text(&mut self, map: &Map, path: &str, key: &str) -> Option<String> {
-        let node = self.field(map, path, key)?;
-        let described = node.value.described();
-        let message = match &node.value {
-            Value::Text(text) => return Some(text.clone()),
-            Value::Bool(_) => format!("is the truth value {described}; put a text in quotes"),
-            Value::Whole(_) | Value::Number(_) => {
-                format!("is the number {described}; put a text in quotes")
-            }
-            Value::Null | Value::List(_) | Value::Map(_) => {
-                format!("is {described}; give a text")
-            }
-        };
-        self.unreadable_field(&format!("{path}{key}"), node.place, message);
-        None
-    }
-
-    fn number(&mut self, map: &Map, path: &str, key: &str) -> Option<f64> {
-        let node = self.field(map, path, key)?;
-        let number = node.value.as_number();
-        if number.is_none() {
-            let message = format!("is {}; give a number", node.value.described());
-            self.unreadable_field(&format!("{path}{key}"), node.place, message);
-        }
-        number
-    }
-
-    /// Seconds as a number, or a text such as `15s` or `1m 30s`.
-    fn duration(&mut self, map: &Map, path: &str, key: &str) -> Option<Duration> {
-        let node = self.field(map, path, key)?;
-        let duration = node.value.as_duration();
-        if duration.is_none() {
-            let message = format!(
-                "is {}; give seconds, or a duration such as 15s or 2m",
-                node.value.described()
-            );
-            self.unreadable_field(&format!("{path}{key}"), node.place, message);
-        }
-        duration
-    }
-
     /// A field that is there; an empty one counts as absent.
-    fn field<'a>(&mut self, map: &'a Map, path: &str, key: &str) -> Option<&'a Node> {
-        let node = find(map, key)?;
-        self.found(&format!("{path}{key}"), node.place);
-        (!matches!(node.value, Value::Null)).then_some(node)
+    fn field<'a>(&mut self, map: &Map<'a>, names: &Names) -> Option<At<'a>> {
+        let name = names.first().copied().unwrap_or_default();
+        self.found(&map.path_of(name), find(map, name)?.place);
+        map.get(names)
     }
 
     fn found(&mut self, field: &str, place: Place) {
@@ -325,17 +294,16 @@ impl Reader {
     }
 
     /// Reports keys that nobody reads, because they are unknown or the second of their name.
-    fn check_keys(&mut self, map: &Map, known: &[&str], path: &str) {
-        for (place, name, message) in key_problems(map, known) {
-            self.problem(place, Some(&format!("{path}{name}")), message);
+    fn check_keys(&mut self, map: &Map<'_>, known: &[&Names]) {
+        let mut problems = Problems::default();
+        map.check_keys(known, &mut problems);
+        for problem in problems.0 {
+            let template = self.template.clone();
+            self.problems.push(Problem {
+                template,
+                ..problem
+            });
         }
-    }
-
-    fn unreadable_field(&mut self, field: &str, place: Place, message: String) {
-        if let Some((number, _)) = self.template {
-            self.unreadable.insert((number - 1, field.to_owned()));
-        }
-        self.problem(place, Some(field), message);
     }
 
     fn algorithm_is_unreadable(&mut self, index: usize) {
@@ -365,8 +333,15 @@ fn every_field() -> [Field; 5] {
     ]
 }
 
-fn find<'a>(map: &'a Map, key: &str) -> Option<&'a Node> {
-    map.iter()
-        .find(|(k, _)| k.text == key)
-        .map(|(_, node)| node)
+fn map_at<'a>(place: Place, path: &str, entries: &'a [(Key, Node)]) -> Map<'a> {
+    Map {
+        place,
+        path: path.to_owned(),
+        entries,
+    }
+}
+
+fn find<'a>(map: &Map<'a>, key: &str) -> Option<&'a Node> {
+    let mut entries = map.entries.iter();
+    entries.find(|(k, _)| k.text == key).map(|(_, node)| node)
 }

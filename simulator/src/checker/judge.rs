@@ -5,6 +5,7 @@ use std::time::Duration;
 use doorward_engine::time::Time;
 
 use crate::checker::{ROUNDING, Watched};
+use crate::numbers::percent;
 use crate::planted::{self, Blunt};
 use crate::recording::{Checker, Figures, Verdict};
 use crate::scenario::Limits;
@@ -100,10 +101,6 @@ fn holds(checker: Checker, value: f64, limit: f64) -> bool {
         false => limit,
     };
     checker.bound().holds(value, limit)
-}
-
-fn percent(part: f64) -> String {
-    format!("{:.2} %", part * 100.0)
 }
 
 impl Watched {

@@ -101,6 +101,7 @@ fn scenario(flags: &ReplayFlags) -> Result<Scenario, Failure> {
         faults: Vec::new(),
         heal_at: None,
         right_at: Vec::new(),
+        idle_faults: false,
         limits: Limits {
             overshoot_max: Some(0.0),
             ..Limits::default()
@@ -123,7 +124,7 @@ fn templates(flags: &ReplayFlags) -> Result<(Templates, ResourceId), Failure> {
     let bytes = bytes_of(&flags.templates)
         .map_err(|cause| Failure::Usage(format!("{file}: cannot be read: {cause}")))?;
     let all = parse_bytes(&bytes, &file)
-        .map_err(|error| Failure::Usage(format!("the templates are not in order\n{error}")))?;
+        .map_err(|error| Failure::Usage(format!("the templates are invalid\n{error}")))?;
     let resource = match &flags.resource {
         Some(resource) => resource.clone(),
         None => only_id(&all, &file)?,

@@ -76,5 +76,5 @@ fn find(name: &str) -> Result<Scenario, Failure> {
         _ => Scenario::read(path),
     };
     // What is wrong begins with the file, as compilers have it.
-    found.map_err(|error| Failure::Usage(format!("the scenario is not in order\n{error}")))
+    found.map_err(|error| Failure::Usage(format!("the scenario is invalid\n{error}")))
 }

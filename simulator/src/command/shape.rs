@@ -55,7 +55,7 @@ impl TreeFlag {
                 path.display()
             ))),
             Self::File(path) => Scenario::read_tree(path)
-                .map_err(|error| Failure::Usage(format!("the tree is not in order\n{error}"))),
+                .map_err(|error| Failure::Usage(format!("the tree is invalid\n{error}"))),
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::fuzz::network::Quality;
 use crate::fuzz::part::{Part, Strength};
 use crate::fuzz::templates::{Spec, written};
 use crate::fuzz::{
-    addresses, clients, clocks, cuts, departures, edits, etcd, masters, network, templates, tree,
-    twins,
+    addresses, clients, clocks, cuts, departures, edits, etcd, masters, network, templates,
+    topology, twins,
 };
 use crate::scenario::fault::{Event, Fault, Span, When};
 use crate::scenario::{ClientGaps, ClientGroup, Limits, Network, Node, Scenario, Servers};
@@ -101,7 +101,7 @@ pub(super) fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
         faults: Vec::new(),
     };
     twins::exclude(&mut draft);
-    tree::draw(&mut draft, &mut chance.fork(2));
+    topology::draw(&mut draft, &mut chance.fork(2));
     templates::draw(&mut draft, &mut chance.fork(3));
     clients::draw(&mut draft, &mut chance.fork(4));
     network::draw(&mut draft, &mut chance.fork(5));
@@ -159,6 +159,7 @@ fn finished(seed: u64, draft: Draft) -> Scenario {
         client_gaps: ClientGaps::default(),
         faults: draft.faults,
         heal_at: Some(FAULTY_FOR),
+        idle_faults: true,
         right_at: Vec::new(),
         limits: Limits {
             overshoot_max: Some(0.0),
@@ -175,7 +176,7 @@ fn finished(seed: u64, draft: Draft) -> Scenario {
         refresh = refresh.max(template.algorithm.refresh_interval);
     }
     // What was out runs down, and learning may follow learning, level by level; by slow clocks, too.
-    let levels = 1 + tree::depth(&scenario.nodes);
+    let levels = 1 + topology::depth(&scenario.nodes);
     let rest = (lease * 4 + refresh * 4 * levels).mul_f64(1.2) + Duration::from_secs(30);
     scenario.duration = FAULTY_FOR + rest;
     scenario.settled_after = scenario.duration - refresh * 2;

@@ -9,7 +9,7 @@ use crate::chance::Chance;
 use crate::fuzz::draft::Draft;
 use crate::fuzz::masters::change;
 use crate::fuzz::part::Part;
-use crate::scenario::fault::{Event, NodeChoice, Servers, Span, ToEtcd};
+use crate::scenario::fault::{Event, NodeChoice, NodeServers, Span, ToEtcd};
 
 pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Etcd);
@@ -81,11 +81,11 @@ fn unreachable(chance: &mut Chance, node: usize, ttl: Duration) -> Event {
     Event::Isolate {
         node,
         servers: chance.pick([
-            Servers::Master,
-            Servers::Master,
-            Servers::Others,
-            Servers::Some,
-            Servers::All,
+            NodeServers::Master,
+            NodeServers::Master,
+            NodeServers::Others,
+            NodeServers::Some,
+            NodeServers::All,
         ]),
         way: chance.pick([ToEtcd::Both, ToEtcd::There, ToEtcd::Back]),
         length,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 use crate::fuzz::clocks::one;
-use crate::fuzz::tree::depth;
+use crate::fuzz::topology::depth;
 use crate::scenario::fault::{Event, Fault, When};
 use crate::scenario::{ClientGroup, Scenario};
 
@@ -78,6 +78,6 @@ pub(super) fn demand_what_is_right(scenario: &mut Scenario) {
     scenario.settled_after = scenario.settled_after.max(again);
     let end = scenario.settled_after + refresh * 2;
     scenario.duration = scenario.duration.max(end);
-    scenario.limits.rest_max = Some(RIGHT);
+    scenario.limits.settled_unfairness_max = Some(RIGHT);
     scenario.limits.requests_max = Some(REQUESTS_MAX);
 }

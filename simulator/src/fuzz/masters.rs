@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::chance::Chance;
 use crate::fuzz::draft::Draft;
 use crate::fuzz::part::Part;
-use crate::fuzz::tree;
-use crate::scenario::fault::{Event, NodeChoice, Servers, Span, ToEtcd};
+use crate::fuzz::topology;
+use crate::scenario::fault::{Event, NodeChoice, NodeServers, Span, ToEtcd};
 
 pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Masters);
@@ -65,7 +65,7 @@ fn alone(chance: &mut Chance, nodes: usize) -> Event {
 
 /// Of a node and its parent.
 fn chain(draft: &mut Draft, chance: &mut Chance) {
-    let (lower, upper) = tree::pair(&draft.nodes, chance);
+    let (lower, upper) = topology::pair(&draft.nodes, chance);
     let lease = draft.lease();
     let begins = draft.some_time(chance);
     let first = change(chance, upper);
@@ -103,7 +103,7 @@ pub(super) fn change(chance: &mut Chance, node: usize) -> Event {
         },
         _ => Event::Isolate {
             node,
-            servers: chance.pick([Servers::Master, Servers::All]),
+            servers: chance.pick([NodeServers::Master, NodeServers::All]),
             way: ToEtcd::Both,
             length: brief(chance),
         },

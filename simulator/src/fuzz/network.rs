@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 use crate::fuzz::draft::Draft;
-use crate::scenario::{Latency, Link, Network, Servers, WayUp};
+use crate::scenario::{Latency, Link, Network, ParentProtocol, Servers};
 
 /// What links are like, the worst of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,11 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     draft.servers = Servers {
         refresh_floor: chance.pick([Duration::ZERO, Duration::from_secs(1)]),
         push_round: millis(50),
-        way_up: chance.pick([WayUp::Stream, WayUp::Stream, WayUp::Poll]),
+        parent_protocol: chance.pick([
+            ParentProtocol::Stream,
+            ParentProtocol::Stream,
+            ParentProtocol::Poll,
+        ]),
         election: (shortest, shortest * chance.pick([1, 1, 2, 3])),
     };
 }

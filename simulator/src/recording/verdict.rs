@@ -29,9 +29,8 @@ pub enum Checker {
     /// Nobody decides but the master.
     #[serde(rename = "mastership")]
     Mastership,
-    /// At the times at which everybody must have its share, everybody has it. Scenarios name this limit `rest`,
-    /// and so do verdicts.
-    #[serde(rename = "rest")]
+    /// At the times at which everybody must have its share, everybody has it.
+    #[serde(rename = "settled fairness", alias = "rest")]
     SettledFairness,
     /// A client without a lease that can reach its server again soon has one.
     #[serde(rename = "comeback")]
@@ -85,7 +84,7 @@ impl Checker {
             Self::Starvation => "starvation",
             Self::Oscillation => "oscillation",
             Self::Mastership => "mastership",
-            Self::SettledFairness => "rest",
+            Self::SettledFairness => "settled fairness",
             Self::Comeback => "comeback",
             Self::NotBack => "not back",
             Self::SafeUse => "safe use",

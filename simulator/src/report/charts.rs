@@ -4,10 +4,10 @@ mod parts;
 
 use std::rc::Rc;
 
+use crate::numbers::percent;
 use crate::recording::{Checker, Recording, ResourceRecording, Sample};
-use crate::report::chart::{Bands, Chart, Lanes, Look, Picture, Series, Size, sheet};
+use crate::report::chart::{Bands, Chart, Look, Series, Size, lanes};
 use crate::report::figures::Unit;
-use crate::report::numbers::percent;
 
 /// Nodes that have a chart each.
 pub(super) const NODES_MAX: usize = 24;
@@ -41,18 +41,23 @@ struct Common<'a> {
     resource: &'a ResourceRecording,
     end_s: f64,
     times: Rc<[f64]>,
-    bands: Rc<Bands>,
+    bands: Rc<str>,
 }
 
 impl Section {
-    /// The names of all its charts begin with the prefix.
-    pub(super) fn new(recording: &Recording, resource: &ResourceRecording, prefix: &str) -> Self {
+    /// The names of all its charts begin with the prefix; `bands` is the id of what stands behind their lines.
+    pub(super) fn new(
+        recording: &Recording,
+        resource: &ResourceRecording,
+        prefix: &str,
+        bands: &str,
+    ) -> Self {
         let common = Common {
             prefix,
             resource,
             end_s: end(recording),
             times: resource.samples.iter().map(|sample| sample.at_s).collect(),
-            bands: Rc::new(Bands::new(&recording.marks, recording.settled_after_s)),
+            bands: bands.into(),
         };
         let (clients, clients_share_scale) = common.clients();
         Self {
@@ -67,58 +72,23 @@ impl Section {
             clients_share_scale,
         }
     }
-
-    /// Charts across the page, in the order in which they are read.
-    pub(super) fn across(&self) -> impl Iterator<Item = &Chart> {
-        std::iter::once(&self.whole)
-            .chain(&self.short)
-            .chain([&self.overshoot, &self.fairness])
-            .chain(&self.serving)
-    }
-
-    /// Every chart, as files of their own: name and content.
-    pub(super) fn files(&self, prefix: &str, resource: &str) -> Vec<(String, String)> {
-        let mut files: Vec<(String, String)> = self
-            .across()
-            .map(|chart| {
-                // Alone, nothing around it tells what it is of.
-                let mut chart = chart.clone();
-                chart.title = format!("{}: {resource}", chart.title);
-                (format!("{}.svg", chart.id), chart.alone())
-            })
-            .collect();
-        for (name, title, charts) in [
-            ("levels", "Levels of the tree", &self.levels),
-            ("nodes", "Nodes", &self.nodes),
-            ("clients", "Clients", &self.clients),
-        ] {
-            if charts.is_empty() {
-                continue;
-            }
-            let charts: Vec<&Chart> = charts.iter().collect();
-            let title = format!("{title}: {resource}");
-            let about = format!("{} charts over time.", charts.len());
-            files.push((
-                format!("{prefix}.{name}.svg"),
-                sheet(&title, &about, &charts),
-            ));
-        }
-        files
-    }
 }
 
-/// What happened from outside; none if nothing did.
-pub(super) fn happenings(recording: &Recording, id: &str) -> Option<Picture> {
-    let lanes = Lanes {
-        id: id.to_owned(),
-        end_s: end(recording),
-        marks: &recording.marks,
-    };
-    (!recording.marks.is_empty()).then(|| lanes.picture())
+/// What happened from outside, as it stands in a page; none if nothing did.
+pub(super) fn happenings(recording: &Recording, end_s: f64) -> Option<String> {
+    (!recording.marks.is_empty()).then(|| lanes::in_page(&recording.marks, end_s))
+}
+
+/// What stands behind the lines of all charts, as it stands in a page.
+pub(super) fn bands_in_page(recording: &Recording, id: &str) -> String {
+    let bands = Bands::new(&recording.marks, recording.settled_after_s, end(recording));
+    let data = serde_json::to_string(&bands).unwrap_or_default();
+    let data = doorward_pages::json_in_page(&data);
+    format!(r#"<script type="application/json" id="{id}">{data}</script>"#)
 }
 
 /// Where the axis of time ends: a run that was played to its end has nothing later.
-fn end(recording: &Recording) -> f64 {
+pub(super) fn end(recording: &Recording) -> f64 {
     let last = recording.resources.iter().filter_map(|r| r.samples.last());
     let last = last.map(|sample| sample.at_s).fold(0.0, f64::max);
     recording.duration_s.max(last)
@@ -229,11 +199,22 @@ mod tests {
     use super::*;
     use crate::report::plausible;
 
+    /// What a page has of a chart is data that its script can read.
+    fn check_data(drawn: &str) {
+        let data = drawn.split_once("json\">").unwrap().1;
+        let data = data.strip_suffix("</script></div>").unwrap();
+        let data: serde_json::Value = serde_json::from_str(data).unwrap();
+        let times = data["times"].as_array().unwrap().len();
+        for series in data["series"].as_array().unwrap() {
+            assert_eq!(series["values"].as_array().unwrap().len(), times);
+        }
+    }
+
     #[test]
     fn levels_share_their_scale_and_add_up() {
         let recording = plausible::day();
         let resource = &recording.resources[0];
-        let section = Section::new(&recording, resource, "x");
+        let section = Section::new(&recording, resource, "x", "bands");
         assert_eq!(section.levels.len(), 3);
         let scales: Vec<f64> = section.levels.iter().map(|level| level.at_least).collect();
         assert!(
@@ -254,19 +235,17 @@ mod tests {
         for sample in &mut recording.resources[0].clients[1].samples {
             sample.wants = 1_000.0;
         }
-        let section = Section::new(&recording, &recording.resources[0], "x");
+        let section = Section::new(&recording, &recording.resources[0], "x", "bands");
         let titles: Vec<&str> = section.clients.iter().map(|c| c.title.as_str()).collect();
         assert_eq!(titles, ["b'\" at <one>", "a at <one>"]);
         // At best each gets 5.
         assert!(section.clients.iter().all(|chart| chart.at_least <= 12.5));
-        assert!(section.clients[0].in_page().contains("data-capped"));
-        assert!(!section.clients[1].in_page().contains("data-capped"));
     }
 
     #[test]
     fn of_ten_thousand_nodes_the_first_have_charts() {
         let recording = plausible::tree(&[1, 99, 9_900], 20, 60.0, 10.0);
-        let section = Section::new(&recording, &recording.resources[0], "x");
+        let section = Section::new(&recording, &recording.resources[0], "x", "bands");
         assert_eq!(section.nodes.len(), NODES_MAX);
         assert_eq!(section.levels.len(), 3);
     }
@@ -280,10 +259,11 @@ mod tests {
         }
         for samples in [usize::MAX, 1, 0] {
             recording.resources[0].samples.truncate(samples);
-            let section = Section::new(&recording, &recording.resources[0], "x");
-            for (name, file) in section.files("x", "r") {
-                assert!(!file.contains("NaN") && !file.contains("inf"), "{name}");
-                roxmltree::Document::parse(&file).unwrap();
+            let section = Section::new(&recording, &recording.resources[0], "x", "bands");
+            for chart in [section.whole, section.overshoot, section.fairness] {
+                let drawn = chart.in_page();
+                assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+                check_data(&drawn);
             }
         }
     }

@@ -5,13 +5,13 @@
 mod page;
 mod terminal;
 
+use crate::numbers::{NONE, amount, count, percent, points, several, span};
 use crate::recording::{Checker, Recording, ResourceRecording, Verdict};
 use crate::report::figures::{FIGURES, Figure, Unit};
-use crate::report::numbers::{NONE, amount, count, percent, points, several, span};
 use crate::report::shortages::{Shift, shifts};
 use crate::report::table::printable;
 use crate::report::verdicts;
-use crate::report::waits::{WAITS, is_told};
+use crate::report::waits::{WAITS, is_shown};
 
 pub use page::{page, write_page};
 pub use terminal::write;
@@ -61,7 +61,7 @@ impl Winner {
 
 /// A figure, or what a checker found, of both.
 #[derive(Clone, Debug, PartialEq)]
-struct Row {
+struct ComparedRow {
     name: String,
     a: String,
     b: String,
@@ -77,10 +77,10 @@ struct Resource<'a> {
     id: &'a str,
     a: &'a ResourceRecording,
     b: &'a ResourceRecording,
-    figures: Vec<Row>,
+    figures: Vec<ComparedRow>,
     /// What utilisation misses, by what clients waited for. Empty: nothing, in both.
-    waits: Vec<Row>,
-    limits: Vec<Row>,
+    waits: Vec<ComparedRow>,
+    limits: Vec<ComparedRow>,
     /// Clients to whom it makes a difference.
     shifts: Vec<Shift>,
 }
@@ -250,9 +250,9 @@ fn shape_of(name: &str, a: &ResourceRecording, b: &ResourceRecording) -> Vec<Str
     shape
 }
 
-fn figure(figure: &Figure, a: &ResourceRecording, b: &ResourceRecording) -> Row {
+fn figure(figure: &Figure, a: &ResourceRecording, b: &ResourceRecording) -> ComparedRow {
     let (left, right) = ((figure.get)(&a.figures), (figure.get)(&b.figures));
-    Row {
+    ComparedRow {
         name: figure.name.to_owned(),
         a: figure.unit.show(left),
         b: figure.unit.show(right),
@@ -262,16 +262,16 @@ fn figure(figure: &Figure, a: &ResourceRecording, b: &ResourceRecording) -> Row 
     }
 }
 
-fn waits(a: &ResourceRecording, b: &ResourceRecording) -> Vec<Row> {
-    let told = WAITS.iter().filter(|wait| {
-        let told = |resource: &ResourceRecording| is_told((wait.get)(&resource.figures));
-        told(a) || told(b)
+fn waits(a: &ResourceRecording, b: &ResourceRecording) -> Vec<ComparedRow> {
+    let shown = WAITS.iter().filter(|wait| {
+        let shown = |resource: &ResourceRecording| is_shown((wait.get)(&resource.figures));
+        shown(a) || shown(b)
     });
-    told.map(|wait| figure(wait, a, b)).collect()
+    shown.map(|wait| figure(wait, a, b)).collect()
 }
 
 /// What checkers found of a resource in both, where at least one is judged.
-fn limits(a: &Recording, b: &Recording, resource: &str) -> Vec<Row> {
+fn limits(a: &Recording, b: &Recording, resource: &str) -> Vec<ComparedRow> {
     let of = |recording: &'_ Recording, checker: Checker| {
         let mut verdicts = recording.verdicts.iter();
         verdicts
@@ -303,7 +303,7 @@ fn limits(a: &Recording, b: &Recording, resource: &str) -> Vec<Row> {
                 judged.map(|verdict| if verdict.holds { 0.0 } else { 1.0 })
             };
             let winner = Winner::of(cost(&left), cost(&right));
-            Row {
+            ComparedRow {
                 name: checker.as_str().to_owned(),
                 a: shown(&left),
                 b: shown(&right),

@@ -1,7 +1,7 @@
 //! The figures of a resource: what they are called, what they mean, and which way is better.
 
+use crate::numbers::{amount, percent, points, span};
 use crate::recording::Figures;
-use crate::report::numbers::{amount, percent, points, span};
 
 /// What a number is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

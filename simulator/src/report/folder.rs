@@ -8,7 +8,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::recording::Recording;
-use crate::report::charts::{Section, happenings};
 use crate::report::palette::Palette;
 use crate::report::{csv, html, json, summary};
 
@@ -202,9 +201,6 @@ fn parts(recording: &Recording) -> Vec<Part<'_>> {
             csv::write_marks(out, &recording.marks).map_err(io::Error::other)
         }),
     ];
-    if let Some(picture) = happenings(recording, "happened") {
-        parts.push(Part::text("happened.svg", picture.alone()));
-    }
     for (resource, slug) in recording.resources.iter().zip(slugs) {
         parts.push(Part::new(format!("{slug}.csv"), |out| {
             csv::write_samples(out, resource).map_err(io::Error::other)
@@ -221,10 +217,6 @@ fn parts(recording: &Recording) -> Vec<Part<'_>> {
         parts.push(Part::new(format!("{slug}.waits.csv"), |out| {
             csv::write_waits(out, resource).map_err(io::Error::other)
         }));
-        let section = Section::new(recording, resource, &slug);
-        for (name, file) in section.files(&slug, &resource.resource) {
-            parts.push(Part::text(name, file));
-        }
     }
     parts
 }
@@ -280,18 +272,11 @@ mod tests {
         let expected = [
             ".doorward-report",
             "happened.csv",
-            "happened.svg",
             "index.html",
             "recording.json",
-            "requests.capacity.svg",
             "requests.clients.csv",
-            "requests.clients.svg",
             "requests.csv",
-            "requests.fairness.svg",
             "requests.nodes.csv",
-            "requests.overshoot.svg",
-            "requests.serving.svg",
-            "requests.short.svg",
             "requests.shortages.csv",
             "requests.waits.csv",
             "summary.txt",

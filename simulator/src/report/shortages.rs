@@ -3,16 +3,16 @@
 
 use std::collections::HashMap;
 
+use crate::numbers::{amount, percent};
 use crate::recording::{ClientFigures, ResourceRecording};
-use crate::report::numbers::{amount, percent};
 use crate::report::table::printable;
 
-/// Of what a client wants, what may be missing before it is told of.
+/// Of what a client wants, what may be missing before it is listed.
 const NEGLIGIBLE: f64 = 0.005;
 
 /// A client as it is shown.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row<'a> {
+pub(super) struct Shortage<'a> {
     pub(super) client: &'a str,
     pub(super) node: &'a str,
     pub(super) wanted: String,
@@ -29,9 +29,9 @@ pub(super) struct Row<'a> {
 }
 
 /// Clients that got less than they wanted, the one to whom most is missing first.
-pub(super) fn rows(resource: &ResourceRecording) -> Vec<Row<'_>> {
+pub(super) fn rows(resource: &ResourceRecording) -> Vec<Shortage<'_>> {
     let short = resource.client_figures.iter().filter(|it| is_short(it));
-    short.map(Row::of).collect()
+    short.map(Shortage::of).collect()
 }
 
 fn is_short(figures: &ClientFigures) -> bool {
@@ -51,7 +51,7 @@ fn part(of: f64, whole: f64) -> f64 {
     if whole > 0.0 { of / whole } else { 1.0 }
 }
 
-impl<'a> Row<'a> {
+impl<'a> Shortage<'a> {
     fn of(figures: &'a ClientFigures) -> Self {
         let ideal = part(figures.ideal, figures.wanted);
         let width = |part: f64| format!("{:.1}", part.clamp(0.0, 1.0) * 100.0);

@@ -3,10 +3,10 @@
 
 use std::io::{self, Write};
 
+use crate::numbers::{clock, count, large, percent, several, span};
 use crate::recording::{CLIENT_FIGURES_MAX, Recording, ResourceRecording};
 use crate::report::faults;
 use crate::report::figures::FIGURES;
-use crate::report::numbers::{clock, count, large, percent, several, span};
 use crate::report::palette::{Palette, Tone};
 use crate::report::shortages;
 use crate::report::table::{Align, Table, WIDTH, printable, shortened, width, wrapped};
@@ -185,14 +185,14 @@ fn write_waits(
     resource: &ResourceRecording,
     palette: Palette,
 ) -> io::Result<()> {
-    let mut told = waits::told(resource).peekable();
-    if told.peek().is_none() {
+    let mut shown = waits::shown_waits(resource).peekable();
+    if shown.peek().is_none() {
         return Ok(());
     }
     let mut table = Table::new([Align::Left, Align::Right]);
     let title = format!("utilisation lost to, {}", name(&resource.resource));
     table.add_all(Tone::Quiet, [title.as_str(), "points"]);
-    for (wait, lost) in told {
+    for (wait, lost) in shown {
         table.add([
             (Tone::Quiet, wait.name.to_owned()),
             (Tone::Plain, wait.unit.show(lost)),

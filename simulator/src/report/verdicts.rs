@@ -1,9 +1,9 @@
 //! What the checkers found, in words: each verdict, and all of them in a sentence or two, which is
 //! what an operator reads first.
 
+use crate::numbers::{clock, percent, several, span};
 use crate::recording::{Bound, Checker, Figures, Recording, Verdict};
 use crate::report::figures::Unit;
-use crate::report::numbers::{clock, percent, several, span};
 use crate::report::table::printable;
 
 /// How it went.
@@ -17,7 +17,7 @@ pub(super) enum Outcome {
     NotJudged,
 }
 
-/// What is told first.
+/// What stands first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Headline {
     pub(super) outcome: Outcome,
@@ -81,7 +81,7 @@ fn notes(recording: &Recording) -> Vec<String> {
             several(many.len(), "resource", "resources"),
         )),
     }
-    // Any change that comes shortly before the end is not over by then: it is told only if it is the
+    // Any change that comes shortly before the end is not over by then: it is mentioned only if it is the
     // longest of all.
     let restless = recording.resources.iter().filter(|resource| {
         let figures = &resource.figures;
@@ -167,7 +167,7 @@ pub(super) fn about(checker: Checker) -> &'static str {
         Checker::Requests => "The most requests that one client sent within a second.",
         Checker::SafeUse => {
             "The most that all clients could use in safe mode at once, as a part of the capacity, when \
-             each had been told since the last one joined."
+             each had heard its safe capacity since the last one joined."
         }
     }
 }
@@ -231,18 +231,18 @@ mod tests {
     }
 
     #[test]
-    fn what_never_came_to_rest_is_told() {
+    fn what_never_came_to_rest_is_mentioned() {
         let mut recording = plausible::small();
         let figures = &mut recording.resources[0].figures;
         (figures.convergence_max_s, figures.unfinished_s) = (30.0, 29.0);
-        let told = |recording: &Recording| {
+        let shown = |recording: &Recording| {
             let notes = Headline::of(recording).notes;
             notes.into_iter().find(|note| note.contains("at rest"))
         };
-        assert_eq!(told(&recording), None);
+        assert_eq!(shown(&recording), None);
         recording.resources[0].figures.unfinished_s = 30.0;
         let note = "requests was not at rest at the end, and had not been for 30 s.";
-        assert_eq!(told(&recording).as_deref(), Some(note));
+        assert_eq!(shown(&recording).as_deref(), Some(note));
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overshoot_is_told_even_if_nothing_limits_it() {
+    fn an_overshoot_is_shown_even_if_nothing_limits_it() {
         let mut recording = plausible::small();
         recording.resources[0].figures.peak_of_capacity = 1.25;
         recording.resources[0].figures.overshoot_s = 12.0;

@@ -38,8 +38,8 @@ pub(super) const WAITS: [Figure; 8] = [
     ),
     wait(
         "share",
-        "It was told that it has its share. What others do not want any more is told by them at \
-         their next request, and to it at its own next refresh.",
+        "It has its share, as its server says. What others no longer want they say at their next \
+         request; it hears of that at its own next refresh.",
         |figures| figures.waits.share,
     ),
     wait(
@@ -60,16 +60,18 @@ pub(super) const WAITS: [Figure; 8] = [
 ];
 
 /// Whether there is anything to tell of it.
-pub(super) fn is_told(lost: f64) -> bool {
+pub(super) fn is_shown(lost: f64) -> bool {
     lost >= 5e-7
 }
 
 /// What there is to tell of a resource.
-pub(super) fn told(resource: &ResourceRecording) -> impl Iterator<Item = (&'static Figure, f64)> {
+pub(super) fn shown_waits(
+    resource: &ResourceRecording,
+) -> impl Iterator<Item = (&'static Figure, f64)> {
     let all = WAITS
         .iter()
         .map(|wait| (wait, (wait.get)(&resource.figures)));
-    all.filter(|(_, lost)| is_told(*lost))
+    all.filter(|(_, lost)| is_shown(*lost))
 }
 
 #[cfg(test)]
@@ -81,7 +83,7 @@ mod tests {
     fn what_waits_cost_adds_up_to_what_utilisation_misses() {
         for recording in [plausible::small(), plausible::day()] {
             for resource in &recording.resources {
-                let lost: f64 = told(resource).map(|(_, lost)| lost).sum();
+                let lost: f64 = shown_waits(resource).map(|(_, lost)| lost).sum();
                 let missing = 1.0 - resource.figures.utilisation;
                 assert!((lost - missing).abs() < 1e-9, "{lost}, not {missing}");
             }
@@ -89,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_was_not_measured_nothing_is_told() {
-        assert_eq!(told(&ResourceRecording::default()).count(), 0);
+    fn of_what_was_not_measured_nothing_is_shown() {
+        assert_eq!(shown_waits(&ResourceRecording::default()).count(), 0);
     }
 }

@@ -1,11 +1,32 @@
 //! What goes wrong, and when.
+//!
+//! A fault has one of `at`, `every` and `per_hour`, and one event, or several by weight under
+//! `one_of`. An event is one key that says what happens, whose value says to whom: a node, or so
+//! many clients; what else there is to say stands beside it.
+
+mod event;
 
 use std::time::Duration;
 
-use doorward_engine::id::ResourceId;
-use doorward_engine::template::Templates;
+use doorward_documents::form::{At, Map};
 
-use crate::scenario::ClientGroup;
+use crate::scenario::choice::{self, groups, places};
+use crate::scenario::declared::{Fields, Written};
+pub use crate::scenario::fault::event::{Event, NodeServers, Side, ToEtcd};
+use crate::scenario::read::Reader;
+use crate::scenario::shape::{Shape, duration, list_of, number, record, step, time, whole};
+use crate::scenario::write::CannotWrite;
+use crate::scenario::yaml::Yaml;
+use crate::scenario::{ClientGroup, Scenario};
+
+/// The least that may happen by chance in an hour: once in a century.
+const PER_HOUR_MIN: f64 = 1e-6;
+
+/// The most that may happen by chance in an hour: a thousand a second.
+const PER_HOUR_MAX: f64 = 3.6e6;
+
+/// The largest weight: one that others can still be compared with.
+const WEIGHT_MAX: f64 = 1e9;
 
 /// Something that goes wrong, or is changed from outside.
 #[derive(Clone, Debug)]
@@ -16,242 +37,62 @@ pub struct Fault {
     pub choices: Vec<(f64, Event)>,
 }
 
-/// When something happens.
-#[derive(Clone, Debug, PartialEq)]
-pub enum When {
-    /// Once.
-    At(Duration),
-    /// Every so often, from and until.
-    Every {
-        /// From one to the next.
-        interval: Duration,
-        /// The first.
-        from: Duration,
-        /// None later than this. Absent: to the end.
-        until: Option<Duration>,
-    },
-    /// By chance: so often per hour on average, from and until.
-    Random {
-        /// On average.
-        per_hour: f64,
-        /// None earlier.
-        from: Duration,
-        /// None later. Absent: to the end.
-        until: Option<Duration>,
-    },
+kinds! {
+    /// When something happens.
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum When, beside() {
+        /// Once, then.
+        At as "at" (at: Duration = time(), "when it happens");
+        /// Every so often.
+        Every as "every" {
+            /// From one to the next.
+            interval as "every": Duration = step(), needed("when it happens");
+            /// The first.
+            from: Duration = time(), or_from("one interval", |map, reader| {
+                time().read(&map.get(&["every"])?, reader)
+            });
+            /// None later than this. Absent: to the end.
+            until: Option<Duration> = duration(), optional("the end"),
+                check(|at, until, reader| is_not_before(at, *until, from, reader));
+        };
+        /// By chance, so often on average.
+        Random as "per_hour" {
+            /// On average.
+            per_hour: f64 = number(PER_HOUR_MIN, PER_HOUR_MAX), needed("when it happens");
+            /// None earlier.
+            from: Duration = time(), or(Duration::ZERO);
+            /// None later. Absent: to the end.
+            until: Option<Duration> = duration(), optional("the end"),
+                check(|at, until, reader| is_not_before(at, *until, from, reader));
+        };
+    }
+}
+
+fn is_not_before(
+    at: &At<'_>,
+    until: Option<Duration>,
+    from: Option<Duration>,
+    reader: &mut Reader<'_>,
+) {
+    if until < from {
+        let message = "is before the first time; nothing would happen";
+        reader.problems.wrong(at, message);
+    }
+}
+
+record! {
+    /// One of several events.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Weighted ("{weight: 3, kill: any}") {
+        /// It.
+        event: Event = (), flattened();
+        /// How often it is chosen, compared with the others.
+        weight: f64 = number(0.0, WEIGHT_MAX), or(1.0);
+    }
 }
 
 /// How long something lasts: between these two, by chance.
 pub type Span = (Duration, Duration);
-
-/// What happens.
-#[derive(Clone, Debug)]
-pub enum Event {
-    /// A node loses its master, and has another one when this is over; all that the server knew is
-    /// gone. Absent: as long as an election takes.
-    Kill {
-        /// Which.
-        node: NodeChoice,
-        /// For how long there is none.
-        length: Option<Span>,
-    },
-    /// A node's master starts anew: it is back when this is over, and knows nothing. If the node has
-    /// other candidates and it takes longer than an election, one of them is master by then.
-    Restart {
-        /// Which.
-        node: NodeChoice,
-        /// For how long it is gone.
-        length: Span,
-    },
-    /// All servers of a node stop, its candidates too, and start again when this is over: nobody
-    /// remembers anything.
-    Stop {
-        /// Which.
-        node: NodeChoice,
-        /// For how long there is none.
-        length: Span,
-    },
-    /// etcd loses what was written: epochs go back, and whoever is the master may find that its key is
-    /// not there.
-    Etcd {
-        /// To what it was so long ago. Absent: it is wiped.
-        back: Option<Span>,
-        /// For how long nobody reaches it before that. Absent: it happens at once.
-        length: Option<Span>,
-    },
-    /// A node's master hands over to another one at once.
-    Elect {
-        /// Which.
-        node: NodeChoice,
-    },
-    /// Somebody deletes the key of a node's master in etcd: its term is over, and its process lives on, takes
-    /// part in the next election, and may win it. Of nodes with other candidates only; elsewhere nothing
-    /// happens.
-    Depose {
-        /// Which.
-        node: NodeChoice,
-    },
-    /// Elections take that long from now on, of all nodes.
-    Elections {
-        /// From when a master is gone to when its successor serves.
-        take: Span,
-        /// When they take as long as before again. Absent: never.
-        length: Option<Span>,
-    },
-    /// A master does nothing for some time, and then goes on where it stopped. If the node has other
-    /// candidates and it takes longer than an election, one of them is master by then.
-    Freeze {
-        /// Which.
-        node: NodeChoice,
-        /// For how long.
-        length: Span,
-    },
-    /// Servers are cut off from etcd. A master is not confirmed then, and goes on until its term ends. If
-    /// that takes longer than an election, one of the other candidates is master by then. Of nodes
-    /// with other candidates only; elsewhere nothing happens.
-    Isolate {
-        /// Which.
-        node: NodeChoice,
-        /// Which of its servers.
-        servers: Servers,
-        /// What does not get through.
-        way: ToEtcd,
-        /// For how long.
-        length: Span,
-    },
-    /// What the servers of a node ask etcd is lost in part, or takes long; so are its answers.
-    EtcdLink {
-        /// Which.
-        node: NodeChoice,
-        /// The part that is lost, of questions and of answers.
-        loss: f64,
-        /// How much longer what is not lost takes.
-        late: Span,
-        /// For how long.
-        length: Span,
-    },
-    /// Servers of a node that are not its master send whoever asks to one another, not to the master;
-    /// one that is alone sends to itself. Of nodes with other candidates only; elsewhere nothing happens.
-    RedirectLoop {
-        /// Which.
-        node: NodeChoice,
-        /// For how long.
-        length: Span,
-    },
-    /// Whoever looks for the servers of a node is told of addresses at which nobody is any more, and last of one
-    /// of those that there are; of no master. Of nodes with other candidates only; elsewhere nothing happens.
-    StaleAddresses {
-        /// Which.
-        node: NodeChoice,
-        /// For how long. Then all are told of.
-        length: Span,
-    },
-    /// Nothing gets through.
-    Partition {
-        /// Of which node.
-        node: NodeChoice,
-        /// From whom.
-        from: Side,
-        /// For how long.
-        length: Span,
-    },
-    /// Clocks run at another speed from now on. 1.01 gains a second in 100.
-    Drift {
-        /// Whose.
-        clock: ClockChoice,
-        /// The speed.
-        speed: f64,
-    },
-    /// Clocks jump ahead.
-    Jump {
-        /// Whose.
-        clock: ClockChoice,
-        /// By how much.
-        by: Duration,
-    },
-    /// The operator writes other templates.
-    Edit {
-        /// All of them.
-        templates: Templates,
-    },
-    /// Clients stop without saying goodbye, and start again when this is over.
-    Crash {
-        /// Which.
-        clients: ClientChoice,
-        /// For how long. Absent: for ever.
-        length: Option<Span>,
-    },
-    /// Clients finish the work they have begun, release all that they hold, and end; they start again when this
-    /// is over.
-    Leave {
-        /// Which.
-        clients: ClientChoice,
-        /// For how long. Absent: for ever.
-        length: Option<Span>,
-    },
-    /// Clients finish the work that they have begun with a resource, and release it; they use it again when this
-    /// is over.
-    Close {
-        /// Which.
-        clients: ClientChoice,
-        /// Which of those they use. Absent: the first.
-        resource: Option<ResourceId>,
-        /// For how long. Absent: for ever.
-        length: Option<Span>,
-    },
-    /// A second process starts under the name of another one, and both live. Of nodes below the root
-    /// without another candidate, and of clients; elsewhere nothing happens.
-    Twin {
-        /// Whose. Of a node, some of the clients there are connected to the second one.
-        of: ClockChoice,
-        /// For how long.
-        length: Span,
-    },
-    /// Clients want so much more from now on.
-    Surge {
-        /// Which.
-        clients: ClientChoice,
-        /// By how much.
-        by: f64,
-        /// Of which of the resources that they use. Absent: of the first.
-        resource: Option<ResourceId>,
-    },
-    /// Clients want so much from now on, whatever their curve says.
-    Demand {
-        /// Which.
-        clients: ClientChoice,
-        /// How much.
-        wants: f64,
-        /// Of which of the resources that they use. Absent: of the first.
-        resource: Option<ResourceId>,
-    },
-}
-
-impl Event {
-    /// The clients to whom it happens, if it happens to clients.
-    pub fn clients(&self) -> Option<&ClientChoice> {
-        match self {
-            Self::Crash { clients, .. }
-            | Self::Leave { clients, .. }
-            | Self::Close { clients, .. }
-            | Self::Surge { clients, .. }
-            | Self::Demand { clients, .. }
-            | Self::Drift {
-                clock: ClockChoice::Clients(clients),
-                ..
-            }
-            | Self::Jump {
-                clock: ClockChoice::Clients(clients),
-                ..
-            }
-            | Self::Twin {
-                of: ClockChoice::Clients(clients),
-                ..
-            } => Some(clients),
-            _ => None,
-        }
-    }
-}
 
 /// Which node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -280,15 +121,19 @@ impl NodeChoice {
     }
 }
 
-/// Which clients: so many, by chance.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClientChoice {
-    /// How many. If there are fewer, these.
-    pub count: usize,
-    /// Of which groups, by their places in the scenario. Absent: of any.
-    pub groups: Option<Vec<usize>>,
-    /// At which nodes, by their places in the scenario. Absent: at any.
-    pub nodes: Option<Vec<usize>>,
+record! {
+    /// Which clients: so many, by chance.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct ClientChoice ("{clients: 3}", choice::number_of_clients) {
+        /// How many, by chance. More than there are is refused.
+        count as "clients": usize = whole(0, i128::from(u32::MAX)), needed("how many");
+        /// Of the groups of that name.
+        groups as "of": Option<Vec<usize>> = groups(), optional("of any group"),
+            by(|groups: &Vec<usize>, of: &Scenario| choice::name_of_groups(groups, of));
+        /// At these nodes.
+        nodes as "at": Option<Vec<usize>> = places(), optional("at any node"),
+            by(|nodes: &Vec<usize>, of: &Scenario| Ok::<Yaml, CannotWrite>(choice::names_of(nodes, of)));
+    }
 }
 
 impl ClientChoice {
@@ -331,60 +176,62 @@ pub enum ClockChoice {
     Clients(ClientChoice),
 }
 
-/// From whom a node is cut off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// From its parent.
-    Parent,
-    /// From its clients and child servers.
-    Below,
-    /// From all.
-    All,
+/// What goes wrong.
+pub(super) fn faults() -> Shape<Vec<Fault>> {
+    let each = Shape::new("map", Fault::read);
+    list_of("[{at: 120s, kill: root, for: 20s}]", each)
 }
 
-/// Which servers of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Servers {
-    /// The master.
-    Master,
-    /// All but the master.
-    Others,
-    /// Each of them, or not, by chance.
-    Some,
-    /// All.
-    All,
-}
-
-impl Servers {
-    /// For people.
-    pub(crate) const fn text(self) -> &'static str {
-        match self {
-            Self::Master => "the master",
-            Self::Others => "the other candidates",
-            Self::Some => "some servers",
-            Self::All => "all servers",
+impl Fault {
+    fn read(at: &At<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let map = at.map("{at: 120s, kill: root}", &mut reader.problems)?;
+        let when = When::read_fields(&map, reader);
+        let times = When::names_in(&map).unwrap_or(vec![&["at"], &["every"], &["per_hour"]]);
+        if map.has("one_of") {
+            map.check_keys(&[&times[..], &[&["one_of"]]].concat(), &mut reader.problems);
+            let choices = one_of(&map, reader)?;
+            let when = when?;
+            return Some(Self { when, choices });
         }
+        if let Some(names) = Event::names_in(&map) {
+            map.check_keys(&[names, times].concat(), &mut reader.problems);
+        }
+        let event = Event::read_fields(&map, reader)?;
+        let (when, choices) = (when?, vec![(1.0, event)]);
+        Some(Self { when, choices })
     }
 }
 
-/// What does not get through between a server and etcd.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToEtcd {
-    /// Nothing.
-    Both,
-    /// What the server asks.
-    There,
-    /// What etcd answers: what was asked for is done.
-    Back,
+/// Several events, by weight.
+fn one_of(map: &Map<'_>, reader: &mut Reader<'_>) -> Option<Vec<(f64, Event)>> {
+    const EXAMPLE: &str = "[{weight: 3, kill: any}, {weight: 1, elect: any}]";
+    let what = format!("a list, as in {EXAMPLE}");
+    let at = map.need(&["one_of"], &what, &mut reader.problems)?;
+    let choices = list_of(EXAMPLE, record::<Weighted>()).read(&at, reader)?;
+    if choices.iter().all(|choice| choice.weight == 0.0) {
+        let message = "has nothing that weighs anything; give one a weight above 0";
+        reader.problems.wrong(&at, message);
+    }
+    let choices = choices.into_iter();
+    Some(choices.map(|it| (it.weight, it.event)).collect())
 }
 
-impl ToEtcd {
-    /// For people.
-    pub(crate) const fn text(self) -> &'static str {
-        match self {
-            Self::Both => "",
-            Self::There => ": their questions are lost",
-            Self::Back => ": its answers are lost",
+impl Written for Fault {
+    fn written(&self, of: &Scenario) -> Result<Yaml, CannotWrite> {
+        let mut out = Yaml::map();
+        self.when.write_fields(&mut out, of)?;
+        if let [(1.0, event)] = self.choices.as_slice() {
+            event.write_fields(&mut out, of)?;
+            return Ok(out);
         }
+        let mut choices = Vec::new();
+        for (weight, event) in &self.choices {
+            let mut one = Yaml::map();
+            event.write_fields(&mut one, of)?;
+            one.put("weight", Yaml::plain(weight));
+            choices.push(one);
+        }
+        out.put("one_of", Yaml::List(choices));
+        Ok(out)
     }
 }

@@ -1,66 +1,27 @@
 //! Reads scenario files: YAML in, a [`Scenario`] or every problem out.
 //!
-//! What every key means is in `docs/simulator.md`. A file that is not in order is refused as a
+//! What every key means is in `docs/simulator.md`. A file that is invalid is refused as a
 //! whole, with everything that is wrong in it, and in the files it names, at once:
 //! `FILE:LINE:COLUMN: key: what is wrong; what to do`. What is absent has a default wherever one
 //! makes sense; the smallest scenario says what there is to share and who wants how much of it.
+//! What there is to read is declared with each type (`crate::scenario::declared`).
 
-mod clients;
-mod demand;
-mod faults;
 pub mod files;
-mod form;
-mod network;
-mod settings;
-mod templates;
-mod tree;
-mod usage;
 
 use std::error::Error;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
+use doorward_documents::form::{At, Problems};
 use doorward_documents::tree::{Node as Yaml, Place, read as read_yaml, text_of};
 use doorward_documents::{DocumentError, Problem};
 use doorward_engine::template::Templates;
 
+use crate::scenario::declared::Record;
+use crate::scenario::nodes::{Tree, nodes};
 pub use crate::scenario::read::files::Files;
-use crate::scenario::read::form::{At, DURATION_MAX, Map, Problems};
-use crate::scenario::read::tree::Tree;
-use crate::scenario::{ClientGroup, Node, Scenario, settled_by_default};
-
-const KEYS: [&str; 17] = [
-    "name",
-    "description",
-    "duration",
-    "seed",
-    "sample_every",
-    "settled_after",
-    "heal_at",
-    "right_at",
-    "idle_faults",
-    "templates",
-    "tree",
-    "clients",
-    "network",
-    "servers",
-    "client_gaps",
-    "faults",
-    "limits",
-];
-
-/// How long is played if nothing else is said.
-const DURATION: Duration = Duration::from_secs(600);
-
-/// How often is measured if nothing else is said.
-const SAMPLE_EVERY: Duration = Duration::from_secs(5);
-
-/// The most samples of all nodes together: each takes some fifty bytes.
-const NODE_SAMPLES_MAX: u128 = 20_000_000;
-
-/// The longest name of a scenario, in bytes: names of files are made of it.
-const NAME_BYTES_MAX: usize = 100;
+use crate::scenario::{ClientGroup, NAME_BYTES_MAX, Node, Scenario, is_plain};
 
 /// Everything that is wrong with a scenario file and with the template files it names: a line for
 /// each problem.
@@ -87,7 +48,7 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// If it, or a file it names, cannot be read or is not in order: all that is wrong with them.
+    /// If it, or a file it names, cannot be read or is invalid: all that is wrong with them.
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
         let (text, file) = text_in(path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -98,14 +59,10 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, has no tree, or that is not in order: all that is wrong with it.
+    /// If it cannot be read, has no tree, or that is invalid: all that is wrong with it.
     pub fn read_tree(path: &Path) -> Result<Vec<Node>, ScenarioError> {
         let (text, file) = text_in(path)?;
-        let mut reader = Reader {
-            files: &Files::BuiltIn(&[]),
-            problems: Problems::default(),
-            others: Vec::new(),
-        };
+        let mut reader = Reader::new(&Files::BuiltIn(&[]), &file);
         let tree = match read_yaml(&text) {
             Ok(document) => reader.tree_alone(document.as_ref()),
             Err(problem) => {
@@ -114,7 +71,7 @@ impl Scenario {
             }
         };
         match tree {
-            Some(tree) if reader.problems.0.is_empty() => Ok(tree.nodes),
+            Some(nodes) if reader.problems.0.is_empty() => Ok(nodes),
             _ => {
                 let problems = reader.problems.0;
                 let files = vec![DocumentError { file, problems }];
@@ -128,15 +85,11 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// If it, or a file it names, cannot be read or is not in order: all that is wrong with them.
+    /// If it, or a file it names, cannot be read or is invalid: all that is wrong with them.
     pub fn parse(text: &str, file: &str, files: &Files) -> Result<Self, ScenarioError> {
-        let mut reader = Reader {
-            files,
-            problems: Problems::default(),
-            others: Vec::new(),
-        };
+        let mut reader = Reader::new(files, file);
         let scenario = match read_yaml(text) {
-            Ok(document) => reader.scenario(document.as_ref(), file),
+            Ok(document) => reader.scenario(document.as_ref()),
             Err(problem) => {
                 reader.problems.0.push(problem);
                 None
@@ -176,17 +129,49 @@ fn text_in(path: &Path) -> Result<(String, String), ScenarioError> {
     Ok((text, file))
 }
 
-/// Collects what is wrong while reading.
-struct Reader<'f> {
-    files: &'f Files,
-    problems: Problems,
+/// What is read with: it collects what is wrong, and keeps what is known of a scenario so far. What could not
+/// be read is not known, and makes nothing else wrong.
+pub(crate) struct Reader<'f> {
+    /// The file's own name.
+    file: String,
+    /// Where the files are that it names.
+    pub(super) files: &'f Files,
+    /// What is wrong.
+    pub(super) problems: Problems,
     /// What is wrong with other files.
-    others: Vec<DocumentError>,
+    pub(super) others: Vec<DocumentError>,
+    /// How long is played.
+    pub(super) end: Duration,
+    /// Those at the start.
+    pub(super) templates: Option<Templates>,
+    /// The servers.
+    pub(super) tree: Option<Tree>,
+    /// How many groups of clients there are.
+    pub(super) groups: usize,
+    /// Who asks.
+    pub(super) clients: Option<Vec<ClientGroup>>,
+    /// What concerns nobody, or fewer than it says, is no mistake.
+    pub(super) may_be_idle: bool,
 }
 
-impl Reader<'_> {
+impl<'f> Reader<'f> {
+    fn new(files: &'f Files, file: &str) -> Self {
+        Self {
+            file: file.to_owned(),
+            files,
+            problems: Problems::default(),
+            others: Vec::new(),
+            end: Duration::MAX,
+            templates: None,
+            tree: None,
+            groups: 0,
+            clients: None,
+            may_be_idle: false,
+        }
+    }
+
     /// Only the tree. None: it is noted what is wrong.
-    fn tree_alone(&mut self, document: Option<&Yaml>) -> Option<Tree> {
+    fn tree_alone(&mut self, document: Option<&Yaml>) -> Option<Vec<Node>> {
         const EXAMPLE: &str = "{tree: {root: {children: [a, b]}}}";
         let Some(node) = document else {
             let message = format!("is empty; give a tree, as in {EXAMPLE}");
@@ -196,79 +181,24 @@ impl Reader<'_> {
         let path = String::new();
         let map = At { node, path }.map(EXAMPLE, &mut self.problems)?;
         let example = format!("the servers, as in {EXAMPLE}");
-        map.need("tree", &example, &mut self.problems)?;
-        self.tree(&map)
+        let tree = map.need(&["tree"], &example, &mut self.problems)?;
+        nodes().read(&tree, self)
     }
 
     /// None, or nonsense, only if something was noted.
-    fn scenario(&mut self, document: Option<&Yaml>, file: &str) -> Option<Scenario> {
+    fn scenario(&mut self, document: Option<&Yaml>) -> Option<Scenario> {
         let Some(node) = document else {
             let message = "is empty; a scenario has at least templates and clients";
             self.problems.note(Place::START, "", message);
             return None;
         };
-        let at = At {
-            node,
-            path: String::new(),
-        };
-        let map = at.map("{templates: {…}, clients: […]}", &mut self.problems)?;
-        map.check_keys(&KEYS, &mut self.problems);
-        let duration = map.get("duration");
-        let duration = duration.map_or(Some(DURATION), |at| at.step(&mut self.problems));
-        // If it cannot be read, nothing is too late.
-        let end = duration.unwrap_or(DURATION_MAX);
-        let what = "templates, as in {resources: […]}, or the name of a template file";
-        let templates = map.need("templates", what, &mut self.problems);
-        let templates = templates.and_then(|at| self.templates(&at));
-        let tree = self.tree(&map);
-        let clients = self.clients(&map, end, templates.as_ref(), tree.as_ref());
-        let faults = self.faults(&map, end, tree.as_ref(), clients.as_deref());
-        let network = self.network(&map, tree.as_ref());
-        let sample_every = self.sample_every(&map, duration, tree.as_ref());
-        let groups = clients.as_deref().unwrap_or_default();
-        let settled_after = self.settled_after(&map, duration, templates.as_ref(), groups);
-        let scenario = Scenario {
-            heal_at: map
-                .get("heal_at")
-                .and_then(|at| at.time_before(end, &mut self.problems)),
-            right_at: self.right_at(&map, end),
-            name: self.name(&map, file),
-            description: self.description(&map),
-            seed: self.seed(&map),
-            sample_every,
-            settled_after,
-            network,
-            servers: self.servers(&map),
-            client_gaps: self.client_gaps(&map),
-            limits: self.limits(&map),
-            // From here on, what is missing ends it: everything has been read.
-            duration: duration?,
-            templates: templates?,
-            nodes: tree?.nodes,
-            clients: clients?,
-            faults,
-        };
-        Some(scenario)
+        let path = String::new();
+        <Scenario as Record>::read(&At { node, path }, self)
     }
 
-    /// The name that is given, or that of the file without its ending.
-    fn name(&mut self, map: &Map<'_>, file: &str) -> String {
-        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if let Some(at) = map.get("name") {
-            let Some(name) = at.text(&mut self.problems) else {
-                return String::new();
-            };
-            let is_name = name.chars().all(is_plain)
-                && name.starts_with(char::is_alphanumeric)
-                && name.len() <= NAME_BYTES_MAX;
-            if !is_name {
-                let expected = "letters, digits, '-', '_' and '.', and a letter or digit first: \
-                                files are named for it";
-                self.problems.refuse(&at, expected);
-            }
-            return name;
-        }
-        let stem = Path::new(file).file_stem();
+    /// The name of the file without its ending, as a scenario may be called.
+    pub(super) fn file_stem(&self) -> String {
+        let stem = Path::new(&self.file).file_stem();
         let stem = stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
         let plain = |c| if is_plain(c) { c } else { '-' };
         let name: String = stem.chars().map(plain).take(NAME_BYTES_MAX / 4).collect();
@@ -277,85 +207,6 @@ impl Reader<'_> {
         } else {
             format!("scenario{name}")
         }
-    }
-
-    fn description(&mut self, map: &Map<'_>) -> String {
-        let at = map.get("description");
-        let text = at.and_then(|at| at.text(&mut self.problems));
-        text.unwrap_or_default().trim().to_owned()
-    }
-
-    fn seed(&mut self, map: &Map<'_>) -> u64 {
-        let at = map.get("seed");
-        let most = i128::from(u64::MAX);
-        let seed = at.and_then(|at| at.whole(0, most, &mut self.problems));
-        seed.and_then(|seed| u64::try_from(seed).ok()).unwrap_or(1)
-    }
-
-    fn sample_every(
-        &mut self,
-        map: &Map<'_>,
-        duration: Option<Duration>,
-        tree: Option<&Tree>,
-    ) -> Duration {
-        let at = map.get("sample_every");
-        let every = at.as_ref().map(|at| at.step(&mut self.problems));
-        let (every, duration) = match (every, duration) {
-            (None, Some(duration)) => (SAMPLE_EVERY.min(duration), duration),
-            (Some(Some(every)), Some(duration)) => (every, duration),
-            // What cannot be read fits nothing.
-            _ => return SAMPLE_EVERY,
-        };
-        if let Some(at) = &at
-            && every > duration
-        {
-            let message = "is longer than the whole simulation; give less";
-            self.problems.wrong(at, message);
-        }
-        let nodes = tree.map_or(0, |tree| tree.nodes.len());
-        let samples = duration.as_nanos() / every.as_nanos().max(1) * nodes as u128;
-        if samples > NODE_SAMPLES_MAX {
-            let place = at.map_or(map.place, |at| at.node.place);
-            let message = format!(
-                "gives {samples} samples of {nodes} nodes together; at most {NODE_SAMPLES_MAX}: \
-                 sample less often"
-            );
-            self.problems.note(place, "sample_every", message);
-        }
-        every
-    }
-
-    fn settled_after(
-        &mut self,
-        map: &Map<'_>,
-        duration: Option<Duration>,
-        templates: Option<&Templates>,
-        groups: &[ClientGroup],
-    ) -> Duration {
-        if let Some(at) = map.get("settled_after") {
-            let settled = at.duration(&mut self.problems).unwrap_or_default();
-            if duration.is_some_and(|duration| settled >= duration) {
-                let message = "is not before the end; give less, so that something is judged";
-                self.problems.wrong(&at, message);
-            }
-            return settled;
-        }
-        let none = Templates::default();
-        settled_by_default(
-            groups,
-            templates.unwrap_or(&none),
-            duration.unwrap_or(DURATION),
-        )
-    }
-
-    /// When everybody must have what is right.
-    fn right_at(&mut self, map: &Map<'_>, end: Duration) -> Vec<Duration> {
-        let list = map.get("right_at");
-        let list = list.and_then(|at| at.list("[5m, 6m]", &mut self.problems));
-        let each = list.unwrap_or_default();
-        each.iter()
-            .filter_map(|at| at.time_before(end, &mut self.problems))
-            .collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Traces that are in order, and every way in which they are not.
+//! Traces that are valid, and every way in which they are not.
 
 use super::*;
 

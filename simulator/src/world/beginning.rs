@@ -21,7 +21,7 @@ use crate::world::{CLIENTS_SHOWN, Client, World, addresses_of};
 
 impl World<'_> {
     /// Sets up the tree.
-    pub(super) fn plant(&mut self) {
+    pub(super) fn build_tree(&mut self) {
         for (number, node) in self.scenario.nodes.iter().enumerate() {
             let parent = node.parent.and_then(|parent| u32::try_from(parent).ok());
             let above = node.parent.and_then(|parent| self.places.get(parent));
@@ -80,7 +80,7 @@ impl World<'_> {
     }
 
     /// Sets up the clients.
-    pub(super) fn invite(&mut self) {
+    pub(super) fn spawn_clients(&mut self) {
         let scenario = self.scenario;
         let settled_after = Time::ZERO + scenario.settled_after;
         for (number, group) in scenario.clients.iter().enumerate() {

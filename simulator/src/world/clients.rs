@@ -24,7 +24,7 @@ use crate::world::message::{Answer, Message, ServerId};
 use crate::world::servers::CLIENT_TIMEOUT;
 use crate::world::uses::chance_of;
 use crate::world::work::Working;
-use crate::world::{Client, Trace, World};
+use crate::world::{Client, PlayedTrace, World};
 
 pub(super) fn client_time(time: Time) -> ClientTime {
     ClientTime::after_origin(Duration::from_nanos(time.as_nanos()))
@@ -337,7 +337,7 @@ impl World<'_> {
     }
 
     /// A client is answered.
-    pub(super) fn hear(&mut self, number: u32, sequence: u64, answer: Answer) {
+    pub(super) fn on_reply(&mut self, number: u32, sequence: u64, answer: Answer) {
         let now = self.now;
         let Some(client) = self.client(number) else {
             return;
@@ -392,7 +392,7 @@ impl World<'_> {
             if let Some((rows, next)) = rows.zip(next) {
                 self.events
                     .put(Time::ZERO + next.at, What::Trace(group as u32));
-                trace = Some(Trace {
+                trace = Some(PlayedTrace {
                     first: first as u32,
                     rows,
                     next,

@@ -56,7 +56,7 @@ pub(super) struct Elections {
 
 impl World<'_> {
     /// All faults of the scenario are to happen.
-    pub(super) fn foresee(&mut self) {
+    pub(super) fn schedule_faults(&mut self) {
         for (number, fault) in self.scenario.faults.iter().enumerate() {
             let first = match fault.when {
                 When::At(at) => Some(at),

@@ -14,7 +14,7 @@ use doorward_session::parent_session::{
     Transport,
 };
 
-use crate::scenario::WayUp;
+use crate::scenario::ParentProtocol;
 use crate::world::World;
 use crate::world::clock::session_time;
 use crate::world::event::What;
@@ -59,7 +59,7 @@ impl World<'_> {
         let Some(server) = place.server(id.term) else {
             return;
         };
-        let (node, session) = (&server.node, &mut server.way_up.session);
+        let (node, session) = (&server.node, &mut server.parent_link.session);
         let is_master = node.mastership(local).is_master();
         session.handle_mastership(is_master, chance, session_time(local));
         session.handle_timeout(chance, session_time(local));
@@ -77,8 +77,8 @@ impl World<'_> {
         };
         let local = session_time(place.clock.shows(now));
         if let Some(server) = place.server(id.term) {
-            server.way_up.is_down = false;
-            let session = &mut server.way_up.session;
+            server.parent_link.is_down = false;
+            let session = &mut server.parent_link.session;
             session.handle_mastership(false, 0.0, local);
             self.drain_link(id);
         }
@@ -88,13 +88,13 @@ impl World<'_> {
     fn drain_link(&mut self, id: ServerId) {
         while let Some(action) = self
             .server_of(id)
-            .and_then(|server| server.way_up.session.poll_action())
+            .and_then(|server| server.parent_link.session.poll_action())
         {
             match action {
                 ParentAction::Connect { .. } => {
                     // Whatever was on its way on the last one does not hold this one up.
                     if let Some(server) = self.server_of(id) {
-                        server.way_up.is_stuck = false;
+                        server.parent_link.is_stuck = false;
                     }
                     self.connect(id);
                 }
@@ -112,7 +112,7 @@ impl World<'_> {
                         if let Some(server) = self.server_of(id)
                             && server.node.poll_upstream_timeout().is_none()
                         {
-                            server.way_up.session.handle_nothing_due();
+                            server.parent_link.session.handle_nothing_due();
                         }
                     }
                 },
@@ -127,14 +127,14 @@ impl World<'_> {
         let parent = self.places.get(id.place as usize).and_then(|it| it.parent);
         let Some(parent) = parent else { return };
         let address = self.server_of(id).and_then(|server| {
-            let address = server.way_up.session.address();
+            let address = server.parent_link.session.address();
             address.cloned()
         });
         let there = self.places.get(parent as usize);
         let runs = there.and_then(|there| there.at_address(address.as_ref()?));
         let to = runs.map_or(0, |server| server.term);
         if let Some(server) = self.server_of(id) {
-            server.way_up.to = Some(to);
+            server.parent_link.to = Some(to);
         }
         self.send_up(id, Up::Connect);
     }
@@ -149,7 +149,7 @@ impl World<'_> {
             return;
         };
         server.node.handle_upstream_lost(local);
-        if let Some(above) = server.way_up.to.take() {
+        if let Some(above) = server.parent_link.to.take() {
             self.leave(id, above);
         }
     }
@@ -181,7 +181,7 @@ impl World<'_> {
             greeting.flatten()
         };
         let request = due.or_else(|| greeting(&server.node))?;
-        let session = &mut server.way_up.session;
+        let session = &mut server.parent_link.session;
         let resources = request.asks.iter();
         let resources = resources.map(|ask| AnsweredResource::number_of(ask.resource.as_str()));
         session.handle_sent(
@@ -203,7 +203,7 @@ impl World<'_> {
         let Some((server, local)) = self.server_at(id) else {
             return;
         };
-        let link = &mut server.way_up;
+        let link = &mut server.parent_link;
         match report {
             ParentReport::Down { .. } | ParentReport::Replaced { .. } => link.is_down = true,
             ParentReport::Answers { .. } => {
@@ -223,8 +223,10 @@ impl World<'_> {
         let Some(server) = self.server_of(child) else {
             return;
         };
-        let connection = server.way_up.session.connection();
-        let Some(term) = server.way_up.to else { return };
+        let connection = server.parent_link.session.connection();
+        let Some(term) = server.parent_link.to else {
+            return;
+        };
         let to = ServerId {
             place: parent,
             term,
@@ -273,7 +275,7 @@ impl World<'_> {
             at = at + SENT_AGAIN_AFTER;
         }
         if let Some(server) = self.server_of(child) {
-            let link = &mut server.way_up;
+            let link = &mut server.parent_link;
             let last = if up {
                 &mut link.last_up
             } else {
@@ -289,15 +291,15 @@ impl World<'_> {
     /// Something is lost in a partition, on the connection of that number or on whatever there is.
     pub(super) fn stick(&mut self, child: ServerId, connection: Option<Connection>) {
         if let Some(server) = self.server_of(child)
-            && connection.is_none_or(|number| number == server.way_up.session.connection())
+            && connection.is_none_or(|number| number == server.parent_link.session.connection())
         {
-            server.way_up.is_stuck = true;
+            server.parent_link.is_stuck = true;
         }
     }
 
     fn is_stuck(&mut self, child: ServerId) -> bool {
         let server = self.server_of(child);
-        server.is_some_and(|server| server.way_up.is_stuck)
+        server.is_some_and(|server| server.parent_link.is_stuck)
     }
 
     /// Something arrives at a server of the parent.
@@ -308,7 +310,7 @@ impl World<'_> {
         to: ServerId,
         what: Up,
     ) {
-        let (now, way_up) = (self.now, self.scenario.servers.way_up);
+        let (now, protocol) = (self.now, self.scenario.servers.parent_protocol);
         if self.is_cut(child.place) {
             self.stick(child, Some(connection));
             return;
@@ -336,7 +338,9 @@ impl World<'_> {
         let answer = match what {
             Up::Connect => Down::Connected,
             Up::Discover => Down::Discovered(self.told_by(to)),
-            Up::Open if way_up == WayUp::Poll => Down::Closed(ConnectionEnd::Unimplemented),
+            Up::Open if protocol == ParentProtocol::Poll => {
+                Down::Closed(ConnectionEnd::Unimplemented)
+            }
             Up::Open => return self.open_stream(child, connection, to),
             Up::Ask(request) => {
                 return self.serve_child(child, connection, to, Via::Stream, request);
@@ -377,7 +381,7 @@ impl World<'_> {
             let end = node.upstream_leases_end(local);
             end.map_or(Duration::ZERO, |end| end.since(local))
         };
-        let session = &mut server.way_up.session;
+        let session = &mut server.parent_link.session;
         match what {
             Down::Connected => session.handle_connected(connection, at),
             Down::Opened => session.handle_opened(connection, at),

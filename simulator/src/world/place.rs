@@ -80,7 +80,7 @@ pub(crate) struct Server {
     /// Its part in the election. None: there is none.
     pub(crate) contender: Option<Box<Contender>>,
     pub(crate) node: Node,
-    pub(crate) way_up: Link,
+    pub(crate) parent_link: ParentLink,
     /// Until then it does nothing.
     pub(crate) frozen_until: Option<Time>,
     /// What came while it did nothing.
@@ -101,7 +101,7 @@ pub(crate) struct Server {
 
 /// The way to the parent.
 #[derive(Clone, Debug)]
-pub(crate) struct Link {
+pub(crate) struct ParentLink {
     pub(crate) session: ParentSession,
     /// The parent's server it is connected to.
     pub(crate) to: Option<u64>,
@@ -115,7 +115,7 @@ pub(crate) struct Link {
     pub(crate) last_down: Time,
 }
 
-impl Link {
+impl ParentLink {
     /// To a parent at these addresses.
     pub(crate) fn new(parents: Arc<[Address]>) -> Self {
         Self {
@@ -154,7 +154,7 @@ impl Server {
             contender: None,
             node: Node::new(config, templates.clone()),
             templates,
-            way_up: Link::new(Arc::clone(&place.parents)),
+            parent_link: ParentLink::new(Arc::clone(&place.parents)),
             frozen_until: None,
             inbox: Vec::new(),
             letters: Vec::new(),
@@ -167,7 +167,7 @@ impl Server {
 
     /// Whether its parent is known to be out of reach.
     pub(crate) fn is_parent_down(&self) -> bool {
-        self.way_up.is_down
+        self.parent_link.is_down
     }
 
     pub(crate) fn is_frozen(&self, now: Time) -> bool {
@@ -180,7 +180,7 @@ impl Server {
             return Some(until);
         }
         let timeout = self.node.poll_timeout().map(|timeout| timeout.at);
-        let session = &self.way_up.session;
+        let session = &self.parent_link.session;
         let ask = self.node.poll_upstream_timeout();
         let ask = ask.filter(|_| session.may_ask());
         let late = session.poll_timeout().map(engine_time);

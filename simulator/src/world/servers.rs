@@ -69,7 +69,7 @@ impl World<'_> {
         let Some(gone) = gone.map(|gone| place.servers.remove(gone)) else {
             return;
         };
-        if let Some(above) = gone.way_up.to {
+        if let Some(above) = gone.parent_link.to {
             self.leave(id, above);
         }
         // Clients whose calls waited here are told nothing, and notice.
@@ -92,14 +92,17 @@ impl World<'_> {
             let Some(place) = self.place(child) else {
                 continue;
             };
-            let connected = place.servers.iter().filter(|it| it.way_up.to == Some(term));
+            let connected = place
+                .servers
+                .iter()
+                .filter(|it| it.parent_link.to == Some(term));
             let broken: Vec<Message> = connected
                 .map(|server| Message::Down {
                     child: ServerId {
                         place: child,
                         term: server.term,
                     },
-                    connection: server.way_up.session.connection(),
+                    connection: server.parent_link.session.connection(),
                     what: Down::Closed(ConnectionEnd::Failed),
                 })
                 .collect();
@@ -160,7 +163,7 @@ impl World<'_> {
     }
 
     /// A client's request arrives.
-    pub(super) fn serve(&mut self, client: u32, to: ServerId, request: GetCapacity) {
+    pub(super) fn on_request(&mut self, client: u32, to: ServerId, request: GetCapacity) {
         let (now, settled_after) = (self.now, self.scenario.settled_after);
         let sequence = request.sequence.unwrap_or_default();
         let Some(place) = self.place(to.place) else {

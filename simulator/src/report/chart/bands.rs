@@ -1,27 +1,32 @@
 //! What happened from outside, as it stands behind a chart: times that are shaded because something
 //! was wrong, and moments at which something was.
 
+use serde::Serialize;
+
 use crate::recording::{Mark, MarkKind, Nature};
 
+/// So many columns of a screen tell marks apart.
+const COLUMNS: f64 = 1000.0;
+
 /// Marks, sorted into what is drawn alike.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(in crate::report) struct Bands {
     /// From then on averages are taken.
-    pub(super) settled_s: f64,
+    settled: f64,
     /// From when until when something was wrong.
-    pub(super) wrong: Vec<(f64, f64)>,
+    wrong: Vec<(f64, f64)>,
     /// When something went wrong at once.
-    pub(super) moments: Vec<f64>,
+    moments: Vec<f64>,
     /// When something was changed.
-    pub(super) changes: Vec<f64>,
+    changes: Vec<f64>,
     /// When all that was wrong was over.
-    pub(super) heals: Vec<f64>,
+    heals: Vec<f64>,
 }
 
 impl Bands {
-    pub(in crate::report) fn new(marks: &[Mark], settled_s: f64) -> Self {
+    pub(in crate::report) fn new(marks: &[Mark], settled_s: f64, end_s: f64) -> Self {
         let mut bands = Self {
-            settled_s,
+            settled: settled_s,
             ..Self::default()
         };
         for mark in marks.iter().filter(|mark| mark.at_s.is_finite()) {
@@ -34,31 +39,27 @@ impl Bands {
                 None => bands.moments.push(mark.at_s),
             }
         }
+        let column = (end_s / COLUMNS).max(f64::MIN_POSITIVE);
+        bands.wrong = joined(bands.wrong, column);
+        for moments in [&mut bands.moments, &mut bands.changes, &mut bands.heals] {
+            moments.sort_by(f64::total_cmp);
+            moments.dedup_by(|later, earlier| *later - *earlier < column);
+        }
         bands
     }
 }
 
-/// Spans on a screen, joined where no gap of a pixel is between them: thousands become a few.
-pub(super) fn joined(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+/// Spans, joined where no gap of a column is between them: thousands become a few.
+pub(super) fn joined(mut spans: Vec<(f64, f64)>, column: f64) -> Vec<(f64, f64)> {
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut joined: Vec<(f64, f64)> = Vec::new();
-    for (from, to) in spans {
-        // What is shorter than a pixel is shown as one.
-        let to = to.max(from + 1.0);
+    for (from, until) in spans {
         match joined.last_mut() {
-            Some(last) if from < last.1 + 0.5 => last.1 = last.1.max(to),
-            _ => joined.push((from, to)),
+            Some(last) if from < last.1 + column => last.1 = last.1.max(until),
+            _ => joined.push((from, until)),
         }
     }
     joined
-}
-
-/// Moments on a screen: one a column.
-pub(super) fn columns(moments: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut columns: Vec<f64> = moments.map(f64::round).collect();
-    columns.sort_by(f64::total_cmp);
-    columns.dedup();
-    columns
 }
 
 #[cfg(test)]
@@ -83,6 +84,7 @@ mod tests {
                 mark(f64::NAN, None, MarkKind::Kill),
             ],
             0.0,
+            10.0,
         );
         assert_eq!(bands.wrong, [(1.0, 3.0)]);
         assert_eq!(bands.moments, [2.0, 3.0]);
@@ -93,11 +95,8 @@ mod tests {
     #[test]
     fn thousands_of_marks_become_a_few() {
         let spans = (0..10_000).map(|i| (f64::from(i) / 20.0, f64::from(i) / 20.0 + 0.01));
-        assert_eq!(joined(spans.collect()).len(), 1);
-        assert_eq!(
-            joined(vec![(5.0, 6.0), (1.0, 2.0)]),
-            [(1.0, 2.0), (5.0, 6.0)]
-        );
-        assert_eq!(columns([3.2, 1.0, 2.9].into_iter()), [1.0, 3.0]);
+        assert_eq!(joined(spans.collect(), 0.5).len(), 1);
+        let spans = joined(vec![(5.0, 6.0), (1.0, 2.0)], 0.5);
+        assert_eq!(spans, [(1.0, 2.0), (5.0, 6.0)]);
     }
 }

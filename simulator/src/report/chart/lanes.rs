@@ -1,123 +1,87 @@
 //! What happened from outside, on the axis of time: a lane for each kind.
 
-use crate::recording::{Mark, Nature};
-use crate::report::chart::bands;
-use crate::report::chart::draw::{AXIS, Frame, LEFT, RIGHT, WIDE, draw_times};
-use crate::report::chart::picture::Picture;
-use crate::report::chart::xml::{Markup, coordinate, escaped};
-use crate::report::faults::{self, Kind};
-use crate::report::numbers::{clock, count};
-use crate::report::table::shortened;
+use std::fmt::Write;
 
-/// Height of a lane.
-const LANE: f64 = 22.0;
+use crate::numbers::clock;
+use crate::recording::{Mark, Nature};
+use crate::report::chart::{attribute, bands};
+use crate::report::faults::{self, Kind};
+
 /// As many kinds as there are, and some that are yet to come.
 const LANES_MAX: usize = 24;
-/// More marks than this are not told one by one where the pointer stands.
-const TOLD_MAX: usize = 400;
+/// More marks than this have no title each.
+const TITLED_MAX: usize = 400;
+/// Shorter than this part of the time, something is shown as a moment.
+const MOMENT: f64 = 0.004;
+/// So many times stand below.
+const TIMES: u32 = 5;
 
-/// The lanes.
-#[derive(Clone, Debug)]
-pub(in crate::report) struct Lanes<'a> {
-    pub(in crate::report) id: String,
-    pub(in crate::report) end_s: f64,
-    pub(in crate::report) marks: &'a [Mark],
-}
-
-impl Lanes<'_> {
-    pub(in crate::report) fn picture(&self) -> Picture {
-        let mut kinds = faults::by_kind(self.marks);
-        kinds.truncate(LANES_MAX);
-        #[expect(clippy::cast_precision_loss, reason = "a few")]
-        let height = kinds.len() as f64 * LANE;
-        let frame = Frame {
-            left: LEFT,
-            right: WIDE - RIGHT,
-            top: 4.0,
-            bottom: 4.0 + height,
-            end_s: self.end_s,
-            most: 1.0,
-        };
-        let mut body = Markup::default();
-        let mut top = frame.top;
-        for kind in &kinds {
-            draw_lane(&mut body, kind, &frame, top);
-            top += LANE;
-        }
-        draw_times(&mut body, &frame, 10);
-        Picture {
-            id: self.id.clone(),
-            title: "What happened".to_owned(),
-            about: format!(
-                "{} events of {} kinds, a lane for each kind, over time.",
-                count(self.marks.len()),
-                kinds.len()
-            ),
-            width: WIDE,
-            height: frame.bottom + AXIS,
-            data: format!(
-                r#" data-left="{}" data-right="{}" data-top="{}" data-bottom="{}" data-end="{}""#,
-                frame.left, frame.right, frame.top, frame.bottom, frame.end_s
-            ),
-            body: body.0,
-            is_small: false,
-        }
+/// The lanes as they stand in a page.
+pub(in crate::report) fn in_page(marks: &[Mark], end_s: f64) -> String {
+    let mut kinds = faults::by_kind(marks);
+    kinds.truncate(LANES_MAX);
+    let mut out = format!(
+        r#"<div class="lanes" data-end="{end_s}" role="img" aria-label="{} events, a lane for each kind">"#,
+        marks.len()
+    );
+    for kind in &kinds {
+        lane(&mut out, kind, end_s);
     }
+    out += r#"<div class="times">"#;
+    for part in 0..=TIMES {
+        let time = end_s * f64::from(part) / f64::from(TIMES);
+        out += &format!("<span>{}</span>", clock(time));
+    }
+    out + "</div></div>"
 }
 
-fn draw_lane(out: &mut Markup, kind: &Kind<'_>, frame: &Frame, top: f64) {
-    let middle = top + LANE / 2.0;
-    out.add(format_args!(
-        r#"<path class="grid" d="M{} {m}H{}"/><text x="{}" y="{}" text-anchor="end">{}</text>"#,
-        coordinate(frame.left),
-        coordinate(frame.right),
-        coordinate(frame.left - 7.0),
-        coordinate(middle + 4.0),
-        escaped(&shortened(kind.kind.as_str(), 10)),
-        m = coordinate(middle),
-    ));
+fn lane(out: &mut String, kind: &Kind<'_>, end_s: f64) {
     let class = match kind.kind.nature() {
-        Nature::Fault => "lane",
-        Nature::Heal => "lane heal",
-        Nature::HandOver | Nature::Templates | Nature::Demand => "lane soft",
+        Nature::Fault => "",
+        Nature::Heal => " heal",
+        Nature::HandOver | Nature::Templates | Nature::Demand => " soft",
     };
-    let shape = |from: f64, to: f64| {
-        // A moment is a narrow diamond, what lasts is a bar.
-        let (high, low) = (coordinate(middle - 6.0), coordinate(middle + 6.0));
-        match to - from < 3.0 {
-            true => format!(
-                "M{} {m}L{x} {high}L{} {m}L{x} {low}Z",
-                coordinate(from - 4.0),
-                coordinate(from + 4.0),
-                m = coordinate(middle),
-                x = coordinate(from),
-            ),
-            false => {
-                let (from, to) = (coordinate(from), coordinate(to));
-                format!("M{from} {high}H{to}V{low}H{from}Z")
-            }
-        }
-    };
-    let span = |mark: &Mark| {
-        let from = frame.x(mark.at_s);
-        (from, mark.until_s.map_or(from, |until| frame.x(until)))
-    };
+    let name = kind.kind.as_str();
+    // Writing into a string does not fail.
+    let _ = write!(out, r#"<div class="lane{class}"><span>{name}</span><div>"#);
     let marks = kind.marks.iter().filter(|mark| mark.at_s.is_finite());
-    if kind.marks.len() > TOLD_MAX {
-        let spans = bands::joined(marks.map(|mark| span(mark)).collect());
-        let path: String = spans.iter().map(|(from, to)| shape(*from, *to)).collect();
-        out.add(format_args!(r#"<path class="{class}" d="{path}"/>"#));
-        return;
+    let span = |mark: &Mark| (mark.at_s, mark.until_s.unwrap_or(mark.at_s));
+    if kind.marks.len() > TITLED_MAX {
+        let spans = marks.map(|mark| span(mark)).collect();
+        for (from, until) in bands::joined(spans, end_s / 1000.0) {
+            shape(out, from, until, end_s, "");
+        }
+    } else {
+        for mark in marks {
+            let (from, until) = span(mark);
+            let lasts = mark.until_s.map(|until| format!(" to {}", clock(until)));
+            let lasts = lasts.unwrap_or_default();
+            let text = format!("{}{lasts}: {}", clock(mark.at_s), mark.text);
+            shape(out, from, until, end_s, &text);
+        }
     }
-    for mark in marks {
-        let (from, to) = span(mark);
-        let until = mark.until_s.map(|until| format!(" to {}", clock(until)));
-        out.add(format_args!(
-            r#"<path class="{class}" d="{}"><title>{}{}: {}</title></path>"#,
-            shape(from, to),
-            clock(mark.at_s),
-            until.unwrap_or_default(),
-            escaped(&mark.text),
-        ));
-    }
+    *out += "</div></div>";
+}
+
+/// A moment is a diamond, what lasts is a bar.
+fn shape(out: &mut String, from: f64, until: f64, end_s: f64, text: &str) {
+    let end = if end_s > 0.0 { end_s } else { 1.0 };
+    let part = |time: f64| (100.0 * time / end).clamp(0.0, 100.0);
+    let (left, width) = (part(from), part(until) - part(from));
+    let class = match until - from < end * MOMENT {
+        true => r#" class="moment""#.to_owned(),
+        false => String::new(),
+    };
+    let width = match class.is_empty() {
+        true => format!(";width:{width:.2}%"),
+        false => String::new(),
+    };
+    let title = match text.is_empty() {
+        true => String::new(),
+        false => format!(r#" title="{}""#, attribute(text)),
+    };
+    let _ = write!(
+        out,
+        r#"<i{class} style="left:{left:.2}%{width}"{title}></i>"#
+    );
 }

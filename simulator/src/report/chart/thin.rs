@@ -1,126 +1,79 @@
-//! Thinning: of all points that fall into one column of the screen only the first, the least, the
-//! most and the last are kept. What is drawn is the same, to the pixel, and no extreme is lost.
+//! Thinning: of all samples that fall into one column of the screen only those are kept at which some line has its
+//! least or its most there, and the first and the last. What is drawn is the same, and no extreme is lost.
 
-/// A point of a drawing: across, and a value.
-pub(super) type Point = (f64, f64);
+use std::collections::BTreeSet;
 
-/// The points of a series, thinned, in runs: a value that is no number interrupts the line.
-pub(super) fn runs(points: impl Iterator<Item = Point>) -> Vec<Vec<Point>> {
-    let mut runs = Vec::new();
-    let mut run = Run::default();
-    for (x, value) in points {
-        if x.is_finite() && value.is_finite() {
-            run.add((x, value));
-        } else {
-            runs.extend(std::mem::take(&mut run).finish());
+use crate::report::chart::Series;
+
+/// So many columns a chart has at most.
+const COLUMNS: f64 = 700.0;
+
+/// The samples that are kept, by their places.
+pub(super) fn kept(times: &[f64], series: &[Series], end_s: f64) -> Vec<usize> {
+    let column = |time: &f64| (time / end_s * COLUMNS).floor();
+    let mut kept = BTreeSet::new();
+    let mut start = 0;
+    while let Some(first) = times.get(start) {
+        let rest = times.iter().skip(start);
+        let same =
+            rest.take_while(|time| end_s > 0.0 && column(time).total_cmp(&column(first)).is_eq());
+        let end = start + same.count().max(1);
+        kept.extend([start, end - 1]);
+        for series in series {
+            let values = series.values.iter().enumerate().take(end).skip(start);
+            let numbers = values.clone().filter(|(_, value)| value.is_finite());
+            kept.extend(
+                numbers
+                    .clone()
+                    .map(|it| (it.1, it.0))
+                    .min_by(|a, b| a.0.total_cmp(b.0))
+                    .map(|it| it.1),
+            );
+            kept.extend(
+                numbers
+                    .map(|it| (it.1, it.0))
+                    .max_by(|a, b| a.0.total_cmp(b.0))
+                    .map(|it| it.1),
+            );
+            // A gap stays one.
+            let mut gaps = values.filter(|(_, value)| !value.is_finite());
+            kept.extend(gaps.next().map(|(place, _)| place));
         }
+        start = end;
     }
-    runs.extend(run.finish());
-    runs
-}
-
-#[derive(Default)]
-struct Run {
-    kept: Vec<Point>,
-    column: Option<Column>,
-}
-
-/// What is known of a column; each with its place in the order of points.
-struct Column {
-    number: f64,
-    points: usize,
-    first: (usize, Point),
-    least: (usize, Point),
-    most: (usize, Point),
-    last: (usize, Point),
-}
-
-impl Run {
-    fn add(&mut self, point: Point) {
-        let number = point.0.floor();
-        match &mut self.column {
-            // A whole number, made the same way each time: equal is equal.
-            Some(column) if column.number.total_cmp(&number).is_eq() => column.add(point),
-            _ => {
-                self.flush();
-                let at = (0, point);
-                self.column = Some(Column {
-                    number,
-                    points: 1,
-                    first: at,
-                    least: at,
-                    most: at,
-                    last: at,
-                });
-            }
-        }
-    }
-
-    fn flush(&mut self) {
-        if let Some(column) = self.column.take() {
-            let mut points = [column.first, column.least, column.most, column.last];
-            points.sort_by_key(|(place, _)| *place);
-            let mut before = None;
-            for (place, point) in points {
-                if before != Some(place) {
-                    self.kept.push(point);
-                }
-                before = Some(place);
-            }
-        }
-    }
-
-    fn finish(mut self) -> Option<Vec<Point>> {
-        self.flush();
-        (!self.kept.is_empty()).then_some(self.kept)
-    }
-}
-
-impl Column {
-    fn add(&mut self, point: Point) {
-        let at = (self.points, point);
-        self.points += 1;
-        if point.1 < self.least.1.1 {
-            self.least = at;
-        }
-        if point.1 > self.most.1.1 {
-            self.most = at;
-        }
-        self.last = at;
-    }
+    kept.into_iter().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::chart::Look;
 
-    #[test]
-    fn extremes_survive() {
-        let points = (0..1_000).map(|i| {
-            let value = match i {
-                333 => 100.0,
-                334 => -100.0,
-                _ => 1.0,
-            };
-            (f64::from(i) / 100.0, value)
-        });
-        let runs = runs(points);
-        let [run] = runs.as_slice() else {
-            panic!("{runs:?}");
-        };
-        assert!(run.len() <= 40, "{}", run.len());
-        assert!(run.contains(&(3.33, 100.0)) && run.contains(&(3.34, -100.0)));
-        assert_eq!(run.first(), Some(&(0.0, 1.0)));
-        assert_eq!(run.last(), Some(&(9.99, 1.0)));
-        assert!(run.is_sorted_by(|a, b| a.0 < b.0));
+    fn series(values: Vec<f64>) -> [Series; 1] {
+        [Series {
+            look: Look::Granted,
+            values,
+        }]
     }
 
     #[test]
-    fn what_is_no_number_interrupts() {
-        let values = [1.0, f64::NAN, 2.0, 3.0, f64::INFINITY];
-        let points = values.into_iter().enumerate();
-        let runs = runs(points.map(|(i, value)| (i as f64, value)));
-        assert_eq!(runs, [vec![(0.0, 1.0)], vec![(2.0, 2.0), (3.0, 3.0)]]);
-        assert!(super::runs(std::iter::empty()).is_empty());
+    fn of_a_hundred_thousand_samples_a_screen_is_kept_and_every_extreme() {
+        let times: Vec<f64> = (0..100_000).map(f64::from).collect();
+        let mut values: Vec<f64> = times.iter().map(|time| (time / 100.0).sin()).collect();
+        (values[77_777], values[12_345]) = (50.0, -50.0);
+        let kept = kept(&times, &series(values), 100_000.0);
+        assert!(kept.len() < 3_500, "{}", kept.len());
+        assert!(kept.contains(&77_777) && kept.contains(&12_345));
+        assert!(kept.contains(&0) && kept.contains(&99_999));
+    }
+
+    #[test]
+    fn a_gap_stays_and_few_samples_all_do() {
+        let times: Vec<f64> = (0..5).map(f64::from).collect();
+        let values = vec![1.0, f64::NAN, 2.0, 2.0, 2.0];
+        assert_eq!(kept(&times, &series(values.clone()), 5.0), [0, 1, 2, 3, 4]);
+        let crowded: Vec<f64> = times.iter().map(|time| time / 1e6).collect();
+        assert!(kept(&crowded, &series(values), 5.0).contains(&1));
+        assert_eq!(kept(&[0.0], &series(vec![1.0]), 0.0), [0]);
     }
 }

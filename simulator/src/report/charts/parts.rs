@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use crate::numbers::several;
 use crate::recording::{ClientSample, ClientSeries, NodeInfo, NodeSample};
 use crate::report::chart::{Chart, Look, Series, Size, align};
 use crate::report::charts::{Common, NODES_MAX};
 use crate::report::figures::Unit;
-use crate::report::numbers::several;
 
 /// Up to so many nodes of a level are named.
 const NAMED_MAX: usize = 4;

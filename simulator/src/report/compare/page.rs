@@ -6,28 +6,28 @@ use std::path::Path;
 
 use askama::Template;
 
+use crate::numbers::{percent, several};
 use crate::recording::Recording;
 use crate::report::ReportError;
-use crate::report::chart::{Chart, align, colours, css};
-use crate::report::charts::{Section, happenings};
-use crate::report::compare::{Comparison, Resource, Row, Side, difference};
+use crate::report::chart::{Chart, align};
+use crate::report::charts::{Section, bands_in_page, end, happenings};
+use crate::report::compare::{ComparedRow, Comparison, Resource, Side, difference};
 use crate::report::figures::Unit;
-use crate::report::numbers::{percent, several};
 use crate::report::shortages::Shift;
 use crate::report::summary::what;
 use crate::report::verdicts::{Headline, Outcome};
 
 /// Resources that have charts; all have figures.
 const RESOURCES_MAX: usize = 12;
-/// Clients that are told of, of each resource.
+/// Clients that are listed, of each resource.
 const SHIFTS_MAX: usize = 12;
 
 #[derive(Template)]
 #[template(path = "compare.html")]
-struct Page<'a> {
+struct ComparisonPage<'a> {
     title: String,
-    colours: String,
-    chart_css: &'static str,
+    style: String,
+    script: String,
     sides: [SideView<'a>; 2],
     has_happenings: bool,
     shape: Vec<String>,
@@ -44,15 +44,16 @@ struct SideView<'a> {
     tone: &'static str,
     facts: Vec<String>,
     happenings: Option<String>,
+    bands: String,
 }
 
 /// A resource that both have.
 struct ResourceView<'a> {
     id: &'a str,
     anchor: String,
-    figures: &'a [Row],
-    waits: &'a [Row],
-    limits: &'a [Row],
+    figures: &'a [ComparedRow],
+    waits: &'a [ComparedRow],
+    limits: &'a [ComparedRow],
     shifts: Vec<ShiftView<'a>>,
     /// How many more there are. Empty: none.
     shifts_left_out: String,
@@ -86,12 +87,13 @@ impl<'a> ShiftView<'a> {
 /// The page.
 pub fn page(a: &Side<'_>, b: &Side<'_>) -> Result<String, askama::Error> {
     let comparison = Comparison::of(a, b);
+    let all = end(a.recording).max(end(b.recording));
     let resources = comparison.resources.iter().enumerate();
-    let page = Page {
+    let page = ComparisonPage {
         title: comparison.title(),
-        colours: colours(),
-        chart_css: css(),
-        sides: [side_view("A", a, end(a, b)), side_view("B", b, end(a, b))],
+        style: doorward_pages::style(),
+        script: doorward_pages::script(),
+        sides: [side_view("A", a, all), side_view("B", b, all)],
         has_happenings: [a, b].iter().any(|side| !side.recording.marks.is_empty()),
         shape: comparison.shape.clone(),
         resources: resources
@@ -132,19 +134,8 @@ pub fn write_page(a: &Side<'_>, b: &Side<'_>, path: &Path) -> Result<(), ReportE
     })
 }
 
-fn end(a: &Side<'_>, b: &Side<'_>) -> f64 {
-    a.recording.duration_s.max(b.recording.duration_s)
-}
-
 fn side_view<'a>(letter: &'static str, side: &Side<'a>, end_s: f64) -> SideView<'a> {
     let headline = Headline::of(side.recording);
-    // The same axis of time for both.
-    let recording = Recording {
-        duration_s: end_s,
-        marks: side.recording.marks.clone(),
-        ..Recording::default()
-    };
-    let picture = happenings(&recording, &format!("{letter}.happenings"));
     SideView {
         letter,
         name: side.name,
@@ -156,8 +147,15 @@ fn side_view<'a>(letter: &'static str, side: &Side<'a>, end_s: f64) -> SideView<
         },
         headline: headline.title,
         facts: what(side.recording),
-        happenings: picture.map(|picture| picture.in_page()),
+        bands: bands_in_page(side.recording, &bands_of(letter)),
+        // The same axis of time for both.
+        happenings: happenings(side.recording, end_s),
     }
+}
+
+/// The id of what stands behind the lines of charts of one of the two.
+fn bands_of(letter: &str) -> String {
+    format!("bands-{letter}")
 }
 
 /// The charts that both or one have, in the order in which they are read.
@@ -177,7 +175,7 @@ fn charts(
             serving,
             levels,
             ..
-        } = Section::new(recording, resource, &prefix);
+        } = Section::new(recording, resource, &prefix, &bands_of(letter));
         let first = std::iter::once(whole).chain(short);
         let then = first.chain([overshoot, fairness]);
         then.chain(levels).chain(serving).collect()
@@ -241,12 +239,9 @@ mod tests {
         write_page(&a, &b, &path).unwrap();
         let page = fs::read_to_string(&path).unwrap();
         let scale = |id: &str| {
-            let svg = page
-                .split("<svg ")
-                .find(|svg| svg.contains(&format!("id=\"{id}\"")));
-            let svg = svg.unwrap().split('>').next().unwrap();
-            let data = svg.split("data-most").nth(1).unwrap();
-            data.to_owned()
+            let data = page.split_once(&format!("id=\"{id}\"")).unwrap().1;
+            let top = data.split_once("\"top\":").unwrap().1;
+            top.split_once(',').unwrap().0.to_owned()
         };
         assert_eq!(scale("A.0.capacity"), scale("B.0.capacity"));
         assert_eq!(scale("A.0.level-1"), scale("B.0.level-1"));

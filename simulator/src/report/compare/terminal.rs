@@ -2,15 +2,15 @@
 
 use std::io::{self, Write};
 
-use crate::report::compare::{Comparison, Row, Side, Winner, difference};
+use crate::numbers::{percent, several};
+use crate::report::compare::{ComparedRow, Comparison, Side, Winner, difference};
 use crate::report::figures::Unit;
-use crate::report::numbers::{percent, several};
 use crate::report::palette::{Palette, Tone};
 use crate::report::shortages::Shift;
 use crate::report::table::{Align, Table, WIDTH, printable, shortened, wrapped};
 use crate::report::verdicts::Headline;
 
-/// Clients that are told of, and how wide their names may be.
+/// Clients that are listed, and how wide their names may be.
 const SHIFTS_MAX: usize = 5;
 const NAME_MAX: usize = 30;
 
@@ -99,7 +99,7 @@ fn write_table(
     out: &mut impl Write,
     title: &str,
     [_, a, b, difference, better]: [&str; 5],
-    rows: &[Row],
+    rows: &[ComparedRow],
     palette: Palette,
 ) -> io::Result<()> {
     let mut table = Table::new([

@@ -1,16 +1,17 @@
 //! The part of a page that is about one resource.
 
+use crate::numbers::{amount, count, several, span};
 use crate::recording::{CLIENT_FIGURES_MAX, Figures, Recording, ResourceRecording};
 use crate::report::chart::{Chart, keys_in_page};
 use crate::report::charts::{NODES_MAX, Section};
 use crate::report::figures::FIGURES;
-use crate::report::numbers::{amount, count, several, span};
-use crate::report::shortages::{Row, rows};
-use crate::report::waits::told;
+use crate::report::html::BANDS;
+use crate::report::shortages::{Shortage, rows};
+use crate::report::waits::shown_waits;
 
 /// Charts of clients that are shown at once; the others are unfolded.
 const CLIENTS_OPEN: usize = 9;
-/// Clients that are told to go short, at once and unfolded.
+/// Clients that go short, shown at once and unfolded.
 const SHORTAGES_OPEN: usize = 10;
 const SHORTAGES_MAX: usize = 100;
 
@@ -26,8 +27,8 @@ pub(super) struct SectionView<'a> {
     pub(super) whole: String,
     pub(super) short: Option<String>,
     /// Who goes short: those to whom most is missing, and others that are unfolded.
-    pub(super) shortages: Vec<Row<'a>>,
-    pub(super) shortages_folded: Vec<Row<'a>>,
+    pub(super) shortages: Vec<Shortage<'a>>,
+    pub(super) shortages_folded: Vec<Shortage<'a>>,
     /// Of how many clients.
     pub(super) clients_short: String,
     /// What utilisation misses, by what clients waited for. Empty: nothing.
@@ -65,12 +66,12 @@ pub(super) struct Small {
 
 impl<'a> SectionView<'a> {
     pub(super) fn new(recording: &Recording, resource: &'a ResourceRecording, slug: &str) -> Self {
-        let section = Section::new(recording, resource, slug);
+        let section = Section::new(recording, resource, slug, BANDS);
         let drawn = Chart::in_page;
         let mut shortages = rows(resource);
         let clients_short = match shortages.len() {
-            told if told == CLIENT_FIGURES_MAX => format!("more than {}", count(told)),
-            told => several(told, "client", "clients"),
+            CLIENT_FIGURES_MAX => format!("more than {}", count(CLIENT_FIGURES_MAX)),
+            short => several(short, "client", "clients"),
         };
         shortages.truncate(SHORTAGES_MAX);
         let folded = shortages.split_off(SHORTAGES_OPEN.min(shortages.len()));
@@ -113,7 +114,7 @@ impl Small {
         let mut open = titled(charts);
         let folded = open.split_off(open_max.min(open.len()));
         Self {
-            keys: keys_in_page(&charts.iter().collect::<Vec<_>>()),
+            keys: keys_in_page(charts),
             open,
             folded,
         }
@@ -121,14 +122,14 @@ impl Small {
 }
 
 fn waits(resource: &ResourceRecording) -> Vec<WaitView> {
-    let all: f64 = told(resource).map(|(_, lost)| lost).sum();
+    let all: f64 = shown_waits(resource).map(|(_, lost)| lost).sum();
     let view = |(wait, lost): (&'static crate::report::figures::Figure, f64)| WaitView {
         name: wait.name,
         about: wait.about,
         points: wait.unit.show(lost),
         width: format!("{:.1}", 100.0 * lost / all),
     };
-    told(resource).map(view).collect()
+    shown_waits(resource).map(view).collect()
 }
 
 fn titled(charts: &[Chart]) -> Vec<(String, String)> {

@@ -6,27 +6,57 @@
 
 use std::time::Duration;
 
+use doorward_documents::form::At;
+
+use crate::scenario::demand::part_of;
+use crate::scenario::read::Reader;
+use crate::scenario::shape::{amount, duration, part, step};
+
 /// The parts of a day, from the peak on: 1 is the most, 0 the least.
 const SHAPE: [f64; 24] = [
     1.0, 0.97, 0.88, 0.74, 0.56, 0.36, 0.18, 0.06, 0.0, 0.03, 0.12, 0.28, 0.45, 0.58, 0.66, 0.7,
     0.72, 0.7, 0.68, 0.68, 0.7, 0.75, 0.84, 0.95,
 ];
 
-/// A day.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Diurnal {
-    /// A third of a period after the peak.
-    pub least: f64,
-    /// At the peak.
-    pub most: f64,
-    /// When the peak is, from the beginning of a period.
-    pub peak: Duration,
-    /// How long a day is.
-    pub period: Duration,
-    /// Each client is ahead of the one before it by this part of a period, 0…1.
-    pub shift: f64,
-    /// How often it steps.
-    pub every: Duration,
+/// How long a day is, if nothing else is said.
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+record! {
+    /// A day.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Diurnal ("{least: 1, most: 5}") {
+        /// A third of a period after the peak.
+        least: f64 = amount(), needed("how much is wanted");
+        /// At the peak.
+        most: f64 = amount(), needed("how much is wanted"),
+            check(|at, most, reader| if let Some(least) = least.filter(|least| most < least) {
+                let message = format!("is less than the least, {least}");
+                reader.problems.wrong(at, message);
+            });
+        /// How long a day is.
+        period: Duration = step(), or(DAY);
+        /// When the peak is, from the beginning of a period.
+        peak: Duration = duration(), or_from("five sixths of the period: 20:00", |_, _| {
+                period.map(|period| period * 5 / 6)
+            }),
+            check(|at, peak, reader| is_within(at, *peak, period, reader));
+        /// Each client is ahead of the one before it by this part of a period, 0…1.
+        shift: f64 = part(), or(0.0);
+        /// How often it steps.
+        every: Duration = step(), or_from("a hundredth of the period", |_, _| part_of(period, 100));
+    }
+}
+
+/// Notes what is no time of day.
+fn is_within(at: &At<'_>, peak: Duration, period: Option<Duration>, reader: &mut Reader<'_>) {
+    if let Some(period) = period.filter(|period| peak >= *period) {
+        let message = format!(
+            "is {}, but a period is {}; give a time within it",
+            humantime::format_duration(peak),
+            humantime::format_duration(period)
+        );
+        reader.problems.wrong(at, message);
+    }
 }
 
 impl Diurnal {

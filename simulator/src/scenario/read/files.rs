@@ -33,7 +33,7 @@ pub enum Files {
 impl Files {
     /// What is in a small file, and its name for messages. Of a file that is too large, enough for
     /// whoever parses it to notice.
-    pub(super) fn bytes(&self, name: &str) -> Result<(Vec<u8>, String), io::Error> {
+    pub(in crate::scenario) fn bytes(&self, name: &str) -> Result<(Vec<u8>, String), io::Error> {
         match self.source(name) {
             Some(Source::File(path)) => Ok((bytes_of(&path)?, path.display().to_string())),
             Some(Source::BuiltIn { name, text }) => Ok((text.into(), name.to_owned())),
@@ -45,7 +45,7 @@ impl Files {
     }
 
     /// Where a file is; None if it is not there. Files on disk may be missing nevertheless.
-    pub(super) fn source(&self, name: &str) -> Option<Source> {
+    pub(in crate::scenario) fn source(&self, name: &str) -> Option<Source> {
         match self {
             Self::Folder(folder) => Some(Source::File(folder.join(name))),
             Self::BuiltIn(files) => {

@@ -1,4 +1,4 @@
-//! Scenario files that are in order, and every way in which they are not.
+//! Scenario files that are valid, and every way in which they are not.
 
 mod accepted;
 mod refused;
@@ -8,8 +8,8 @@ use super::*;
 const SHARED: &str = "templates: {resources: [{identifier_glob: shared, capacity: 100, \
                       algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 5s}}]}\n";
 
-/// A trace and a template file, as if they stood beside the scenario; and some that are not in
-/// order.
+/// A trace and a template file, as if they stood beside the scenario; and some that are
+/// invalid.
 const BESIDE: Files = Files::BuiltIn(&[
     ("good.csv", "time_s,client,wants\n0,a,1\n60,b,2.5\n"),
     ("still.csv", "time_s,client,wants\n0,a,1e12\n"),

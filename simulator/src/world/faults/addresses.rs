@@ -124,7 +124,7 @@ impl World<'_> {
                 let Some((server, local)) = self.server_at(id) else {
                     continue;
                 };
-                let session = &mut server.way_up.session;
+                let session = &mut server.parent_link.session;
                 let at = session_time(local);
                 session.handle_addresses(Arc::clone(&told), named.clone(), chance, at);
                 self.tend_link(id);

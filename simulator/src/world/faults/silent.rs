@@ -6,7 +6,7 @@ use std::sync::Arc;
 use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
-use crate::scenario::fault::{Servers, Span, ToEtcd};
+use crate::scenario::fault::{NodeServers, Span, ToEtcd};
 use crate::world::World;
 use crate::world::clock::session_time;
 use crate::world::message::ServerId;
@@ -73,14 +73,14 @@ impl World<'_> {
     }
 
     /// Servers of a place are cut off from etcd for some time.
-    pub(super) fn isolate(&mut self, number: u32, whose: Servers, way: ToEtcd, length: Span) {
+    pub(super) fn isolate(&mut self, number: u32, whose: NodeServers, way: ToEtcd, length: Span) {
         let now = self.now;
         let (least, most) = self.elections.take;
         let until = now + self.mishaps.duration(length.0, length.1);
         let succession = now + self.mishaps.duration(least, most);
         let name = self.name_of(number);
         let text = match (whose, way) {
-            (Servers::Master, ToEtcd::Both) => {
+            (NodeServers::Master, ToEtcd::Both) => {
                 format!("{name}'s master is cut off from the election")
             }
             (whose, way) => format!(
@@ -101,17 +101,17 @@ impl World<'_> {
         let slots = self.place(number).map_or(0, |place| place.slots.len()) as u32;
         for slot in 0..slots {
             let is_meant = match whose {
-                Servers::Master => leading == Some(slot),
-                Servers::Others => leading != Some(slot),
-                Servers::Some => self.mishaps.happens(SOME),
-                Servers::All => true,
+                NodeServers::Master => leading == Some(slot),
+                NodeServers::Others => leading != Some(slot),
+                NodeServers::Some => self.mishaps.happens(SOME),
+                NodeServers::All => true,
             };
             if is_meant {
                 self.cut_off(number, slot, way, until);
             }
         }
         // Only what every isolation was until there were others is as long as an election.
-        if let (Some(id), Servers::Master, ToEtcd::Both) = (leader, whose, way) {
+        if let (Some(id), NodeServers::Master, ToEtcd::Both) = (leader, whose, way) {
             self.silence(id, succession);
         }
         self.plan(number);
@@ -155,7 +155,7 @@ impl World<'_> {
         };
         server.frozen_until = None;
         // What it was told meanwhile of where its parent is, it reads now.
-        let session = &mut server.way_up.session;
+        let session = &mut server.parent_link.session;
         session.handle_addresses(parents, None, 0.0, at);
         let is_master = server.leads;
         let letters = std::mem::take(&mut server.letters);

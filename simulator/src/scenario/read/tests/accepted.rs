@@ -1,4 +1,4 @@
-//! What is in order, and what becomes of it.
+//! What is valid, and what becomes of it.
 
 mod faults;
 mod listed;
@@ -8,7 +8,7 @@ use doorward_client::state::Mode;
 
 use super::*;
 use crate::scenario::demand::{Demand, Diurnal};
-use crate::scenario::{Latency, WayUp};
+use crate::scenario::{Latency, ParentProtocol};
 
 const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -59,7 +59,7 @@ fn what_is_absent_has_a_default() {
     }
     assert_eq!(scenario.servers.refresh_floor, s(1));
     assert_eq!(scenario.servers.push_round, Duration::from_millis(50));
-    assert_eq!(scenario.servers.way_up, WayUp::Stream);
+    assert_eq!(scenario.servers.parent_protocol, ParentProtocol::Stream);
     assert_eq!(scenario.servers.election, (s(10), s(10)));
     let gaps = doorward_client::state::Config::default();
     assert_eq!(scenario.client_gaps.early, gaps.early_gap);
@@ -122,7 +122,7 @@ limits: {{overshoot: 0, nesting: 0.1, unfairness: 0.2, utilisation: 0.99, conver
     };
     assert_eq!(servers.latency, expected);
     assert_eq!((servers.loss, servers.duplication), (0.0, 0.0));
-    assert_eq!(scenario.servers.way_up, WayUp::Poll);
+    assert_eq!(scenario.servers.parent_protocol, ParentProtocol::Poll);
     assert_eq!(scenario.servers.election, (s(1), s(2)));
     assert_eq!(scenario.limits.overshoot_max, Some(0.0));
     assert_eq!(scenario.limits.utilisation_min, Some(0.99));
@@ -348,7 +348,7 @@ network:
 }
 
 #[test]
-fn the_examples_of_the_reference_are_in_order() {
+fn the_examples_of_the_reference_are_valid() {
     let docs = include_str!("../../../../../docs/simulator.md");
     let blocks = docs.split("```yaml\n").skip(1);
     let blocks = blocks.filter_map(|rest| rest.split("```").next());

@@ -1,4 +1,4 @@
-//! What is not in order, and what is said about it.
+//! What is invalid, and what is said about it.
 
 mod clients;
 mod faults;

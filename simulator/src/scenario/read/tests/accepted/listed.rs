@@ -64,7 +64,7 @@ tree: {{root: {{children: [leaf]}}}}
 idle_faults: true
 heal_at: 5m
 right_at: [6m, 7m]
-limits: {{rest: 0.01}}
+limits: {{settled_unfairness: 0.01}}
 faults:
 - {{at: 1s, crash: {{clients: 3}}}}
 - {{at: 1s, crash: {{clients: 3, at: leaf}}}}
@@ -77,7 +77,7 @@ faults:
     assert_eq!(scenario.faults.len(), 7);
     assert_eq!(scenario.heal_at, Some(s(300)));
     assert_eq!(scenario.right_at, [s(360), s(420)]);
-    assert_eq!(scenario.limits.rest_max, Some(0.01));
+    assert_eq!(scenario.limits.settled_unfairness_max, Some(0.01));
     // Chance chooses from a list, also of one.
     let last = &scenario.faults[6].choices[0].1;
     assert!(
@@ -90,4 +90,21 @@ faults:
         format!("{:?}", parse(&text).unwrap()),
         format!("{scenario:?}")
     );
+}
+
+#[test]
+fn older_names_of_keys_are_read_and_written_by_their_new_ones() {
+    let scenario = read(&format!(
+        "{SHARED}clients: [{{wants: 1}}]\nservers: {{way_up: poll}}\nlimits: {{rest: 0.01}}"
+    ));
+    assert_eq!(scenario.servers.parent_protocol, ParentProtocol::Poll);
+    assert_eq!(scenario.limits.settled_unfairness_max, Some(0.01));
+    let text = scenario.to_yaml().unwrap();
+    assert!(text.contains("settled_unfairness: 0.01") && text.contains("parent_protocol: poll"));
+    let both = format!(
+        "{SHARED}clients: [{{wants: 1}}]\nlimits: {{rest: 0.01, settled_unfairness: 0.02}}"
+    );
+    let error = parse(&both).unwrap_err().to_string();
+    let expected = "s.yaml:3:22: limits.settled_unfairness: is given twice; remove one";
+    assert_eq!(error, expected);
 }

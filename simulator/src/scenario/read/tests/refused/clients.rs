@@ -34,7 +34,7 @@ fn groups_that_make_no_sense_are_refused() {
         ),
         (
             "{wants: 1, at: 5}",
-            &["4:18: clients.at: is 5; put a text in quotes"],
+            &["4:18: clients.at: is the number 5; put a text in quotes"],
         ),
         (
             "{wants: 1, at: [leaf-1, laef-2]}",
@@ -62,7 +62,7 @@ fn groups_that_make_no_sense_are_refused() {
         ),
         (
             "{wants: 1, resource: 5}",
-            &["4:24: clients.resource: is 5; put a text in quotes"],
+            &["4:24: clients.resource: is the number 5; put a text in quotes"],
         ),
         (
             "{wants: 1, count: 0}",
@@ -233,7 +233,7 @@ fn demand_that_makes_no_sense_is_refused() {
             "{wants: {diurnal: {most: 5, night: 2}}}",
             &[
                 "4:21: clients.wants.diurnal.least: is missing; give how much is wanted",
-                "4:31: clients.wants.diurnal.night: is unknown; known are least, most, peak, period, shift, every",
+                "4:31: clients.wants.diurnal.night: is unknown; known are least, most, period, peak, shift, every",
             ],
         ),
         (

@@ -121,7 +121,7 @@ fn events_that_make_no_sense_are_refused() {
         ),
         (
             "{at: 5s, kill: 5}",
-            &["5:18: faults.kill: is 5; put a text in quotes"],
+            &["5:18: faults.kill: is the number 5; put a text in quotes"],
         ),
         (
             "{at: 5s, kill: root, for: [5s, 1s]}",

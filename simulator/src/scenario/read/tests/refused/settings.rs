@@ -49,7 +49,10 @@ fn settings_that_make_no_sense_are_refused() {
                 r#"3:7: name: is "a/b"; give letters, digits, '-', '_' and '.', and a letter or digit first: files are named for it"#,
             ],
         ),
-        ("name: 5", &["3:7: name: is 5; put a text in quotes"]),
+        (
+            "name: 5",
+            &["3:7: name: is the number 5; put a text in quotes"],
+        ),
         (
             "description: [a]",
             &["3:14: description: is a list; give a text"],
@@ -61,7 +64,7 @@ fn settings_that_make_no_sense_are_refused() {
         (
             "whatever: 1",
             &[
-                "3:1: whatever: is unknown; known are name, description, duration, seed, sample_every, settled_after, heal_at, right_at, idle_faults, templates, tree, clients, network, servers, client_gaps, faults, limits",
+                "3:1: whatever: is unknown; known are name, description, duration, seed, sample_every, heal_at, right_at, idle_faults, templates, tree, clients, network, servers, client_gaps, faults, settled_after, limits",
             ],
         ),
         (
@@ -160,9 +163,9 @@ fn settings_that_make_no_sense_are_refused() {
             ],
         ),
         (
-            "servers: {way_up: steam}",
+            "servers: {parent_protocol: steam}",
             &[
-                r#"3:19: servers.way_up: is "steam"; give one of stream, poll; did you mean stream?"#,
+                r#"3:28: servers.parent_protocol: is "steam"; give one of stream, poll; did you mean stream?"#,
             ],
         ),
         (
@@ -176,7 +179,7 @@ fn settings_that_make_no_sense_are_refused() {
         (
             "servers: {refresh: 1s}",
             &[
-                "3:11: servers.refresh: is unknown; known are refresh_floor, push_round, way_up, election",
+                "3:11: servers.refresh: is unknown; known are refresh_floor, push_round, parent_protocol, election",
             ],
         ),
         (
@@ -317,7 +320,7 @@ fn trees_that_are_none_are_refused() {
         ),
         (
             "tree: {root: {children: [no]}}",
-            &["3:26: tree.root.children: is false; put a text in quotes"],
+            &["3:26: tree.root.children: is the truth value false; put a text in quotes"],
         ),
         (
             "tree: {root: {children: {leaf: {count: 10000}}}}",

@@ -2,10 +2,10 @@
 //! look like a figure that it is not.
 
 /// What stands for what cannot be told.
-pub(super) const NONE: &str = "–";
+pub(crate) const NONE: &str = "–";
 
 /// An amount: at most four digits after the whole, fewer the larger it is, thousands apart.
-pub(super) fn amount(value: f64) -> String {
+pub(crate) fn amount(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
     }
@@ -39,17 +39,17 @@ pub(super) fn amount(value: f64) -> String {
 }
 
 /// A count: `12,345`.
-pub(super) fn count(value: usize) -> String {
+pub(crate) fn count(value: usize) -> String {
     grouped(&value.to_string())
 }
 
 /// A large count: `12,345`.
-pub(super) fn large(value: u64) -> String {
+pub(crate) fn large(value: u64) -> String {
     grouped(&value.to_string())
 }
 
 /// So many of something: `1 node`, `2 nodes`.
-pub(super) fn several(value: usize, one: &str, many: &str) -> String {
+pub(crate) fn several(value: usize, one: &str, many: &str) -> String {
     format!("{} {}", count(value), if value == 1 { one } else { many })
 }
 
@@ -66,7 +66,7 @@ fn grouped(digits: &str) -> String {
 
 /// A part in percent. What is a little more than nothing, or than all, is not rounded to it: that
 /// is what an operator looks for.
-pub(super) fn percent(part: f64) -> String {
+pub(crate) fn percent(part: f64) -> String {
     if !part.is_finite() {
         return NONE.to_owned();
     }
@@ -95,7 +95,7 @@ pub(super) fn percent(part: f64) -> String {
 }
 
 /// A part in points of percent, with two digits after the point: such numbers are added up.
-pub(super) fn points(part: f64) -> String {
+pub(crate) fn points(part: f64) -> String {
     match part * 100.0 {
         value if !value.is_finite() => NONE.to_owned(),
         value if value > 0.0 && value < 0.005 => "< 0.01".to_owned(),
@@ -104,7 +104,7 @@ pub(super) fn points(part: f64) -> String {
 }
 
 /// A span of time in its two largest units: `1 h 5 min`, `3 min 20 s`, `2.5 s`, `40 ms`.
-pub(super) fn span(seconds: f64) -> String {
+pub(crate) fn span(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return NONE.to_owned();
     }
@@ -136,7 +136,7 @@ pub(super) fn span(seconds: f64) -> String {
 }
 
 /// A time from the start: `12:30`, `1:02:05`, `0:07.5`.
-pub(super) fn clock(seconds: f64) -> String {
+pub(crate) fn clock(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return NONE.to_owned();
     }

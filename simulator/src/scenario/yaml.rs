@@ -10,7 +10,7 @@ const LINE_MAX: usize = 110;
 
 /// A value.
 #[derive(Clone, Debug)]
-pub(super) enum Yaml {
+pub(crate) enum Yaml {
     /// As it is written.
     Plain(String),
     List(Vec<Yaml>),
@@ -19,18 +19,18 @@ pub(super) enum Yaml {
 }
 
 impl Yaml {
-    pub(super) const fn map() -> Self {
+    pub(crate) const fn map() -> Self {
         Self::Map(Vec::new())
     }
 
     /// What is written as it is: a number, or a word of this program.
-    pub(super) fn plain(value: impl Display) -> Self {
+    pub(crate) fn plain(value: impl Display) -> Self {
         Self::Plain(value.to_string())
     }
 
     /// A text, in quotes where YAML might take it for something else. In quotes YAML understands what
     /// JSON does.
-    pub(super) fn text(text: &str) -> Self {
+    pub(crate) fn text(text: &str) -> Self {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
         // What begins with two letters, and is of these, is no number; truth values and nothing are
         // shorter.
@@ -43,40 +43,41 @@ impl Yaml {
         Self::Plain(serde_json::Value::from(text).to_string())
     }
 
-    pub(super) fn duration(duration: Duration) -> Self {
+    pub(crate) fn duration(duration: Duration) -> Self {
         Self::Plain(humantime::format_duration(duration).to_string())
     }
 
-    pub(super) fn span((least, most): Span) -> Self {
+    pub(crate) fn span((least, most): Span) -> Self {
         if least == most {
             return Self::duration(least);
         }
         Self::List(vec![Self::duration(least), Self::duration(most)])
     }
 
-    /// Puts a value under a key of a map.
-    pub(super) fn put(&mut self, key: &str, value: Self) {
+    /// Puts a value under a key of a map, behind all others; a name stands first.
+    pub(crate) fn put(&mut self, key: &str, value: Self) {
         if let Self::Map(entries) = self {
-            entries.push((key.to_owned(), value));
+            let place = if key == "name" { 0 } else { entries.len() };
+            entries.insert(place, (key.to_owned(), value));
         }
     }
 
     /// Puts all of another map behind what is there.
-    pub(super) fn extend(&mut self, other: Self) {
+    pub(crate) fn extend(&mut self, other: Self) {
         if let (Self::Map(entries), Self::Map(others)) = (self, other) {
             entries.extend(others);
         }
     }
 
     /// A map as a whole document.
-    pub(super) fn document(&self) -> String {
+    pub(crate) fn document(&self) -> String {
         let mut out = String::new();
         self.block(&mut out, 0);
         out
     }
 
     /// In one line.
-    fn flow(&self) -> String {
+    pub(crate) fn flow(&self) -> String {
         let join = |parts: Vec<String>| parts.join(", ");
         match self {
             Self::Plain(text) => text.clone(),

@@ -1,0 +1,93 @@
+//! What Doorward's pages share: colours, and charts over time.
+//!
+//! A page puts [`style`] into its `<style>` and [`script`] into a `<script>` at its end; then it needs nothing from
+//! elsewhere. A chart is `<div class="chart">` with its data as JSON in it; `charts.js` says what that holds. Charts
+//! are drawn by uPlot, which is vendored in `uplot/` with its licence.
+
+/// The colours as variables, in light, and in dark where that is preferred. Chosen so that people who do not tell
+/// red from green tell lines apart, and with enough contrast to the surface for thin lines.
+pub const PALETTE: &str = include_str!("../palette.css");
+
+const UPLOT_STYLE: &str = include_str!("../uplot/uPlot.min.css");
+const UPLOT_SCRIPT: &str = include_str!("../uplot/uPlot.iife.min.js");
+const UPLOT_LICENSE: &str = include_str!("../uplot/LICENSE");
+const STYLE: &str = include_str!("../charts.css");
+const SCRIPT: &str = include_str!("../charts.js");
+
+/// The colours, and how charts look.
+pub fn style() -> String {
+    format!("{PALETTE}{UPLOT_STYLE}\n{STYLE}")
+}
+
+/// Draws all charts of a page. The licence of what it is made of stands in it.
+pub fn script() -> String {
+    let license = UPLOT_LICENSE.trim();
+    format!("/*! uPlot\n{license}\n*/\n{UPLOT_SCRIPT}\n{SCRIPT}")
+}
+
+/// JSON as it may stand in a `<script>` of a page: no text in it ends that.
+pub fn json_in_page(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// The colours of light, or of dark.
+    fn colours(is_dark: bool) -> BTreeMap<&'static str, &'static str> {
+        let (light, dark) = PALETTE.split_once("@media").unwrap();
+        let text = if is_dark { dark } else { light };
+        let lines = text.split([';', '{', '}', '\n']).map(str::trim);
+        lines
+            .filter_map(|line| line.strip_prefix("--")?.split_once(": "))
+            .collect()
+    }
+
+    #[test]
+    fn lines_stand_out_from_the_surface() {
+        let luminance = |hex: &str| -> f64 {
+            let part = |from: usize| {
+                let value = u8::from_str_radix(&hex[from..from + 2], 16).unwrap();
+                let value = f64::from(value) / 255.0;
+                match value <= 0.040_45 {
+                    true => value / 12.92,
+                    false => ((value + 0.055) / 1.055).powf(2.4),
+                }
+            };
+            0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+        };
+        for is_dark in [false, true] {
+            let colours = colours(is_dark);
+            for name in [
+                "blue", "orange", "teal", "purple", "red", "ink", "quiet", "good", "bad",
+            ] {
+                for (ground, least) in [("surface", 4.5), ("wrong", 3.0)] {
+                    let (a, b) = (luminance(colours[name]), luminance(colours[ground]));
+                    let found = (a.max(b) + 0.05) / (a.min(b) + 0.05);
+                    assert!(found >= least, "{name} on {ground}: {found:.2}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn light_and_dark_have_the_same_colours() {
+        let names = |is_dark| colours(is_dark).into_keys().collect::<Vec<_>>();
+        assert!(names(false).len() > 15);
+        assert_eq!(names(false), names(true));
+    }
+
+    #[test]
+    fn a_page_needs_nothing_from_elsewhere_and_no_data_ends_its_script() {
+        for outside in ["src=", "@import", "url("] {
+            assert!(!style().contains(outside), "{outside}");
+            assert!(!script().contains(outside), "{outside}");
+        }
+        assert!(!script().contains("</script"));
+        assert!(script().contains("Permission is hereby granted"));
+        assert_eq!(json_in_page("\"</script>\""), "\"\\u003c/script>\"");
+    }
+}
