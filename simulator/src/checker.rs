@@ -242,10 +242,6 @@ impl Watched {
         let former = self.overshoot.former_leases_end();
         self.nesting
             .note_template(template.is_some(), &self.algorithm, former);
-        let learns = self.nesting.may_be_unknown(self.overshoot.local(now));
-        if let Some(until) = self.overshoot.runs_down_until(now).filter(|_| learns) {
-            self.nesting.note_cut(until);
-        }
         self.sums.capped = ExactSum::ZERO;
         for standing in &self.standings {
             let most = standing.wish.wants.min(self.overshoot.capacity);
@@ -278,9 +274,6 @@ impl Watched {
         let local = self.overshoot.local(now);
         let learns = self.algorithm.learning_mode_duration.max(longer_leases);
         self.nesting.note_learning(learns, local);
-        if let Some(until) = self.overshoot.runs_down_until(now) {
-            self.nesting.note_cut(until);
-        }
     }
 
     /// The root does not go by the template in force: until then, by its clock, it may grant by this

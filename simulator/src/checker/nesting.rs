@@ -1,9 +1,5 @@
 //! What is used below a node, against the most that may be by the books of its parent, at every level of the
 //! tree: what its own clients use, and what those of all nodes below it use.
-//!
-//! Where the root learns while a lowered capacity comes down, its holders tell it of more than there is. It cannot
-//! know that all of it is true, and cuts it in its books (`docs/decisions/0011-lies-in-learning-mode.md`). So
-//! nothing is judged there until what was out has come down; that all together fits then, `overshoot` sees.
 
 use std::time::Duration;
 
@@ -36,9 +32,6 @@ pub(super) struct Nesting {
     /// When the root began to learn, and until when it may not know what is out: by its own clock.
     learns_since: Time,
     learns_until: Time,
-    /// A root that learns was told of more than there is, since the capacity was lowered, and may have cut that
-    /// in its books: they say too little until then, by its clock.
-    cut_until: Time,
     /// The largest part by which a subtree used more than was reserved for it, and when.
     pub(super) worst: (f64, Time),
 }
@@ -50,7 +43,6 @@ impl Nesting {
             has_template: true,
             learns_since: Time::ZERO,
             learns_until: Time::ZERO + learns,
-            cut_until: Time::ZERO,
             worst: (0.0, Time::ZERO),
         }
     }
@@ -104,13 +96,8 @@ impl Nesting {
         self.learns_until = self.learns_until.max(learns_until);
     }
 
-    /// The root learns while what is out runs down until then, since the capacity was lowered.
-    pub(super) fn note_cut(&mut self, until: Time) {
-        self.cut_until = self.cut_until.max(until);
-    }
-
     /// Whether the root may know nothing of this, though it is used, when its clock shows this.
-    pub(super) fn may_be_unknown(&self, local: Time) -> bool {
+    fn may_be_unknown(&self, local: Time) -> bool {
         local <= self.learns_until
     }
 
@@ -153,8 +140,7 @@ impl Watched {
 
     /// What all below a node use, and the most that may be in use there by its parent's books.
     pub(super) fn note_nesting(&mut self, used: f64, reserved: f64, now: Time) {
-        let is_cut = self.overshoot.local(now) <= self.nesting.cut_until;
-        if self.overshoot.is_accounted(now) && !is_cut {
+        if self.overshoot.is_accounted(now) {
             let capacity = self.overshoot.capacity;
             self.nesting.note(used, reserved, capacity, now);
         }

@@ -172,13 +172,6 @@ impl Overshoot {
         }
     }
 
-    /// Until when what is out may be more than there is, by the root's clock: the capacity was lowered. None: it
-    /// is not.
-    pub(super) fn runs_down_until(&self, now: Time) -> Option<Time> {
-        let (_, until) = self.former?;
-        (self.clock.shows(now) <= until).then_some(until)
-    }
-
     /// What may be granted at a time, at most.
     pub(super) fn allowed(&self, now: Time) -> f64 {
         match self.former {

@@ -257,37 +257,6 @@ fn a_root_may_know_nothing_only_while_it_learns() {
 }
 
 #[test]
-fn what_a_root_that_learns_has_cut_in_its_books_is_no_violation_until_it_has_come_down() {
-    let lowered = Some(template(FairShare, 50.0));
-    for (what, learns_at, lowered_at, looked_at, holds) in [
-        ("it learned long before", 0.0_f64, 200.0, 210.0, false),
-        ("it learns when that is lowered", 190.0, 200.0, 210.0, true),
-        ("it learns soon after", 205.0, 200.0, 210.0, true),
-        ("that has come down", 205.0, 200.0, 266.0, false),
-        (
-            "it learns when that has come down",
-            261.0,
-            200.0,
-            262.0,
-            false,
-        ),
-    ] {
-        let mut watched = watched(&template(FairShare, 100.0), &[0]);
-        let mut happens: [(f64, bool); 2] = [(learns_at, true), (lowered_at, false)];
-        happens.sort_by(|a, b| a.0.total_cmp(&b.0));
-        for (seconds, learns) in happens {
-            if learns {
-                watched.note_learning(Duration::ZERO, at(seconds));
-            } else {
-                watched.note_template(lowered.as_ref(), at(seconds));
-            }
-        }
-        watched.note_nesting(40.0, 20.0, at(looked_at));
-        assert_eq!(verdict(&watched, Checker::Nesting).holds, holds, "{what}");
-    }
-}
-
-#[test]
 fn what_is_used_without_a_lease_is_told_apart_from_an_overshoot() {
     let mut watched = watched(&template(FairShare, 100.0), &[0, 0]);
     watched.note_usable(0, 50.0, 0.0, at(0.0));
