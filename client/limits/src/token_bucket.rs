@@ -34,6 +34,16 @@ impl TokenBucket {
         Ok(Self { flow })
     }
 
+    /// Nothing fits, and nothing comes in.
+    pub(crate) const NOTHING: Self = Self {
+        flow: Flow::NOTHING,
+    };
+
+    #[inline]
+    pub(crate) const fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
     /// An empty bucket, for what must not begin with a burst.
     pub const fn empty(&self, now: Moment) -> TokenBucketState {
         TokenBucketState(Level::empty(&self.flow, now))

@@ -122,7 +122,19 @@ impl TryFrom<f64> for Units {
             clippy::cast_sign_loss,
             reason = "it is within 0 and 2⁶⁴"
         )]
-        let (whole, parts) = (units as u64, (units.fract() * 1e9).round() as u64);
+        let whole = units as u64;
+        let rest = units - whole as f64;
+        // Mostly there is none. Half a part is rounded up.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is within 0 and 1"
+        )]
+        let parts = if rest > 0.0 {
+            (rest * 1e9 + 0.5) as u64
+        } else {
+            0
+        };
         Ok(Self::from_parts(
             u128::from(whole) * PARTS + u128::from(parts),
         ))
