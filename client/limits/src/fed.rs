@@ -18,9 +18,9 @@ use std::time::Duration;
 use crate::decision::{Allowed, Decision, Reason};
 use crate::flow::Flow;
 use crate::moment::{Moment, span};
-use crate::rest::times_over;
 use crate::token_bucket::TokenBucket;
 use crate::units::Units;
+use crate::wide::times_over;
 
 /// What comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

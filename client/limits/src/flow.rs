@@ -19,6 +19,7 @@ use crate::moment::span;
 use crate::rate::{Period, Rate};
 use crate::rest::Rest;
 use crate::units::Units;
+use crate::wide::gcd;
 
 /// A size, and what flows in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,23 +226,4 @@ fn divided(number: u128, by: u64) -> u128 {
         Ok(number) => u128::from(number / by.max(1)),
         Err(_) => number / u128::from(by.max(1)),
     }
-}
-
-/// The greatest common divisor; the other number if one is 0.
-pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
-    while b > 0 {
-        if let (Ok(a), Ok(b)) = (u64::try_from(a), u64::try_from(b)) {
-            return u128::from(short_gcd(a, b));
-        }
-        (a, b) = (b, a % b);
-    }
-    a
-}
-
-/// The same of numbers that are divided at once.
-fn short_gcd(mut a: u64, mut b: u64) -> u64 {
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
