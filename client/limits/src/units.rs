@@ -101,6 +101,9 @@ impl From<u64> for Units {
     }
 }
 
+/// 2⁶⁴: the first number that is too large.
+const TOO_LARGE: f64 = (1_u128 << 64) as f64;
+
 /// To the nearest of nine decimal places.
 impl TryFrom<f64> for Units {
     type Error = InvalidUnits;
@@ -113,8 +116,7 @@ impl TryFrom<f64> for Units {
         if units < 0.0 {
             return Err(InvalidUnits::Negative);
         }
-        // 2⁶⁴: the first that is too large.
-        if units >= 18_446_744_073_709_551_616.0 {
+        if units >= TOO_LARGE {
             return Err(InvalidUnits::TooLarge);
         }
         #[expect(

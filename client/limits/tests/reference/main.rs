@@ -14,6 +14,7 @@
 mod drive;
 mod dumb;
 mod ratio;
+mod warm;
 
 use doorward_limits::{
     Ban, FixedWindow, Gcra, LeakyMeter, LeakyQueue, SlidingCounter, SlidingLog, TokenBucket,
