@@ -18,7 +18,7 @@ use doorward_engine::tolerance::Tolerance;
 use doorward_etcd::directory::Role;
 use doorward_etcd::layout::TemplateKeys;
 pub use doorward_session::candidate::standing::Standing;
-pub use doorward_session::candidate::state::State;
+pub use doorward_session::candidate::state::CandidateState;
 use gate::Gate;
 use tokio::sync::watch;
 
@@ -125,7 +125,7 @@ impl Running {
     }
 
     /// What this server does in the election, and every change of it, if there is one.
-    pub fn states(&self) -> Option<watch::Receiver<State>> {
+    pub fn states(&self) -> Option<watch::Receiver<CandidateState>> {
         match self {
             Self::Fixed(_) => None,
             Self::Etcd(running) => Some(running.states()),

@@ -26,7 +26,7 @@ use doorward_proto::admin::v1::admin_server::{Admin, AdminServer};
 use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStreamServer;
-use doorward_session::waiting_calls::{Action, Decision, WaitingCall};
+use doorward_session::waiting_calls::{CallAction, CallDecision, WaitingCall};
 use tonic::service::Routes;
 use tonic::{Request, Response, Status as RpcStatus};
 
@@ -64,8 +64,8 @@ impl CapacityService {
         call.handle_decision(self.decision(&reply), came_at);
         loop {
             match call.poll_action() {
-                Some(Action::Answer) => return Outcome::Served(reply),
-                Some(Action::AskAgain { waited }) => {
+                Some(CallAction::Answer) => return Outcome::Served(reply),
+                Some(CallAction::AskAgain { waited }) => {
                     let again = request.again(&mut reply, waited);
                     match node.change(|node, now| node.handle_get_capacity(&again, now)) {
                         Outcome::Served(more) => reply.add(more),
@@ -83,11 +83,11 @@ impl CapacityService {
         }
     }
 
-    fn decision(&self, reply: &GetCapacityReply) -> Decision {
+    fn decision(&self, reply: &GetCapacityReply) -> CallDecision {
         if reply.is_ready() {
-            return Decision::Whole;
+            return CallDecision::Complete;
         }
-        Decision::NotReady {
+        CallDecision::NotReady {
             is_parent_down: self.board.is_parent_down(),
         }
     }

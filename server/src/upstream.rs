@@ -17,10 +17,10 @@ use std::time::Duration;
 use doorward_engine::node::Node;
 use doorward_engine::time::Time as EngineTime;
 use doorward_proto::doorman as wire;
-use doorward_session::closing::Closed;
+use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::{
-    Action, CONNECT_TIMEOUT, Connection, ParentSession, Polled, Reply, Report, STATES, Trouble,
-    Verdict, Way,
+    CONNECT_TIMEOUT, Connection, Disposition, ParentAction, ParentFailure, ParentReport,
+    ParentSession, PollReason, Reply, STATES, Transport,
 };
 use doorward_session::time::Time;
 use tonic::Status as RpcStatus;
@@ -206,7 +206,7 @@ impl Upstream {
             Heard::Unreachable(problem) => {
                 self.heard = Some(problem);
                 self.session
-                    .handle_closed(on, Closed::Unreachable, chance, now);
+                    .handle_closed(on, ConnectionEnd::Unreachable, chance, now);
             }
             Heard::Discovered(answer) => {
                 let told = body::mastership(answer.is_master, &answer.mastership);
@@ -217,7 +217,7 @@ impl Upstream {
             Heard::Opened => self.session.handle_opened(on, now),
             Heard::Told(response) => self.hear_told(response),
             Heard::Progress => self.session.handle_progress(on, now),
-            Heard::Answered(request, answer) => {
+            Heard::AnsweredResource(request, answer) => {
                 let reply = Reply {
                     call: Some(request.sequence.unwrap_or_default()),
                     ..Reply::default()
@@ -225,7 +225,7 @@ impl Upstream {
                 let verdict = self
                     .session
                     .handle_reply(on, &reply, Duration::ZERO, chance, now);
-                if verdict == Verdict::Keep {
+                if verdict == Disposition::Keep {
                     self.apply(answer);
                     self.note_answered();
                 }
@@ -233,7 +233,8 @@ impl Upstream {
             Heard::NotMaster(call, mastership) => self.hear_not_master(Some(call), &mastership),
             Heard::Ended => {
                 self.heard = Some("the parent ended the stream".to_owned());
-                self.session.handle_closed(on, Closed::Failed, chance, now);
+                self.session
+                    .handle_closed(on, ConnectionEnd::Failed, chance, now);
             }
             Heard::Failed(status) => self.hear_failure(&status),
         }
@@ -253,7 +254,7 @@ impl Upstream {
         let verdict = self
             .session
             .handle_reply(on, &reply, Duration::ZERO, chance, now);
-        if verdict == Verdict::Keep {
+        if verdict == Disposition::Keep {
             self.apply(answer);
             self.note_answered();
         }
@@ -270,7 +271,7 @@ impl Upstream {
         let verdict = self
             .session
             .handle_reply(on, &reply, leases_last, chance, now);
-        debug_assert_eq!(verdict, Verdict::Drop);
+        debug_assert_eq!(verdict, Disposition::Drop);
     }
 
     /// What was under way failed, or the stream did.
@@ -286,30 +287,30 @@ impl Upstream {
     fn drain(&mut self) {
         while let Some(action) = self.session.poll_action() {
             match action {
-                Action::Connect {
+                ParentAction::Connect {
                     connection,
                     to,
-                    way,
+                    transport,
                 } => {
                     self.connection = connection;
-                    self.link = Link::connect(&to, way, CONNECT_TIMEOUT);
+                    self.link = Link::connect(&to, transport, CONNECT_TIMEOUT);
                 }
-                Action::Discover => self.link.discover(),
-                Action::Open => self.link.open(),
-                Action::Pace(way) => self.set_pace(way),
-                Action::Send { greets } => self.send(greets),
-                Action::Call => self.call(),
-                Action::Close => {
+                ParentAction::Discover => self.link.discover(),
+                ParentAction::Open => self.link.open(),
+                ParentAction::SetPace(transport) => self.set_pace(transport),
+                ParentAction::Send { is_hello } => self.send(is_hello),
+                ParentAction::Call => self.call(),
+                ParentAction::Close => {
                     self.link = Link::Idle;
                     self.node.change(Node::handle_upstream_lost);
                 }
-                Action::Report(report) => self.report(report),
+                ParentAction::Report(report) => self.report(report),
             }
         }
     }
 
-    fn send(&mut self, greets: bool) {
-        let greeting = || greets.then(|| self.greeting()).flatten();
+    fn send(&mut self, is_hello: bool) {
+        let greeting = || is_hello.then(|| self.greeting()).flatten();
         let Some(request) = self.due().or_else(greeting) else {
             return;
         };
@@ -321,7 +322,7 @@ impl Upstream {
             self.heard = Some("the stream takes no more requests".to_owned());
             let (on, chance) = (self.connection, clock::chance());
             self.session
-                .handle_closed(on, Closed::TakesNoMore, chance, now);
+                .handle_closed(on, ConnectionEnd::TakesNoMore, chance, now);
             return;
         }
         if self
@@ -350,13 +351,13 @@ impl Upstream {
         self.link.call(request);
     }
 
-    fn report(&mut self, report: Report) {
+    fn report(&mut self, report: ParentReport) {
         let parent = self.address();
         match report {
-            Report::Answers { way, is_news } => {
-                let link = match way {
-                    Way::Stream => ParentLink::Stream,
-                    Way::Calls => ParentLink::Poll,
+            ParentReport::Answers { transport, is_news } => {
+                let link = match transport {
+                    Transport::Stream => ParentLink::Stream,
+                    Transport::Calls => ParentLink::Poll,
                 };
                 if is_news {
                     info!(parent, link = link.as_str(), "the parent answers");
@@ -366,18 +367,18 @@ impl Upstream {
                 }
                 self.show(link, self.second.clone());
             }
-            Report::Polls {
+            ParentReport::Polls {
                 why,
-                trouble,
+                failure,
                 is_news,
             } => {
-                let problem = self.problem_of(&trouble);
+                let problem = self.problem_of(&failure);
                 self.report_polled(why, problem, is_news);
             }
-            Report::Redirected { from, to } => {
+            ParentReport::Redirected { from, to } => {
                 debug!(%from, %to, "the parent's master is elsewhere");
             }
-            Report::StandsBack { is_news } => {
+            ParentReport::Replaced { is_news } => {
                 let problem = self.heard.take().unwrap_or_default();
                 if is_news {
                     warn!(parent, problem, "the parent ended the stream");
@@ -386,8 +387,8 @@ impl Upstream {
                 }
                 self.show(ParentLink::Down, Some(problem));
             }
-            Report::Down { trouble, is_news } => {
-                let problem = self.problem_of(&trouble);
+            ParentReport::Down { failure, is_news } => {
+                let problem = self.problem_of(&failure);
                 if is_news {
                     warn!(
                         parent,
@@ -398,7 +399,7 @@ impl Upstream {
                 }
                 self.show(ParentLink::Down, Some(problem));
             }
-            Report::Forgot { forgotten, epoch } => {
+            ParentReport::EpochForgotten { forgotten, epoch } => {
                 warn!(
                     epoch,
                     forgotten,
@@ -409,10 +410,10 @@ impl Upstream {
         }
     }
 
-    fn report_polled(&mut self, why: Polled, problem: String, is_news: bool) {
+    fn report_polled(&mut self, why: PollReason, problem: String, is_news: bool) {
         let parent = self.address();
         match (why, is_news) {
-            (Polled::AnotherProcess, true) => error!(
+            (PollReason::AnotherProcess, true) => error!(
                 parent,
                 problem,
                 "another process of this node was there first: this one is refused what it asks for"
@@ -423,18 +424,20 @@ impl Upstream {
             ),
             (_, false) => debug!(parent, problem, "the parent is still polled"),
         }
-        if why == Polled::AnotherProcess {
+        if why == PollReason::AnotherProcess {
             self.second = Some(problem);
         }
     }
 
     /// For people.
-    fn problem_of(&mut self, trouble: &Trouble) -> String {
+    fn problem_of(&mut self, failure: &ParentFailure) -> String {
         let heard = self.heard.take();
-        match trouble {
-            Trouble::Closed(_) => heard.unwrap_or_else(|| trouble.to_string()),
-            Trouble::NoAddress => self.addresses.nobody(),
-            Trouble::Late(_) | Trouble::Flood | Trouble::Lost(_) => trouble.to_string(),
+        match failure {
+            ParentFailure::Closed(_) => heard.unwrap_or_else(|| failure.to_string()),
+            ParentFailure::NoAddress => self.addresses.nobody(),
+            ParentFailure::TimedOut(_) | ParentFailure::Flood | ParentFailure::DeadEnd(_) => {
+                failure.to_string()
+            }
         }
     }
 

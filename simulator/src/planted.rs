@@ -2,7 +2,7 @@
 //! a checker may be silent.
 //!
 //! Only the feature `planted` makes that possible, which one package of tests switches on and which is built
-//! alone, as [bugs of sessions](doorward_session::planted) are. Without it, `is` is false when the program is
+//! alone, as [bugs of sessions](doorward_session::session_bugs) are. Without it, `is` is false when the program is
 //! compiled. Each way to blunt a checker is caught by one of the small worlds in `testdata/promises`.
 
 use std::time::Duration;

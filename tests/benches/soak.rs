@@ -1,4 +1,4 @@
-//! Half an hour of 2,000 honest clients that come and go, beside a slow attack of each kind: nobody honest fails,
+//! Half an hour of 2,000 honest clients that come and go, beside a slow attack of each kind: no honest client fails,
 //! and the server's memory does not grow.
 //!
 //! `cargo bench -p doorward-tests --bench soak [-- --minutes 30 --clients 2000]` prints a line every half minute,
@@ -47,7 +47,7 @@ impl Book {
     }
 }
 
-/// Somebody comes, stays for a while, and goes, and somebody else comes.
+/// A client comes, stays for a while, and goes, and another one comes.
 async fn come_and_go(channel: Channel, place: u64, book: Arc<Book>) {
     // Not all at the same time.
     sleep(Duration::from_millis(place * 7 % 1_000)).await;

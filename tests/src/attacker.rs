@@ -15,7 +15,7 @@
 //! | [`process`] | The attacker as a process, for benches. |
 //!
 //! An attacker has an address of its own on loopback (127.0.0.2 and up; the honest are at 127.0.0.1), because
-//! servers tell callers apart by address.
+//! servers distinguish callers by address.
 
 pub mod catalogue;
 pub mod claims;

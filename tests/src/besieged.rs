@@ -1,5 +1,5 @@
 //! A server that is attacked, with honest clients beside: one that asks all the time and one of the client
-//! library. Whatever the attack, they are served as if there was none, and so is whoever comes afterwards.
+//! library. Whatever the attack, they are served as if there were none, and so are clients that come afterwards.
 
 #![allow(
     clippy::unwrap_used,
@@ -112,7 +112,7 @@ impl Besieged {
         }
     }
 
-    /// Nobody honest has noticed anything, the server has no more memory than that, and it takes newcomers.
+    /// No honest client has noticed anything, the server has no more memory than that, and it accepts newcomers.
     pub async fn assert_unmoved(&mut self, memory_max: u64) -> (Served, Memory) {
         assert!(self.server.is_running(), "the server is gone");
         self.honest.until_served(CALLS).await;
@@ -121,7 +121,7 @@ impl Besieged {
         if let Err(fallen) = self.library.check_kept(1.0) {
             panic!("the library's client had less: {fallen}");
         }
-        let (_, failed) = self.library.heard(0);
+        let (_, failed) = self.library.answer_counts(0);
         assert_eq!(failed, 0, "requests of the library's client failed");
         for number in 0..3 {
             let id = format!("newcomer-{number}");

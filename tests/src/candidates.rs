@@ -3,7 +3,7 @@
 //!
 //! Each has an address that it comes back to, and, if that is asked for, a way of its own to every
 //! member of etcd, which can be broken ([`Proxy`]). Two resources are there: [`SHARED`], of which
-//! everybody wants more than there is, and [`WATCHED`], for whoever watches.
+//! everybody wants more than there is, and [`WATCHED`], for watchers.
 
 #![allow(
     clippy::unwrap_used,
@@ -33,7 +33,7 @@ pub const SHARED: &str = "shared";
 /// How much of it there is.
 pub const CAPACITY: f64 = 100.0;
 
-/// What is asked for by whoever watches.
+/// The resource that watchers ask for.
 pub const WATCHED: &str = "watched";
 
 /// How long the master's lease in etcd lasts. As short as it can be.
@@ -251,7 +251,7 @@ impl Candidates {
         crowd
     }
 
-    /// Which one is the master, by its own word. Waits until there is one.
+    /// The server that answers that it is the master. Waits until there is one.
     pub async fn master(&self) -> usize {
         self.master_but(None).await
     }
@@ -288,7 +288,7 @@ impl Candidates {
 }
 
 impl Candidates {
-    /// Waits until a new master has learned and divided. Meanwhile nobody ever had less than before,
+    /// Waits until a new master has learned and divided. Meanwhile no client ever had less than before,
     /// never was more in use than there is, and never were there two masters.
     pub async fn assert_kept(&mut self, master: usize, crowd: &Crowd, watcher: &Watcher) {
         let master = &mut self.list[master];
@@ -320,10 +320,10 @@ pub async fn until(what: &str, mut check: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// After a failover: nobody ever had less than before, and never was more in use than there is.
+/// After a failover: no client ever had less than before, and never was more in use than there is.
 pub fn assert_kept(crowd: &Crowd, watcher: &Watcher, when: &str) {
     watcher.assert_one_master(when);
     crowd.assert_no_overshoot(when);
     let kept = crowd.check_kept(1.0 - 1e-6);
-    assert!(kept.is_ok(), "{when}: somebody fell{}", kept.unwrap_err());
+    assert!(kept.is_ok(), "{when}: a client fell{}", kept.unwrap_err());
 }

@@ -1,4 +1,4 @@
-//! An authority of our own, and certificates that it vouches for.
+//! A certificate authority for tests, and certificates that it signs.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
@@ -16,7 +16,7 @@ pub struct Certified {
     pub key: String,
 }
 
-/// Who vouches.
+/// The authority's certificate.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -25,7 +25,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// A new one, which nobody knows.
+    /// A new authority, which no program trusts yet.
     pub fn new() -> Self {
         let mut params = named("tests of Doorward", &[]);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

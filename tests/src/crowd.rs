@@ -1,13 +1,13 @@
 //! Many clients of one resource, and the sum of what they may use, watched at every instant.
 //!
 //! The clients are those of the client library, in the test's process. What each may use by a valid
-//! lease stands in one [`Ledger`], which is told of every change by the clients' hooks, and looked
+//! lease stands in one [`Ledger`], which the clients' hooks update on every change, and which is checked
 //! through every millisecond besides, for leases end and come back by themselves.
 //!
-//! **Why its sum proves something,** though clients change concurrently. A client tells the ledger
+//! **Why its sum proves something,** though clients change concurrently. A client updates the ledger
 //! that it has less *before* it sends the request that acknowledges that, and waits for the
-//! ledger's lock to do so; so while the ledger is looked at, nobody can have been given what is
-//! still entered for somebody else. What has ended by a client's own clock counts no more: the
+//! ledger's lock to do so; so while the ledger is checked, no client can have been granted what is
+//! still entered for another one. What has ended by a client's own clock counts no more: the
 //! sum is looked at twice, and what has ended between the two looks is not over.
 
 #![allow(
@@ -42,7 +42,7 @@ const ROUNDING: f64 = 1e-9;
 #[derive(Default)]
 struct Entry {
     resource: Option<Resource>,
-    /// What its lease was when it last told of a change; 0 if it had none.
+    /// Its lease at its last update; 0 if it had none.
     held: f64,
     /// `held` at the mark.
     marked: f64,
@@ -62,7 +62,7 @@ impl Entry {
         };
         let holding = resource.holding();
         match holding.source {
-            // It may have more than it has told yet: then it tells next.
+            // It may have more than the ledger shows: then it updates next.
             Source::Lease => holding.capacity.get().min(self.held),
             Source::Mode => 0.0,
         }
@@ -72,7 +72,7 @@ impl Entry {
 #[derive(Default)]
 struct Book {
     entries: Vec<Entry>,
-    /// When the last change was told.
+    /// When the last update came.
     moved: Option<Instant>,
     looks: u64,
     /// The largest sum that was seen in use.
@@ -104,14 +104,14 @@ impl Ledger {
         }
         book.peak = book.peak.max(sum);
         if sum > limit && book.overshoot.is_none() {
-            let mut told = format!("{sum} of {} in use:", self.capacity);
+            let mut text = format!("{sum} of {} in use:", self.capacity);
             for (index, entry) in book.entries.iter().enumerate() {
                 let usable = entry.usable();
                 if usable != entry.marked {
-                    let _ = write!(told, " {index}: {usable} (was {})", entry.marked);
+                    let _ = write!(text, " {index}: {usable} (was {})", entry.marked);
                 }
             }
-            book.overshoot = Some(told);
+            book.overshoot = Some(text);
         }
     }
 
@@ -178,7 +178,7 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// Nobody so far, who may use so much together. Must be called within a tokio runtime.
+    /// An empty crowd that may use that much together. Must be called within a tokio runtime.
     pub fn new(resource: &str, capacity: f64) -> Self {
         let ledger = Arc::new(Ledger {
             capacity,
@@ -199,18 +199,18 @@ impl Crowd {
         }
     }
 
-    /// Somebody joins at a server: impatient, so that it is back soon after its server is.
+    /// A client joins at a server: impatient, so that it is back soon after its server is.
     pub fn join(&mut self, address: &str, wants: f64, mode: Mode) {
         self.join_any(&[address.to_owned()], wants, mode);
     }
 
-    /// Somebody joins at the servers of a node.
+    /// A client joins at the servers of a node.
     pub fn join_any(&mut self, addresses: &[String], wants: f64, mode: Mode) {
         let name = format!("client-{}", self.members.len());
         self.join_as(&name, addresses, wants, mode);
     }
 
-    /// Somebody joins under a name, which others may have, too.
+    /// A client joins under a name, which others may have, too.
     pub fn join_as(&mut self, name: &str, addresses: &[String], wants: f64, mode: Mode) {
         let index = self.members.len();
         self.ledger.book().entries.push(Entry::default());
@@ -261,7 +261,7 @@ impl Crowd {
     ///
     /// # Errors
     ///
-    /// Who is off most, and how far.
+    /// The client that is farthest off, and how far.
     pub fn check(&self, expected: &[f64]) -> Result<(), String> {
         let book = self.ledger.book();
         let held = book.entries.iter().map(|entry| entry.held);
@@ -309,7 +309,7 @@ impl Crowd {
 
     /// How many requests of a member were answered since one was not, and how many were not, since
     /// the mark.
-    pub fn heard(&self, index: usize) -> (u32, u32) {
+    pub fn answer_counts(&self, index: usize) -> (u32, u32) {
         let entry = &self.ledger.book().entries[index];
         (entry.answered, entry.failed)
     }

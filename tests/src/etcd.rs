@@ -63,7 +63,7 @@ impl Setup {
         }
     }
 
-    /// It has users: `root`, with [`PASSWORD`]. Nobody else may do anything.
+    /// It has users: `root`, with [`PASSWORD`]. No other user may do anything.
     #[must_use]
     pub fn with_users(mut self) -> Self {
         self.has_users = true;
@@ -127,7 +127,7 @@ pub struct Etcd {
     clusters: usize,
     /// Whether users are there by now.
     has_users: bool,
-    /// Who vouches for its certificate, and for that of its clients.
+    /// The authority that signs its certificate, and those of its clients.
     pub authority: Authority,
     /// A certificate that it believes.
     pub client: Certified,

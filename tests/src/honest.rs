@@ -1,7 +1,7 @@
 //! A client that does nothing wrong, and keeps book of how it is served: whether each of its calls is answered,
 //! how long that takes, and whether it keeps its lease.
 //!
-//! It asks at a steady pace, whatever the answers take: a call that is due while another is under way is
+//! It asks at a steady pace, whatever the answers take: a call that is due while another is in flight is
 //! measured from when it was due, so that a server that stands still for a second is not measured once. Timers
 //! are up to a millisecond late, which is not the server's.
 

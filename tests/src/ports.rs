@@ -1,7 +1,7 @@
-//! Addresses on loopback for servers that must be told where to listen, and come back there.
+//! Addresses on loopback for servers that must listen at a given address, and come back there.
 //!
-//! The ports are below those that systems give to whoever connects to somebody, so that one which is
-//! free for a moment, because its server was killed, is taken by nobody.
+//! The ports are below those that systems assign to outgoing connections, so that no other program takes one that is
+//! free for a moment because its server was killed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 

@@ -1,14 +1,14 @@
 //! Questions to single servers, and the proof that two of them never decide at the same time.
 //!
-//! A [`Watcher`] asks every candidate of a node again and again, on connections of its own: who is
-//! the master, then for capacity, and who is the master again. A grant between two answers that
+//! A [`Watcher`] asks every candidate of a node again and again, on connections of its own: which server is
+//! the master, then for capacity, and which one is the master again. A grant between two answers that
 //! name the same epoch is of that epoch. What each said, and when it was asked and when it answered,
 //! is kept in a [`Record`].
 //!
 //! **What can be proven from outside.** An answer was decided at some time between the sending of its
 //! request and its arrival. So if a request was sent after an answer of a newer epoch had arrived, and
 //! is granted by an older one, then the older master decided after the newer one had: a violation,
-//! whatever clocks say. The other way round nothing is proven: an answer may be long on its way. To
+//! whatever clocks say. The other way round nothing is proven: an answer may travel for long. To
 //! say "I am the master" counts as a grant does, for a grant would be given at that moment.
 
 #![allow(
@@ -37,7 +37,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::processes::PATIENCE;
 
-/// Who is the master, as a server says.
+/// Which server is the master, as a server answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discovered {
     /// Whether it is that server.
@@ -85,7 +85,7 @@ impl Probe {
         }
     }
 
-    /// Asks who is the master.
+    /// Asks which server is the master.
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl Child {
         self.messages.send(self.request.clone()).await.unwrap();
     }
 
-    /// What it is told next. None: the stream is over.
+    /// The next message. None: the stream is over.
     pub async fn next(&mut self) -> Option<Answer> {
         let answer = tokio::time::timeout(PATIENCE, self.answers.message());
         let answer = answer.await.unwrap().ok().flatten()?;
@@ -217,7 +217,7 @@ pub enum Shows {
 
 /// An answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Heard {
+pub struct Observation {
     /// The number of the server.
     pub server: usize,
     /// By which mastership. None: by none, or it is not known.
@@ -230,7 +230,7 @@ pub struct Heard {
     pub received: Instant,
 }
 
-impl fmt::Debug for Heard {
+impl fmt::Debug for Observation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             server,
@@ -250,7 +250,7 @@ impl fmt::Debug for Heard {
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// Only by whom they came may they be out of order.
-    pub heard: Vec<Heard>,
+    pub observations: Vec<Observation>,
 }
 
 impl Record {
@@ -260,56 +260,68 @@ impl Record {
     ///
     /// What proves it.
     pub fn check(&self) -> Result<(), String> {
-        let by_master = |heard: &&Heard| heard.shows != Shows::NotMaster && heard.epoch.is_some();
-        let mut by_arrival: Vec<&Heard> = self.heard.iter().filter(by_master).collect();
+        let by_master = |observation: &&Observation| {
+            observation.shows != Shows::NotMaster && observation.epoch.is_some()
+        };
+        let mut by_arrival: Vec<&Observation> =
+            self.observations.iter().filter(by_master).collect();
         let mut by_question = by_arrival.clone();
-        by_arrival.sort_by_key(|heard| heard.received);
-        by_question.sort_by_key(|heard| heard.sent);
+        by_arrival.sort_by_key(|observation| observation.received);
+        by_question.sort_by_key(|observation| observation.sent);
         let mut arrived = by_arrival.into_iter().peekable();
-        let mut newest: Option<&Heard> = None;
-        for heard in by_question {
-            while let Some(before) = arrived.next_if(|it| it.received <= heard.sent) {
+        let mut newest: Option<&Observation> = None;
+        for observation in by_question {
+            while let Some(before) = arrived.next_if(|it| it.received <= observation.sent) {
                 newest = newest.max_by_epoch(before);
             }
             let Some(newest) = newest else { continue };
-            if heard.epoch < newest.epoch {
-                return Err(format!("{heard:?}, and before it: {newest:?}"));
+            if observation.epoch < newest.epoch {
+                return Err(format!("{observation:?}, and before it: {newest:?}"));
             }
-            if heard.epoch == newest.epoch && heard.server != newest.server {
-                return Err(format!("{heard:?}, and by the same epoch: {newest:?}"));
+            if observation.epoch == newest.epoch && observation.server != newest.server {
+                return Err(format!(
+                    "{observation:?}, and by the same epoch: {newest:?}"
+                ));
             }
         }
         Ok(())
     }
 
     /// The first grant that arrived after a moment, by anybody but one.
-    pub fn first_grant(&self, after: Instant, but: Option<usize>) -> Option<Heard> {
-        let grants = self.heard.iter().filter(|heard| {
-            heard.shows == Shows::Grant && heard.received > after && Some(heard.server) != but
+    pub fn first_grant(&self, after: Instant, but: Option<usize>) -> Option<Observation> {
+        let grants = self.observations.iter().filter(|observation| {
+            observation.shows == Shows::Grant
+                && observation.received > after
+                && Some(observation.server) != but
         });
-        grants.min_by_key(|heard| heard.received).copied()
+        grants
+            .min_by_key(|observation| observation.received)
+            .copied()
     }
 
     /// All epochs by which anybody took itself for the master.
     pub fn epochs(&self) -> BTreeSet<u64> {
-        self.heard.iter().filter_map(|heard| heard.epoch).collect()
+        self.observations
+            .iter()
+            .filter_map(|observation| observation.epoch)
+            .collect()
     }
 
     /// Whether anybody took itself for the master, asked after a moment.
-    pub fn master_since(&self, after: Instant) -> Option<Heard> {
-        let mut heard = self.heard.iter();
-        heard
-            .find(|heard| heard.shows != Shows::NotMaster && heard.sent > after)
+    pub fn master_since(&self, after: Instant) -> Option<Observation> {
+        let mut observation = self.observations.iter();
+        observation
+            .find(|observation| observation.shows != Shows::NotMaster && observation.sent > after)
             .copied()
     }
 }
 
 trait MaxByEpoch<'a> {
-    fn max_by_epoch(self, other: &'a Heard) -> Self;
+    fn max_by_epoch(self, other: &'a Observation) -> Self;
 }
 
-impl<'a> MaxByEpoch<'a> for Option<&'a Heard> {
-    fn max_by_epoch(self, other: &'a Heard) -> Self {
+impl<'a> MaxByEpoch<'a> for Option<&'a Observation> {
+    fn max_by_epoch(self, other: &'a Observation) -> Self {
         self.filter(|newest| newest.epoch >= other.epoch)
             .or(Some(other))
     }
@@ -346,7 +358,7 @@ impl Watcher {
         }
     }
 
-    /// Looks at what was heard so far.
+    /// Looks at the observations so far.
     pub fn read<T>(&self, look: impl FnOnce(&Record) -> T) -> T {
         look(&locked(&self.record))
     }
@@ -358,15 +370,15 @@ impl Watcher {
         }
     }
 
-    /// Waits for a grant that was heard after a moment, by anybody but one.
-    pub async fn grant(&self, after: Instant, but: Option<usize>) -> Heard {
+    /// Waits for a grant observed after a moment, by any server but one.
+    pub async fn grant(&self, after: Instant, but: Option<usize>) -> Observation {
         let mut looks = tokio::time::interval(Duration::from_millis(10));
         loop {
             looks.tick().await;
             if let Some(grant) = self.read(|record| record.first_grant(after, but)) {
                 return grant;
             }
-            assert!(after.elapsed() < PATIENCE, "nobody grants");
+            assert!(after.elapsed() < PATIENCE, "no server grants");
         }
     }
 }
@@ -383,12 +395,12 @@ async fn watch(
     record: &Mutex<Record>,
 ) -> Result<(), tonic::Status> {
     let client = format!("watcher-{server}");
-    let (mut granted, mut before) = (None::<Heard>, None);
+    let (mut granted, mut before) = (None::<Observation>, None);
     loop {
         let sent = Instant::now();
         let discovered = probe.discover().await?;
         let epoch = discovered.epoch.filter(|_| discovered.is_master);
-        let heard = Heard {
+        let observation = Observation {
             server,
             epoch,
             shows: if discovered.is_master {
@@ -403,14 +415,16 @@ async fn watch(
             // A mastership that is the same before and after was the same in between, and one that
             // had gone afterwards was that of before.
             let epoch = before.filter(|_| epoch.is_none() || epoch == before);
-            locked(record).heard.push(Heard { epoch, ..granted });
+            locked(record)
+                .observations
+                .push(Observation { epoch, ..granted });
         }
-        locked(record).heard.push(heard);
+        locked(record).observations.push(observation);
         before = epoch;
         let sent = Instant::now();
         let answer = probe.ask(&client, resource, 1.0, Some(1.0)).await?;
         let (shows, received) = (Shows::Grant, Instant::now());
-        let heard = Heard {
+        let observation = Observation {
             server,
             epoch: None,
             shows,
@@ -418,10 +432,13 @@ async fn watch(
             received,
         };
         if answer.is_grant() {
-            granted = Some(heard);
+            granted = Some(observation);
         } else {
             let shows = Shows::NotMaster;
-            locked(record).heard.push(Heard { shows, ..heard });
+            locked(record).observations.push(Observation {
+                shows,
+                ..observation
+            });
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -36,7 +36,7 @@ pub fn program(name: &str) -> PathBuf {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         let release = !cfg!(debug_assertions);
         let mut build = Command::new(cargo);
-        // What cargo tells a test of its package would have dependencies built again that look.
+        // With cargo's variables of this test's package, dependencies that read them would be built again.
         for (variable, _) in std::env::vars_os() {
             let name = variable.to_string_lossy();
             if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
@@ -132,7 +132,7 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// An address on loopback where nobody listens, so far.
+/// A free address on loopback.
 pub fn free_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().to_string()
@@ -178,7 +178,7 @@ pub fn thaw(process: u32) {
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    /// Its log as it is written. It must be read, or the server would wait for whoever reads it.
+    /// Its log as it is written. It must be read, or the server would block.
     logs: Receiver<Value>,
     /// What was read of it, and how much of that was waited for.
     logged: Vec<Value>,
@@ -267,7 +267,7 @@ impl Server {
         };
         let serving = server.wait_for_log("serving gRPC");
         server.address = serving["grpc"].as_str().unwrap().to_owned();
-        // It may have had troubles to tell before that.
+        // It may have logged problems before that.
         server.seen = 0;
         server
     }
@@ -316,8 +316,8 @@ impl Server {
     /// Where its pages are.
     pub fn pages(&mut self) -> String {
         let pages = "status page at http://";
-        let told = self.logged(pages).pop();
-        let entry = told.unwrap_or_else(|| self.wait_for_log(pages));
+        let logged = self.logged(pages).pop();
+        let entry = logged.unwrap_or_else(|| self.wait_for_log(pages));
         let address = &entry["message"].as_str().unwrap()[pages.len()..];
         address.trim_end_matches('/').to_owned()
     }

@@ -1,8 +1,8 @@
 //! A way between two processes that can be broken: a TCP proxy with a handle.
 //!
-//! What goes through it are *requests*, from whoever connected, and *answers*, back to it. Each
+//! What goes through it are *requests*, from the side that connected, and *answers*, back to it. Each
 //! [`Direction`] can pass, be held (what was sent arrives late, as after packets were lost and sent
-//! again), or be dropped: swallowed, and nobody is told. Bytes that were swallowed are missing in
+//! again), or be dropped: swallowed without notice. Bytes that were swallowed are missing in
 //! what comes after them, so a connection that was open, or was made, while a direction was dropped
 //! is dead in that direction for ever; after [`Proxy::pass`] only new connections work.
 //!
@@ -32,16 +32,16 @@ pub enum Flow {
     Pass,
     /// They arrive when they may pass again.
     Hold,
-    /// They never arrive, and nobody is told.
+    /// They never arrive, without notice.
     Drop,
 }
 
 /// One of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From whoever connected.
+    /// From the side that connected.
     Requests,
-    /// To whoever connected.
+    /// To the side that connected.
     Answers,
 }
 
@@ -80,7 +80,7 @@ impl State {
     }
 }
 
-/// What is changed, and whom to tell when it is.
+/// The present faults, and a signal when they change.
 type Command = (State, mpsc::Sender<()>);
 
 /// A proxy. It ends, and its connections with it, when it is dropped.
@@ -96,7 +96,7 @@ impl Proxy {
     /// Begins to pass on to an address, from a port of its own.
     pub fn to(target: &str) -> Self {
         let target: SocketAddr = target.parse().unwrap();
-        let (tell, told) = mpsc::channel();
+        let (send, received) = mpsc::channel();
         let (commands, to_do) = commands::unbounded_channel();
         let (accepted_sender, accepted) = watch::channel(0);
         thread::spawn(move || {
@@ -106,12 +106,12 @@ impl Proxy {
                 .unwrap();
             runtime.block_on(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                tell.send(listener.local_addr().unwrap()).unwrap();
+                send.send(listener.local_addr().unwrap()).unwrap();
                 serve(listener, target, to_do, accepted_sender).await;
             });
         });
         Self {
-            address: told.recv().unwrap(),
+            address: received.recv().unwrap(),
             state: State::default(),
             commands,
             accepted,
@@ -228,7 +228,7 @@ async fn serve(
 async fn pass_on(near: TcpStream, target: SocketAddr, known: State, state: watch::Receiver<State>) {
     let closing = closed(state.clone(), known.closed);
     let passing = async {
-        // If there is nobody, whoever connected is told, unless it must not be told anything.
+        // If the target is down, the connection is refused, unless answers are swallowed.
         let Ok(far) = TcpStream::connect(target).await else {
             if known.answers.flow != Flow::Pass {
                 pending::<()>().await;
@@ -266,7 +266,7 @@ struct Pipe {
     /// How often the direction had been dropped when the connection was made.
     drops: u64,
     is_dead: bool,
-    /// What is on its way, and when it may arrive. Nothing: the end.
+    /// Data in flight, and when it may arrive. Empty: the end.
     queue: VecDeque<(Instant, Vec<u8>)>,
     /// How much that is.
     queued: usize,
@@ -320,7 +320,7 @@ impl Pipe {
                 read = from.read(&mut buffer), if !self.is_read && self.queued < QUEUED_MAX => {
                     let read = match read {
                         Ok(read) => read,
-                        // The other side must not be told.
+                        // The other side must not notice.
                         Err(_) if self.is_dead || way.flow != Flow::Pass => 0,
                         Err(_) => return Err(()),
                     };

@@ -1,5 +1,5 @@
-//! Attackers whose requests are well-formed: names that nobody has, child servers that do not exist, lies. One
-//! address takes a bounded part of the server, and nobody who has something loses it.
+//! Attackers whose requests are well-formed: invented names, child servers that do not exist, lies. One
+//! address takes a bounded part of the server, and no client that has something loses it.
 
 #![allow(
     clippy::unwrap_used,
@@ -160,7 +160,7 @@ resources:
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("templates.yaml");
     fs::write(&path, LEARNING).unwrap();
-    // A fresh server is in learning mode, as one that was restarted is: it knows nobody.
+    // A fresh server is in learning mode, as one that was restarted is: it knows no holder.
     let address = lasting_address();
     let flags = ["--templates", path.to_str().unwrap(), "--refresh-floor=0s"];
     let _server = Server::start_at(&address, &flags);

@@ -6,7 +6,7 @@
 use doorward_tests::attacker::flood::{Amount, Flood, flood};
 use doorward_tests::besieged::{Besieged, MEMORY_MAX};
 
-/// Some ten thousand of them, for who is cut again and again; the bench sends millions.
+/// Some ten thousand of them, from an attacker that is disconnected again and again; the bench sends millions.
 const AMOUNT: Amount = Amount {
     times: 50_000,
     connections_max: 100,

@@ -14,7 +14,7 @@ async fn until_ended(besieged: &Besieged, siege: &mut Siege, streams: u64) {
         for connection in &mut siege.held {
             while connection.seen().ended < streams && !connection.is_cut() {
                 // Nothing may come for a while.
-                let _ = connection.hear().await;
+                let _ = connection.read_some().await;
             }
         }
     };
@@ -38,8 +38,8 @@ async fn child_servers_that_never_read_are_cut() {
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_for_operators_that_nobody_reads_take_bounded_memory_and_are_dropped() {
     let mut besieged = Besieged::start(&HASTY).await;
-    // So that there is much to tell.
-    let filled = claims::invented_resources(besieged.target, "told", 1_000, 500);
+    // So that answers are large.
+    let filled = claims::invented_resources(besieged.target, "read", 1_000, 500);
     let filled = besieged.attacked(filled).await;
     assert!(filled.granted > 0, "{filled}");
     let attack = unread::statuses(besieged.target, 30, 60);

@@ -11,7 +11,7 @@ use doorward_tests::attacker::waiting::{
 };
 use doorward_tests::besieged::{Besieged, MEMORY_MAX, TEMPLATES};
 
-/// Who is not done within this is cut.
+/// A connection that is not done within this is closed.
 const HASTY: [&str; 2] = ["--patience", "1s"];
 
 /// As many calls as a connection may have, and as many as it can begin before it is cut; of clients, and of child
@@ -50,7 +50,7 @@ async fn calls_that_do_not_end_are_given_up() {
         for connection in &mut siege.held {
             while connection.seen().ended < 20 && !connection.is_cut() {
                 // Nothing may come for a while.
-                let _ = connection.hear().await;
+                let _ = connection.read_some().await;
             }
         }
     };
@@ -68,7 +68,7 @@ async fn child_servers_that_stop_shortly_before_the_end_of_a_message_are_bounded
     let ended = async {
         for connection in &mut siege.held {
             while connection.seen().ended == 0 && !connection.is_cut() {
-                let _ = connection.hear().await;
+                let _ = connection.read_some().await;
             }
         }
     };
@@ -85,7 +85,7 @@ async fn child_servers_that_stop_shortly_before_the_end_of_a_message_are_bounded
 async fn child_servers_with_nothing_to_say_are_not_cut() {
     let mut besieged = Besieged::start(&HASTY).await;
     let mut siege = quiet_child_streams(besieged.target, 3).await;
-    // Somebody who came later, and has waited for longer than the patience, is cut before.
+    // A connection that came later, and has waited for longer than the patience, is closed before.
     let mut silent = silent_sockets(besieged.target.from([127, 0, 0, 9].into()), 1).await;
     besieged.attacked(silent.until_cut_to(0)).await;
     let mut slow = slow_http_headers(besieged.target.from([127, 0, 0, 9].into()), 1).await;

@@ -1,5 +1,5 @@
 //! A tree of three levels with three candidates for every node, whose masters die at random while
-//! clients run and change their minds: nobody ever exceeds, and everybody recovers.
+//! clients run and change their minds: no client ever exceeds, and every client recovers.
 //!
 //! `DOORWARD_CHAOS_SECONDS` is how long (a minute unless it says otherwise), `DOORWARD_CHAOS_SEED`
 //! from what all chance is drawn.
@@ -73,7 +73,12 @@ impl Candidate {
     }
 
     async fn is_master(&self) -> bool {
-        self.server.is_some() && self.probe.discover().await.is_ok_and(|told| told.is_master)
+        self.server.is_some()
+            && self
+                .probe
+                .discover()
+                .await
+                .is_ok_and(|answer| answer.is_master)
     }
 }
 
@@ -156,7 +161,7 @@ async fn masters_die_at_random_in_a_tree_and_nobody_ever_exceeds() {
                 candidate.start();
             }
         }
-        // Also while nobody is there to hear of it: so what masters learn is not what they would find.
+        // Also while no server runs: so a later master learns something other than the demand it then finds.
         for _ in 0..chance.below(8) {
             let index = chance.below(crowd.members.len());
             let factor = [0.0, 0.1, 0.5, 1.0, 2.0, 5.0][chance.below(6)];

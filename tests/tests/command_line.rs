@@ -75,7 +75,7 @@ fn a_kept_lease_is_there_for_others_to_see_until_it_is_released() {
     check_exit(&released, 0);
     let unless = &json(&released)["unless_heard"][0];
     assert_eq!(unless["resource"], "example/fair");
-    // A client that may live has until it was to be heard again: others hold something meanwhile.
+    // A client that may live has until its next refresh: others hold something meanwhile.
     let wait = unless["free_in_ms"].as_u64().unwrap();
     let hold = format!("{wait}ms");
     check_exit(
@@ -98,8 +98,8 @@ fn scripts_can_tell_no_from_nobody_there() {
     );
     let watched = doorward(&["--server", &server.address, "watch", "no/such", "1"]);
     check_exit(&watched, 1);
-    let nobody = doorward(&["--server", &server.address, "status", "example/fair"]);
-    check_exit(&nobody, 1);
+    let without_server = doorward(&["--server", &server.address, "status", "example/fair"]);
+    check_exit(&without_server, 1);
     let address = server.address.clone();
     server.kill();
     let gone = doorward(&["--server", &address, "--timeout", "2s", "status"]);

@@ -19,7 +19,7 @@ use doorward_tests::candidates::{
     Candidates, FAILOVER, GRANULARITY, Setup, TTL, WATCHED, assert_kept, until,
 };
 use doorward_tests::etcd::Etcd;
-use doorward_tests::probe::{Answer, Heard, Record, Shows, Watcher};
+use doorward_tests::probe::{Answer, Observation, Record, Shows, Watcher};
 use doorward_tests::processes::signal;
 
 /// What a holder says it has is confirmed by a master that has just begun.
@@ -112,12 +112,15 @@ async fn a_master_that_was_frozen_decides_nothing_when_it_goes_on() {
         let answer = answer.unwrap().unwrap();
         assert!(!answer.is_grant(), "{answer:?}");
     }
-    let mut told = 0;
+    let mut messages = 0;
     while let Some(answer) = child.next().await {
         assert!(!answer.is_grant(), "{answer:?}");
-        told += 1;
+        messages += 1;
     }
-    assert!(told <= 1, "a stream ends when it is said who is not master");
+    assert!(
+        messages <= 1,
+        "a stream ends after the message that this server is not the master"
+    );
     while thawed.elapsed() < TTL {
         let answer = frozen.ask("after", WATCHED, 1.0, None).await.unwrap();
         assert!(!answer.is_grant(), "{answer:?}");
@@ -134,27 +137,28 @@ async fn a_master_that_was_frozen_decides_nothing_when_it_goes_on() {
 async fn two_masters_are_noticed() {
     let now = Instant::now();
     let at = |ms| now + Duration::from_millis(ms);
-    let heard = |server, epoch, shows, sent, received| Heard {
+    let observation = |server, epoch, shows, sent, received| Observation {
         server,
         epoch: Some(epoch),
         shows,
         sent: at(sent),
         received: at(received),
     };
-    let grant = |server, epoch, sent, received| heard(server, epoch, Shows::Grant, sent, received);
-    for (what, heard, is_right) in [
+    let grant =
+        |server, epoch, sent, received| observation(server, epoch, Shows::Grant, sent, received);
+    for (what, observations, is_right) in [
         (
             "one after the other",
             vec![grant(0, 1, 0, 5), grant(1, 2, 6, 9)],
             true,
         ),
         (
-            "asked before, and long on its way",
+            "asked before, and long in flight",
             vec![grant(0, 1, 0, 50), grant(1, 2, 6, 9)],
             true,
         ),
         (
-            "asked while the answer of the newer one was on its way",
+            "asked while the answer of the newer one was in flight",
             vec![grant(0, 1, 8, 20), grant(1, 2, 6, 9)],
             true,
         ),
@@ -170,12 +174,15 @@ async fn two_masters_are_noticed() {
         ),
         (
             "a claim is as bad as a grant",
-            vec![grant(1, 2, 6, 9), heard(0, 1, Shows::Claim, 10, 12)],
+            vec![grant(1, 2, 6, 9), observation(0, 1, Shows::Claim, 10, 12)],
             false,
         ),
         (
             "who sends elsewhere is no master",
-            vec![grant(1, 2, 6, 9), heard(0, 1, Shows::NotMaster, 10, 12)],
+            vec![
+                grant(1, 2, 6, 9),
+                observation(0, 1, Shows::NotMaster, 10, 12),
+            ],
             true,
         ),
         (
@@ -189,7 +196,7 @@ async fn two_masters_are_noticed() {
             false,
         ),
     ] {
-        let record = Record { heard };
+        let record = Record { observations };
         assert_eq!(record.check().is_ok(), is_right, "{what}");
     }
 }

@@ -22,7 +22,7 @@ use doorward_tests::proxy::{Direction, Flow, Proxy};
 /// A fault, and its name.
 type Fault = (&'static str, fn(&mut Proxy));
 
-/// Cuts off whoever is the master, in one way after the other. The one that was cut off before is the
+/// Cuts off the present master, in one way after the other. The one that was cut off before is the
 /// master then, so all that was cut off come back.
 async fn cut_off(faults: &[Fault]) {
     let etcd = Etcd::start().await;
@@ -37,7 +37,7 @@ async fn cut_off(faults: &[Fault]) {
         let grant = watcher.grant(cut, Some(master)).await;
         let took = grant.received - cut;
         println!("succeeded after {took:.2?}");
-        // A renewal that was on its way may have arrived.
+        // A renewal that was in flight may have arrived.
         let late = GRANULARITY + TTL / 3;
         assert!(took < FAILOVER + late, "{what}: {took:?}");
         let discovered = candidates.list[master].probe.discover().await.unwrap();
@@ -95,19 +95,19 @@ async fn a_master_that_is_heard_but_does_not_hear_steps_down_in_time() {
     .await;
 }
 
-/// etcd has elected it, and the answer is lost: nobody else can be elected as long as it lives.
+/// etcd has elected it, and the answer is lost: no other server can be elected as long as it lives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_was_elected_without_hearing_of_it_finds_out() {
     const MASTER: &str = "/doorward/nodes/root/master";
     let etcd = Etcd::start().await;
     let mut candidates = Setup::new(1).with_ways().start(&etcd);
     let watcher = candidates.watch();
-    // If a renewal was lost before it sees that its key is gone, it asks whether etcd hears it before it stands, and
+    // If a renewal was lost before it sees that its key is gone, it checks whether etcd answers before it stands, and
     // is not elected as long as answers are late: then it is tried again.
     let mut is_elected = false;
     for _ in 0..10 {
         candidates.master().await;
-        // What it asks arrives at once; what it is told comes after it has given up.
+        // Its requests arrive at once; the answers come after it has given up.
         let late = |way: &mut Proxy| way.delay(Direction::Answers, TTL / 5);
         candidates.list[0].change_ways(late);
         etcd.delete(MASTER).await;

@@ -32,7 +32,7 @@ const UP: &str = "etcd answers again";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_of_etcd_die_freeze_and_come_back() {
     let mut etcd = Etcd::cluster(3).await;
-    // Nobody is master for longer than a short learning mode lasts; leases are not to end meanwhile.
+    // There is no master for longer than a short learning mode lasts; leases are not to end meanwhile.
     let times = "lease_length: 20s, refresh_interval: 300ms";
     let templates = TEMPLATES
         .replace("lease_length: 10s, refresh_interval: 300ms", times)
@@ -78,8 +78,8 @@ async fn members_of_etcd_die_freeze_and_come_back() {
     let (master, _) = candidates.mastership().await;
     candidates.assert_kept(master, &crowd, &watcher).await;
 
-    // Without any, nobody is the master once the last word of it is too old.
-    let told: Vec<_> = candidates.list.iter_mut().map(logged).collect();
+    // Without any, there is no master once the last view of it is too old.
+    let counts: Vec<_> = candidates.list.iter_mut().map(logged).collect();
     etcd.kill_all();
     let killed = Instant::now();
     tokio::time::sleep_until(killed + TTL).await;
@@ -101,12 +101,12 @@ async fn members_of_etcd_die_freeze_and_come_back() {
     }
     tokio::time::sleep(TTL / 2).await;
     let claim = watcher.read(|record| record.master_since(lapsed));
-    assert!(claim.is_none(), "nobody can be elected: {claim:?}");
+    assert!(claim.is_none(), "no server can be elected: {claim:?}");
     etcd.restart_all().await;
     let back = Instant::now();
     let grant = watcher.grant(back, None).await;
     println!("granted {:.2?} after etcd is back", grant.received - back);
-    for (candidate, (downs, ups)) in candidates.list.iter_mut().zip(told) {
+    for (candidate, (downs, ups)) in candidates.list.iter_mut().zip(counts) {
         candidate.server().wait_for_log(UP);
         until("the metric shows it", async || {
             candidate.metric("doorward_etcd_up") == 1.0
@@ -191,20 +191,20 @@ async fn what_is_broken_by_hand_mends_itself() {
     until_in_order("the term is nonsense", &etcd, &candidates).await;
     let address = candidates.list[master].address.clone();
     etcd.put(&server_key(&address), "nonsense").await;
-    etcd.put(&server_key("nobody"), "nonsense").await;
+    etcd.put(&server_key("unknown"), "nonsense").await;
     until_in_order("a server is nonsense", &etcd, &candidates).await;
     etcd.put(MASTER, "nonsense").await;
     until_in_order("the key of the master is nonsense", &etcd, &candidates).await;
     assert_eq!(candidates.mastership().await, (master, epoch));
 
-    // A key without a lease would stay for ever when nobody mends it.
+    // A key without a lease would stay for ever if no server mends it.
     candidates.list[master].server().freeze();
     let froze = Instant::now();
     etcd.put(MASTER, "nonsense").await;
     etcd.put(TERM, "nonsense").await;
     let grant = watcher.grant(froze, Some(master)).await;
     println!("succeeded after {:.2?}", grant.received - froze);
-    // Whoever it belongs to has a TTL to mend it, and who looks, looks every third of one.
+    // The server that it belongs to has a TTL to mend it, and the others look every third of one.
     assert!(grant.received - froze < TTL * 2 + TTL / 3 + GRANULARITY);
     candidates.list[master].server().thaw();
     until_in_order("nonsense of a dead master", &etcd, &candidates).await;

@@ -59,7 +59,7 @@ fn lost(endpoint: &str, flags: &[&str]) -> Server {
     Server::start(&[&set_up[..], &["--etcd-endpoints", endpoint], flags].concat())
 }
 
-/// It serves nobody, is not ready, and says why.
+/// It serves no client, is not ready, and says why.
 async fn assert_says(server: &mut Server, why: &[&str]) {
     let said = server.wait_for_log("etcd cannot be asked; trying on");
     let discovered = Probe::to(&server.address).discover().await.unwrap();
@@ -120,7 +120,7 @@ async fn who_is_refused_by_etcd_says_so_and_is_let_in_when_that_is_mended() {
         path.display().to_string()
     };
     let ca = file("ca.pem", &etcd.authority.certificate);
-    let password = file("password", "nobody knows");
+    let password = file("password", "a secret");
     let user = ["--etcd-ca", &ca, "--etcd-password-file", &password];
 
     let mut stranger = lost(
@@ -129,7 +129,7 @@ async fn who_is_refused_by_etcd_says_so_and_is_let_in_when_that_is_mended() {
     );
     assert_says(&mut stranger, &["authentication failed"]).await;
     // A user who may do nothing is let in, and may do nothing.
-    etcd.add_user("ann", "nobody knows").await;
+    etcd.add_user("ann", "a secret").await;
     until("it says what it may not", async || {
         stranger.get("/readyz").contains("permission denied")
     })
@@ -140,7 +140,7 @@ async fn who_is_refused_by_etcd_says_so_and_is_let_in_when_that_is_mended() {
     .await;
     stranger.wait_for_log("this server is the master");
 
-    // Nobody that it knows vouches for that etcd.
+    // It knows no authority that signed that etcd's certificate.
     let other = Setup::new(1).with_tls().start().await;
     let mut server = lost(&other.endpoint(0), &["--etcd-ca", &ca]);
     assert_says(&mut server, &[other.address(0), "certificate"]).await;

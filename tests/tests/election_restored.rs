@@ -1,4 +1,4 @@
-//! etcd is restored from a backup while candidates run: whoever has seen an epoch is never told of a
+//! etcd is restored from a backup while candidates run: a client that has seen an epoch is never sent to a
 //! lower one, and clients go on.
 
 #![allow(
@@ -20,7 +20,7 @@ use doorward_tests::probe::Probe;
 
 const MASTER: &str = "/doorward/nodes/root/master";
 
-/// Asks every server who is the master, again and again, and fails if an epoch ever goes down.
+/// Asks every server again and again which one is the master, and fails if an epoch ever goes down.
 struct Epochs {
     asking: JoinSet<()>,
 }
@@ -130,7 +130,7 @@ async fn a_server_that_has_just_started_hears_from_others_how_high_epochs_were()
         for candidate in &candidates.list {
             all.push(candidate.probe.discover().await.unwrap().epoch);
         }
-        all.iter().all(|told| *told > Some(epoch))
+        all.iter().all(|seen| *seen > Some(epoch))
     })
     .await;
     epochs.assert_none_went_down();

@@ -1,4 +1,4 @@
-//! etcd is wiped while no server runs: epochs begin again, and nobody who lived on is cut off.
+//! etcd is wiped while no server runs: epochs begin again, and no client that lived on is cut off.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use doorward_tests::crowd::Crowd;
 use doorward_tests::etcd::Etcd;
 use doorward_tests::processes::Server;
 
-/// Learning is as long as leases are: nobody forgets an epoch before.
+/// Learning is as long as leases are: no client forgets an epoch before.
 const TEMPLATES: &str = "
 resources:
 - identifier_glob: shared
@@ -65,7 +65,7 @@ async fn clients_and_leaves_that_live_on_come_back_when_etcd_was_wiped() {
     crowd
         .until("clients of the root are without it", || {
             let reached = (0..crowd.members.len()).step_by(2);
-            let mut reached = reached.filter(|member| crowd.heard(*member).1 == 0);
+            let mut reached = reached.filter(|member| crowd.answer_counts(*member).1 == 0);
             reached
                 .next()
                 .map_or(Ok(()), |member| Err(format!("{member} is answered")))
@@ -79,14 +79,15 @@ async fn clients_and_leaves_that_live_on_come_back_when_etcd_was_wiped() {
     // Until then they hold what they had.
     crowd
         .until("the root answers its clients", || {
-            let unheard = (0..crowd.members.len()).find(|member| crowd.heard(*member).0 == 0);
-            unheard.map_or(Ok(()), |member| Err(format!("{member} is not answered")))
+            let unanswered =
+                (0..crowd.members.len()).find(|member| crowd.answer_counts(*member).0 == 0);
+            unanswered.map_or(Ok(()), |member| Err(format!("{member} is not answered")))
         })
         .await;
-    let told = "the parent's masterships have begun again";
-    leaf.wait_for_log(told);
+    let message = "the parent's masterships have begun again";
+    leaf.wait_for_log(message);
     until_fair(&crowd, "all are back").await;
-    assert_eq!(leaf.logged(told).len(), 1);
+    assert_eq!(leaf.logged(message).len(), 1);
     let metrics = leaf.get("/metrics");
     let counted = "doorward_parent_masterships_forgotten_total 1";
     assert!(metrics.contains(counted), "{metrics}");

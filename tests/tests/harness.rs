@@ -14,7 +14,7 @@ use doorward_tests::etcd::{Etcd, Setup};
 use doorward_tests::processes::PATIENCE;
 use doorward_tests::proxy::{Direction, Flow, Proxy};
 
-/// Whoever connects hears what it says.
+/// A server that sends its text to every connection.
 async fn echo() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -29,17 +29,17 @@ async fn echo() -> String {
     address
 }
 
-async fn hears(stream: &mut TcpStream, expected: &[u8]) {
-    let mut heard = vec![0; expected.len()];
-    let read = timeout(PATIENCE, stream.read_exact(&mut heard));
+async fn receives(stream: &mut TcpStream, expected: &[u8]) {
+    let mut received = vec![0; expected.len()];
+    let read = timeout(PATIENCE, stream.read_exact(&mut received));
     read.await.unwrap().unwrap();
-    assert_eq!(heard, expected);
+    assert_eq!(received, expected);
 }
 
 /// Nothing comes, and nothing ends, for a while: that is all that can be seen of silence.
 async fn hears_nothing(stream: &mut TcpStream) {
-    let mut heard = [0; 1];
-    let read = timeout(Duration::from_millis(100), stream.read(&mut heard)).await;
+    let mut received = [0; 1];
+    let read = timeout(Duration::from_millis(100), stream.read(&mut received)).await;
     assert!(read.is_err(), "{read:?}");
 }
 
@@ -48,18 +48,18 @@ async fn a_proxy_passes_holds_and_delays() {
     let mut proxy = Proxy::to(&echo().await);
     let mut stream = TcpStream::connect(proxy.address()).await.unwrap();
     stream.write_all(b"one").await.unwrap();
-    hears(&mut stream, b"one").await;
+    receives(&mut stream, b"one").await;
     for direction in [Direction::Requests, Direction::Answers] {
         proxy.set(direction, Flow::Hold);
         stream.write_all(b"two").await.unwrap();
         hears_nothing(&mut stream).await;
         proxy.pass();
-        hears(&mut stream, b"two").await;
+        receives(&mut stream, b"two").await;
     }
     let began = tokio::time::Instant::now();
     proxy.delay(Direction::Answers, Duration::from_millis(50));
     stream.write_all(b"three").await.unwrap();
-    hears(&mut stream, b"three").await;
+    receives(&mut stream, b"three").await;
     assert!(began.elapsed() >= Duration::from_millis(50));
     stream.shutdown().await.unwrap();
     assert_eq!(stream.read(&mut [0]).await.unwrap(), 0);
@@ -72,7 +72,7 @@ async fn what_a_proxy_dropped_makes_its_connection_dead_and_no_other() {
     for direction in [Direction::Requests, Direction::Answers] {
         let mut before = TcpStream::connect(proxy.address()).await.unwrap();
         before.write_all(b"one").await.unwrap();
-        hears(&mut before, b"one").await;
+        receives(&mut before, b"one").await;
         proxy.set(direction, Flow::Drop);
         let mut during = TcpStream::connect(proxy.address()).await.unwrap();
         before.write_all(b"two").await.unwrap();
@@ -86,7 +86,7 @@ async fn what_a_proxy_dropped_makes_its_connection_dead_and_no_other() {
         hears_nothing(&mut during).await;
         let mut after = TcpStream::connect(proxy.address()).await.unwrap();
         after.write_all(b"four").await.unwrap();
-        hears(&mut after, b"four").await;
+        receives(&mut after, b"four").await;
     }
 }
 
@@ -96,7 +96,7 @@ async fn a_proxy_severs_and_refuses() {
     for refuses in [false, true] {
         let mut stream = TcpStream::connect(proxy.address()).await.unwrap();
         stream.write_all(b"one").await.unwrap();
-        hears(&mut stream, b"one").await;
+        receives(&mut stream, b"one").await;
         if refuses {
             proxy.refuse();
             let error = TcpStream::connect(proxy.address()).await.unwrap_err();
@@ -104,14 +104,14 @@ async fn a_proxy_severs_and_refuses() {
         } else {
             proxy.sever();
         }
-        let mut heard = [0; 1];
-        let end = timeout(PATIENCE, stream.read(&mut heard)).await.unwrap();
+        let mut received = [0; 1];
+        let end = timeout(PATIENCE, stream.read(&mut received)).await.unwrap();
         assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
     }
     proxy.pass();
     let mut stream = TcpStream::connect(proxy.address()).await.unwrap();
     stream.write_all(b"two").await.unwrap();
-    hears(&mut stream, b"two").await;
+    receives(&mut stream, b"two").await;
 }
 
 #[tokio::test]

@@ -29,9 +29,9 @@ fn is_ready(server: &mut Server) -> bool {
 
 fn is_in_cycle(server: &mut Server) -> bool {
     let metrics = server.get("/metrics");
-    let told = |value| metrics.contains(&format!("doorward_is_in_cycle {value}\n"));
-    assert!(told("0.0") != told("1.0"), "{metrics}");
-    told("1.0")
+    let shows = |value| metrics.contains(&format!("doorward_is_in_cycle {value}\n"));
+    assert!(shows("0.0") != shows("1.0"), "{metrics}");
+    shows("1.0")
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn a_master_that_is_killed_leaves_its_candidates_ready_and_a_long_outage_d
         }
     }
 
-    // Nobody can be elected any more.
+    // No server can be elected any more.
     etcd.kill_all();
     let killed = Instant::now();
     for candidate in candidates.list.iter_mut().filter(|it| it.runs()) {

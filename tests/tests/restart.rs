@@ -86,7 +86,7 @@ async fn a_killed_server_costs_no_lease_before_its_end_and_learns_when_it_is_bac
         .mode(Mode::Safe)
         .open()
         .unwrap();
-    // A fresh master learns for a lease length; who has nothing gets nothing until then, but may use
+    // A fresh master learns for a lease length; a client that has nothing gets nothing until then, but may use
     // what the operator says is safe.
     until(&shared, 7.0, Source::Mode).await;
     assert_eq!(shared.holding().limited_by, Some(LimitedBy::Learning));

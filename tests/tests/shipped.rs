@@ -5,7 +5,7 @@
 
 use doorward_tests::processes::program;
 
-/// What a program says that is built with the feature `planted` of a crate: `doorward_session::planted::MARK` and
+/// What a program says that is built with the feature `planted` of a crate: `doorward_session::session_bugs::MARK` and
 /// `doorward_engine::planted::MARK`, in two parts, so that they stand in no other program.
 const MARKS: [[&str; 2]; 2] = [
     ["doorward-session was built with", " the feature planted"],

@@ -1,5 +1,5 @@
-//! An operator makes leases shorter, and the master is lost before the old ones are over: nobody else
-//! gets what somebody may still be using.
+//! An operator makes leases shorter, and the master is lost before the old ones are over: no other
+//! client gets what the first may still be using.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,7 +26,7 @@ const TERM: &str = "/doorward/nodes/root/term";
 /// How long leases last at first.
 const LONG: Duration = Duration::from_secs(12);
 
-/// Leases of so many seconds, and what is told of the second resource to see which are in force.
+/// Leases of so many seconds, and a second resource, which shows which templates are in force.
 fn document(lease: u64, learning: &str, mark: f64) -> String {
     format!(
         "resources:\n\
@@ -56,7 +56,7 @@ async fn until_in_force(probe: &Probe, mark: f64) {
     .await;
 }
 
-/// Somebody has everything, by a long lease. Returns from when on others may have it.
+/// A client has everything, by a long lease. Returns from when on others may have it.
 async fn hold_everything(probe: &Probe) -> Instant {
     let asked = Instant::now();
     let answer = probe.ask("holder", SHARED, CAPACITY, None).await.unwrap();
@@ -64,8 +64,8 @@ async fn hold_everything(probe: &Probe) -> Instant {
     asked + LONG
 }
 
-/// Somebody else asks whoever is the master, until it gets something: not before the lease is over,
-/// of whose holder nothing is heard any more.
+/// Another client asks the present master until it gets something: not before the lease is over
+/// of the first client, which does not refresh any more.
 async fn assert_nobody_gets_it_before(candidates: &Candidates, over: Instant) {
     until("a newcomer gets something", async || {
         let running = candidates.list.iter().filter(|it| it.runs());
@@ -87,7 +87,7 @@ async fn assert_nobody_gets_it_before(candidates: &Candidates, over: Instant) {
 
 /// Waits until the term in etcd is another master's than this one.
 async fn until_term_is_not(etcd: &Etcd, address: &str) {
-    until("a successor tells of itself", async || {
+    until("a successor is listed", async || {
         let term = etcd.get(TERM).await.unwrap_or_default();
         !term.contains(address)
     })

@@ -1,4 +1,4 @@
-//! Who succeeds whom when, if the key of a master goes while that master cannot be told: elections in
+//! When a successor begins, if the key of a master disappears while that master is cut off: elections in
 //! this process, in a real etcd.
 
 #![allow(
@@ -101,7 +101,7 @@ impl Torn {
         torn
     }
 
-    /// Waits until the term is somebody's.
+    /// Waits until the term is that of a given server.
     async fn until_term_of(&self, address: &str) {
         let looking = async {
             loop {
@@ -131,7 +131,7 @@ impl Torn {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_wins_waits_for_a_master_that_cannot_be_told() {
+async fn a_winner_waits_for_a_master_that_is_cut_off() {
     let torn = Torn::new().await;
     let waiting = torn.waiting.as_ref().unwrap();
     until_master(waiting).await;

@@ -1,7 +1,7 @@
 //! What the programs are built of: every crate comes from crates.io or this repository, has a licence that
 //! lets us ship it, and is there once, or twice for a reason.
 //!
-//! It is told by `cargo tree`, for all platforms: what no program, build script or test is built of is not
+//! It reads `cargo tree`, for all platforms: what no program, build script or test is built of is not
 //! asked about, though it stands in `Cargo.lock`. Where the crates come from is asked of the lock.
 
 #![allow(

@@ -28,7 +28,7 @@ const MASTER: &str = "/doorward/nodes/root/master";
 /// How soon a change is in force.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Every client gets so much of what is watched, and so the newest templates can be told.
+/// Every client gets that much of the watched resource, which shows which templates are in force.
 fn document(capacity: f64) -> String {
     format!("resources:\n{}", template(WATCHED, capacity))
 }
@@ -57,7 +57,7 @@ fn candidates(etcd: &Etcd) -> Candidates {
     Setup::new(2).with_templates(&templates).start(etcd)
 }
 
-/// What a client gets from whoever is the master, if there is one.
+/// What a client gets from the present master, if there is one.
 async fn gets(candidates: &Candidates) -> Option<f64> {
     for candidate in candidates.list.iter().filter(|it| it.runs()) {
         let answer = candidate.probe.ask("asker", WATCHED, 1e9, None).await;
@@ -80,25 +80,22 @@ async fn until_gets(candidates: &Candidates, capacity: f64) -> Duration {
 /// Every server refuses what stands there, says why, and gives what it gave before.
 async fn assert_refused(candidates: &mut Candidates, why: &str, capacity: Option<f64>) {
     for candidate in &mut candidates.list {
-        until(
-            "it is refused, and everyone who looks is told",
-            async || {
-                let server = candidate.server();
-                let mut said = server.logged("new templates refused");
-                // One that has just started has none to go on with.
-                said.extend(server.logged("no templates are in force"));
-                let is_why = |said: &Value| said["message"].to_string().contains(why);
-                let said = said.iter().any(is_why);
-                let problem = &candidate.status()["templates_problem"];
-                said && problem.to_string().contains(why)
-            },
-        )
+        until("it is refused, and status and logs say why", async || {
+            let server = candidate.server();
+            let mut said = server.logged("new templates refused");
+            // One that has just started has none to go on with.
+            said.extend(server.logged("no templates are in force"));
+            let is_why = |said: &Value| said["message"].to_string().contains(why);
+            let said = said.iter().any(is_why);
+            let problem = &candidate.status()["templates_problem"];
+            said && problem.to_string().contains(why)
+        })
         .await;
     }
     assert_eq!(gets(candidates).await, capacity);
 }
 
-/// Nobody has anything against what stands there.
+/// No server reports a problem with the templates in etcd.
 async fn until_in_order(candidates: &mut Candidates) {
     for candidate in &mut candidates.list {
         until("nothing is refused", async || {
@@ -221,7 +218,7 @@ async fn an_etcd_with_its_own_limits_takes_all_templates_that_there_can_be() {
     until_in_order(&mut candidates).await;
 }
 
-/// An interval of an hour instead of a second, and nothing at all: what nobody means is not written by
+/// An interval of an hour instead of a second, and nothing at all: what cannot be meant is not written by
 /// mistake, and `--yes` alone does not mean it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_that_is_hardly_meant_needs_force() {

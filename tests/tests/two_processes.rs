@@ -1,5 +1,5 @@
 //! Two live processes under one name, of a node and of a client: never more than the capacity is in
-//! use, and whoever looks is told.
+//! use, and logs and status say so.
 
 #![allow(
     clippy::unwrap_used,
@@ -94,7 +94,7 @@ async fn until_held(crowd: &Crowd, what: &str, index: usize, expected: f64) {
 async fn until_leases_are_over(crowd: &Crowd, of: &[usize]) {
     crowd.mark();
     let check = || {
-        let silent = of.iter().find(|index| crowd.heard(**index).0 < 8);
+        let silent = of.iter().find(|index| crowd.answer_counts(**index).0 < 8);
         silent.map_or(Ok(()), |index| Err(format!("{index} is silent")))
     };
     crowd.until("leases from before are over", check).await;
@@ -118,11 +118,11 @@ async fn two_servers_of_one_node_never_give_their_clients_more_than_the_capacity
     };
     crowd.until("the parent sees both", seen).await;
     until_leases_are_over(&crowd, &[0]).await;
-    let told = [&mut first, &mut second]
+    let logged = [&mut first, &mut second]
         .map(|server| server.logged("another process of this node was there first"));
-    assert_eq!(told[0].len(), 0, "{told:#?}");
-    assert_eq!(told[1].len(), 1, "{told:#?}");
-    assert_eq!(told[1][0]["level"], "ERROR");
+    assert_eq!(logged[0].len(), 0, "{logged:#?}");
+    assert_eq!(logged[1].len(), 1, "{logged:#?}");
+    assert_eq!(logged[1][0]["level"], "ERROR");
     until_held(&crowd, "the first goes on", 0, CAPACITY).await;
 
     // The first is gone: the second is the node's only process, and serves when it has learned.
@@ -131,7 +131,7 @@ async fn two_servers_of_one_node_never_give_their_clients_more_than_the_capacity
 }
 
 #[tokio::test]
-async fn two_clients_of_one_id_never_have_more_than_the_capacity_and_the_later_one_is_told() {
+async fn two_clients_of_one_id_never_have_more_than_the_capacity_and_the_later_one_is_warned() {
     let mut root = Root::start();
     let address = [root.server.address.clone()];
     let mut crowd = Crowd::new("shared", CAPACITY);
@@ -139,13 +139,13 @@ async fn two_clients_of_one_id_never_have_more_than_the_capacity_and_the_later_o
     until_held(&crowd, "the first has what it wants", 0, 60.0).await;
     crowd.join_as("same", &address, 60.0, Mode::Safe);
     crowd.join_as("other", &address, 200.0, Mode::Pessimistic);
-    let told = || {
+    let is_warned = || {
         let problem = crowd.members[1].resource.problem();
         let problem = problem.map(|it| it.to_string()).unwrap_or_default();
         let is_told = problem.contains("another live process");
         is_told.then_some(()).ok_or(problem)
     };
-    crowd.until("the second is told", told).await;
+    crowd.until("the second is warned", is_warned).await;
     until_leases_are_over(&crowd, &[0, 2]).await;
     // Nor does it use what a client without a lease may, in safe mode.
     let later = crowd.members[1].resource.holding();
@@ -176,11 +176,11 @@ async fn two_clients_of_one_id_never_have_more_than_the_capacity_and_the_later_o
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let told = changes.iter().find(|change| {
+    let warning = changes.iter().find(|change| {
         let problem = change["problem"].as_str().unwrap_or_default();
         problem.contains("another live process")
     });
-    assert_eq!(told.unwrap()["capacity"], 0.0, "{printed}");
+    assert_eq!(warning.unwrap()["capacity"], 0.0, "{printed}");
     for change in &changes {
         assert_eq!(change["capacity"], 0.0, "nothing was free: {printed}");
     }

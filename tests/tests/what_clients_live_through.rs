@@ -186,7 +186,7 @@ async fn no_server_tells_anybody_to_wait_for_an_hour() {
                 .await
                 .unwrap()
                 .into_inner();
-            // A leaf may not have heard of its parent yet.
+            // A leaf may not have an answer from its parent yet.
             gets = answer.response.first().map(|it| it.gets);
             if gets.is_some() {
                 break;

@@ -1,4 +1,4 @@
-//! Starts that were meant otherwise are said: refused with what to do, or told in the log.
+//! Starts with a likely mistake: refused with what to do, or a warning in the log.
 
 #![allow(
     clippy::unwrap_used,
@@ -38,7 +38,7 @@ async fn a_shell_for_the_command_line_makes_no_server_a_candidate() {
     assert!(said.contains(&format!("set {OWN}")), "{said}");
     let nodes = doorward_with(&of_command_line, &["nodes"]);
     assert_eq!(nodes.status.code(), Some(0), "{}", stderr(&nodes));
-    assert!(!stdout(&nodes).contains("root"), "nobody stands there");
+    assert!(!stdout(&nodes).contains("root"), "no node is there");
 
     let both = [(OF_COMMAND_LINE, &*endpoint), (OWN, &endpoint)];
     let folder = tempfile::tempdir().unwrap();
@@ -76,9 +76,9 @@ fn a_loopback_address_is_not_advertised_to_an_etcd_elsewhere() {
 fn built_in_templates_are_a_warning_with_their_list() {
     let warning = "built-in example templates are in force";
     let mut server = Server::start(&[]);
-    let told = server.wait_for_log(warning);
-    assert_eq!(told["level"], "WARN");
-    let list = told["templates"].as_str().unwrap();
+    let logged = server.wait_for_log(warning);
+    assert_eq!(logged["level"], "WARN");
+    let list = logged["templates"].as_str().unwrap();
     assert!(
         list.starts_with("example/fair, ") && list.ends_with(", *"),
         "{list}"
@@ -131,9 +131,9 @@ fn what_is_no_regular_file_is_refused_as_a_template_file_at_once_and_later() {
     let pages = ["--http-listen", "127.0.0.1:0"];
     let mut server = Server::start(&[templates, pages].concat());
     fs::rename(&pipe, &file).unwrap();
-    let told = server.wait_for_log("new templates refused, those in force stay");
-    let told = told["message"].as_str().unwrap();
-    assert!(told.contains("it is a pipe"), "{told}");
+    let logged = server.wait_for_log("new templates refused, those in force stay");
+    let message = logged["message"].as_str().unwrap();
+    assert!(message.contains("it is a pipe"), "{message}");
     assert_eq!(server.status()["templates"], 1);
     // It is not stuck: the next one is read.
     let next = folder.path().join("next");

@@ -13,7 +13,7 @@ use doorward_proto::admin::v1::admin_client::AdminClient;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_session::address::Address;
-use doorward_session::master_finder::{Lost, MasterFinder, Why, in_order};
+use doorward_session::master_finder::{DeadEnd, DeadEndReason, MasterFinder, in_order};
 use doorward_session::visible;
 use tonic::transport::{Channel, Endpoint};
 
@@ -280,10 +280,10 @@ impl Caller {
 }
 
 /// What it means that a server leads to no master.
-fn miss_of_lost(name: &str, lost: &Lost) -> Miss {
+fn miss_of_lost(name: &str, lost: &DeadEnd) -> Miss {
     let problem = format!("{name}: {lost}");
     match lost.why {
-        Why::NoMaster => Miss::Masterless(problem),
+        DeadEndReason::NoMaster => Miss::Masterless(problem),
         _ => Miss::Silent(problem),
     }
 }

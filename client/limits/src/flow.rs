@@ -83,6 +83,12 @@ impl Flow {
         self.full
     }
 
+    /// Drops a part of a unit.
+    #[inline]
+    pub(crate) const fn part(&self) -> u64 {
+        self.part
+    }
+
     /// Drops a nanosecond.
     #[inline]
     pub(crate) const fn drops(&self) -> u64 {

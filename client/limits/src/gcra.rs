@@ -46,6 +46,11 @@ impl Gcra {
         Ok(Self { flow })
     }
 
+    /// What flows in.
+    pub(crate) const fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
     /// Now, in drops.
     #[inline]
     fn drops_at(&self, now: Moment) -> i128 {

@@ -39,6 +39,20 @@ impl Level {
         }
     }
 
+    /// So much is missing at that time.
+    pub(crate) const fn missing_at(missing: i128, at: Moment) -> Self {
+        Self {
+            missing,
+            at,
+            rest: Rest::NONE,
+        }
+    }
+
+    /// What was missing when it last changed, and when that was.
+    pub(crate) const fn as_set(&self) -> (i128, Moment) {
+        (self.missing, self.at)
+    }
+
     #[inline]
     pub(crate) fn read(&self, flow: &Flow, now: Moment) -> Reading {
         Reading {

@@ -73,17 +73,26 @@
 //! - **Numbers are whole**, of parts so fine that rate, cost and time fit in them: nothing drifts, at 3/s or 4,999/day, in
 //!   ten years. Only the area under a warm-up's slope is computed in floating point, to a nanosecond.
 //!
-//! # Many keys
+//! # Many keys, many threads
 //!
-//! What is agreed ([`Algorithm`]) is apart from what is remembered of a key ([`Algorithm::State`]): of a bucket 32
-//! bytes, of a counter 48. [`Algorithm::is_fresh`] says when a state can be forgotten.
+//! What is agreed ([`Algorithm`]) is apart from what is remembered of a key ([`Algorithm::State`]), so a million keys
+//! store a million small states.
+//!
+//! - [`Keyed`]: a limit for each key, for many threads, within bounds. Idle keys leave by themselves, keys in use never;
+//!   at the bound, new keys share one limit, and a figure says so.
+//! - [`Key`] from parts: text, numbers, addresses (IPv6 by prefix), hashed with a secret.
+//! - [`AtomicBucket`]: a token bucket in one word, without a lock.
+//! - [`Shared`]: any other limit, behind a short lock.
+//! - [`Clocked`] hands in the time of a clock of your choice; the feature `std-clock` brings a fast one.
 //!
 //! # For callers
 //!
 //! [`headers`] writes decisions as `RateLimit`, `RateLimit-Policy`, `Retry-After` and `X-RateLimit-*`.
 
 pub mod algorithm;
+mod atomic_bucket;
 mod ban;
+pub mod clock;
 pub mod decision;
 pub mod error;
 mod fed;
@@ -93,6 +102,8 @@ mod gcra;
 mod grains;
 pub mod headers;
 mod in_flight;
+pub mod key;
+pub mod keyed;
 mod leaky_meter;
 mod leaky_queue;
 mod level;
@@ -101,9 +112,13 @@ pub mod moment;
 pub mod rate;
 mod rest;
 pub mod several;
+pub mod shared;
+mod slab;
 mod sliding_counter;
 mod sliding_log;
 mod soft_hard;
+#[cfg(feature = "std-clock")]
+mod std_clock;
 mod token_bucket;
 pub mod units;
 mod warm_up;
@@ -111,22 +126,29 @@ mod wide;
 mod window;
 
 pub use algorithm::Algorithm;
+pub use atomic_bucket::AtomicBucket;
 pub use ban::{Ban, BanState};
+pub use clock::{Clock, Clocked, ManualClock};
 pub use decision::{Allowed, Decision, Reason, Standing};
 pub use error::SettingsError;
 pub use fed::{FedBucket, Feed, Supply};
 pub use fixed_window::{FixedWindow, FixedWindowState};
 pub use gcra::{Gcra, GcraState};
 pub use in_flight::InFlight;
+pub use key::{Key, KeyParts, Keys};
+pub use keyed::{Figures, Keyed};
 pub use leaky_meter::{LeakyMeter, LeakyMeterState};
 pub use leaky_queue::{LeakyQueue, LeakyQueueState};
 pub use limiter::Limiter;
 pub use moment::Moment;
 pub use rate::{InvalidRate, Period, Rate};
 pub use several::{Answer, Limit, Part, Verdict};
+pub use shared::{Shared, SharedLimit};
 pub use sliding_counter::{SlidingCounter, SlidingCounterState};
 pub use sliding_log::{SlidingLog, SlidingLogState};
 pub use soft_hard::SoftHard;
+#[cfg(feature = "std-clock")]
+pub use std_clock::StdClock;
 pub use token_bucket::{TokenBucket, TokenBucketState};
 pub use units::{InvalidUnits, Units};
 pub use warm_up::{WarmUp, WarmUpState};

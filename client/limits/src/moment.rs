@@ -41,6 +41,13 @@ impl Moment {
         }
     }
 
+    /// So many nanoseconds later, at most the last moment.
+    #[inline]
+    #[must_use]
+    pub const fn after_nanos(self, nanos: u64) -> Self {
+        Self(self.0.saturating_add_unsigned(nanos))
+    }
+
     /// So much later, at most the last moment.
     #[inline]
     #[must_use]

@@ -8,6 +8,7 @@ use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
 use crate::error::SettingsError;
 use crate::flow::Flow;
+use crate::gcra::Gcra;
 use crate::level::Level;
 use crate::moment::Moment;
 use crate::rate::Rate;
@@ -39,6 +40,7 @@ impl TokenBucket {
         flow: Flow::NOTHING,
     };
 
+    /// What flows in.
     #[inline]
     pub(crate) const fn flow(&self) -> &Flow {
         &self.flow
@@ -47,6 +49,13 @@ impl TokenBucket {
     /// An empty bucket, for what must not begin with a burst.
     pub const fn empty(&self, now: Moment) -> TokenBucketState {
         TokenBucketState(Level::empty(&self.flow, now))
+    }
+}
+
+/// The same limit: both answer alike.
+impl From<Gcra> for TokenBucket {
+    fn from(gcra: Gcra) -> Self {
+        Self { flow: *gcra.flow() }
     }
 }
 

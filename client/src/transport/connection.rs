@@ -12,7 +12,7 @@ use std::time::Duration;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_session::address::Address;
-use doorward_session::master_finder::{Lost, MasterFinder};
+use doorward_session::master_finder::{DeadEnd, MasterFinder};
 use tonic::transport::Channel;
 use tracing::{debug, info, warn};
 
@@ -279,7 +279,7 @@ impl Connection {
         &mut self,
         asked: &Address,
         what: &str,
-        lost: &Lost,
+        lost: &DeadEnd,
         problem: &dyn Display,
     ) -> Failure {
         self.channel = None;

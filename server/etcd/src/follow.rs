@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_clock::Instant;
-use doorward_session::backoff::{Backoff, Limits};
+use doorward_session::backoff::{Backoff, WaitLimits};
 use etcd_client::{
     Client, GetOptions, GetResponse, KeyValue, ResponseHeader, WatchOptions, WatchStream,
 };
@@ -148,7 +148,7 @@ impl Drop for Follow {
 }
 
 /// How waits between attempts grow.
-const BACKOFF: Limits = Limits {
+const BACKOFF: WaitLimits = WaitLimits {
     base: Duration::from_millis(100),
     cap: Duration::from_secs(2),
     least: 0.5,

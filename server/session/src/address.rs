@@ -5,24 +5,24 @@ use std::fmt;
 use smol_str::SmolStr;
 use thiserror::Error;
 
-/// The longest address, in bytes: a host name has 253, and the port comes on top.
+/// The longest address, in bytes: a host name has at most 253, plus the port.
 pub const ADDRESS_BYTES_MAX: usize = 300;
 
-/// An address that parsed. Cloning is cheap.
+/// A valid address. Cloning is cheap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(SmolStr);
 
-/// A text that is no address.
+/// The text is not an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("is no host:port")]
+#[error("is not host:port")]
 pub struct BadAddress;
 
 impl Address {
-    /// An address as another server names it, or an operator gives it.
+    /// Parses an address from another server or an operator.
     ///
     /// # Errors
     ///
-    /// If it is no `host:port` of visible ASCII, or too long.
+    /// If it is not `host:port` in visible ASCII, or too long.
     pub fn parse(text: &str) -> Result<Self, BadAddress> {
         let is_address = text.len() <= ADDRESS_BYTES_MAX
             && text.bytes().all(|byte| byte.is_ascii_graphic())
@@ -36,7 +36,7 @@ impl Address {
         }
     }
 
-    /// As it was given.
+    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,33 +1,31 @@
 //! When to try again after a failure.
 //!
-//! **In general** ([`Backoff::note_failure`]): each wait is twice as long as the one before, from a base to a
-//! cap, and chance takes some of it away. Who has other addresses, or other endpoints, tries those at once
-//! before it waits at all.
+//! **In general** ([`Backoff::note_failure`]): each wait is twice as long as the last one, from a base to a cap,
+//! less a random part. Other addresses or endpoints are tried at once, before the first wait.
 //!
-//! **A client that asks for leases** ([`Backoff::fail`]) tells apart what failures say of the node.
+//! **A client that asks for leases** ([`Backoff::fail`]) distinguishes what a failure says about the node.
 //!
-//! **Out of reach**: the n-th failure in a row waits a random time between nothing and base · 2ⁿ, at
-//! most the cap. Full jitter spreads clients that failed together better than any narrower range. Who
-//! has leases loses nothing by coming back late, and spares the servers; who has none works blindly
-//! until it is back, so its cap is a lower one.
+//! **Out of reach**: the n-th failure in a row waits a random time between nothing and base · 2ⁿ, at most the
+//! cap. Full jitter spreads clients that failed together better than any narrower range. A client with leases
+//! loses nothing by coming back late, and spares the servers. A client without leases works blindly until it is
+//! back, so its cap is lower.
 //!
-//! **Masterless**: a server of the node answers, but there is no master to be had, so a successor is
-//! being elected and comes within seconds. Each wait is about the base, from a half to one and a
-//! half of it. Who fails otherwise within `ELECTION` of such an answer meets the same election at
-//! another server, and waits as long. Half a minute without a master is no election any more: from
-//! then on waits double too, up to eight times the base.
+//! **Masterless**: a server of the node answers, but there is no master. A successor is being elected, and comes
+//! within seconds. Each wait is about the base, from a half to one and a half of it. Any other failure within
+//! `ELECTION` of such an answer belongs to the same election, and waits as long. Half a minute without a master
+//! is no election any more: from then on waits double too, up to eight times the base.
 //!
-//! **Overloaded**: the server says itself when to come back, and knows better than any rule of ours.
+//! **Overloaded**: the server says when to come back, and knows better than any rule here.
 
 use std::time::Duration;
 
-use crate::planted::{self, Bug};
+use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
-/// How long after a masterless answer other failures are taken for the same election's.
+/// How long after a masterless answer other failures count as part of the same election.
 const ELECTION: Duration = Duration::from_secs(15);
 
-/// Masterless failures in a row that are met with the same wait.
+/// Masterless failures in a row with the same wait.
 const PATIENCE: u32 = 30;
 
 /// How often the wait for a master doubles at most.
@@ -40,8 +38,7 @@ pub struct BackoffConfig {
     pub base: Duration,
     /// The upper bound of all waits.
     pub cap: Duration,
-    /// The upper bound of waits, if it is less, while any open resource has no valid lease or one of
-    /// nothing.
+    /// The upper bound, if it is less, while any open resource has no valid lease, or a lease of nothing.
     pub cap_without_lease: Duration,
 }
 
@@ -65,51 +62,50 @@ impl Default for BackoffConfig {
     }
 }
 
-/// The shortest wait that a server may tell: who says 0 for ever is not asked all the time.
-const TOLD_MIN: Duration = Duration::from_millis(500);
+/// The shortest wait that a server may ask for: a server that always says 0 is not asked in a loop.
+const RETRY_MIN: Duration = Duration::from_millis(500);
 
-/// The longest wait that a server may tell; with what chance adds to it, a minute.
-const TOLD_MAX: Duration = Duration::from_secs(48);
+/// The longest wait that a server may ask for: with the jitter, a minute.
+const RETRY_MAX: Duration = Duration::from_secs(48);
 
-/// How long to wait for an overloaded server that tells when to come back: so long, and up to a quarter
-/// more, so that not all whom it told the same come back at one moment. `chance` is uniform in 0…1.
-pub fn come_back(told: Duration, chance: f64) -> Duration {
-    let told = told.clamp(TOLD_MIN, TOLD_MAX);
-    told + (told / 4).mul_f64(chance.clamp(0.0, 1.0))
+/// How long to wait if an overloaded server says when to come back: that long and up to a quarter more, so that
+/// callers with the same answer do not all come back at once. `chance` is uniform in 0…1.
+pub fn come_back(retry_in: Duration, chance: f64) -> Duration {
+    let retry_in = retry_in.clamp(RETRY_MIN, RETRY_MAX);
+    retry_in + (retry_in / 4).mul_f64(chance.clamp(0.0, 1.0))
 }
 
-/// When to come back, as a server tells it in gRPC's own trailer (gRFC A6): a number of milliseconds. What is
-/// none from 0 up says nothing; there, gRPC means "do not come back", which is not for a server of leases to
-/// say.
-pub fn pushback(told: &str) -> Option<Duration> {
-    let is_number = !told.is_empty() && told.bytes().all(|byte| byte.is_ascii_digit());
-    // More than fits is as long as there is.
-    is_number.then(|| Duration::from_millis(told.parse().unwrap_or(u64::MAX)))
+/// When to come back, from gRPC's trailer (gRFC A6): a number of milliseconds, 0 or more. Anything else is ignored.
+/// In gRPC it means "do not retry", which a lease server never means.
+pub fn pushback(trailer: &str) -> Option<Duration> {
+    let is_number = !trailer.is_empty() && trailer.bytes().all(|byte| byte.is_ascii_digit());
+    // A number that does not fit counts as the largest.
+    is_number.then(|| Duration::from_millis(trailer.parse().unwrap_or(u64::MAX)))
 }
 
-/// What a failure says of the node.
+/// What a failure says about the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// Nothing: no answer of use came.
+    /// No usable answer came.
     OutOfReach,
-    /// A server of it is there, but no master.
+    /// A server of the node answered that there is no master.
     Masterless,
 }
 
 /// How waits grow.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct WaitLimits {
     /// The upper bound of the first wait.
     pub base: Duration,
     /// The upper bound of all waits.
     pub cap: Duration,
-    /// The part of its upper bound that a wait has at least, from 0 (full jitter: those who failed together
-    /// come back as far apart as they can) to 1 (no jitter).
+    /// The smallest wait as a part of its upper bound, from 0 (full jitter: callers that failed together come back
+    /// as far apart as possible) to 1 (no jitter).
     pub least: f64,
 }
 
-impl Limits {
-    /// The wait after so many waits before it.
+impl WaitLimits {
+    /// The wait that follows `before` other waits.
     fn wait(self, before: u32, chance: f64) -> Duration {
         let doubled = self.base.saturating_mul(1 << before.min(DOUBLED_MAX));
         let part = self.least + (1.0 - self.least) * chance.clamp(0.0, 1.0);
@@ -117,7 +113,7 @@ impl Limits {
     }
 }
 
-/// How often a wait doubles at most, whatever its cap is: a million times as long is as good as the cap.
+/// How often a wait doubles at most, so that nothing overflows.
 const DOUBLED_MAX: u32 = 20;
 
 /// Counts failures in a row.
@@ -130,24 +126,24 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// It worked.
+    /// An attempt succeeded.
     pub fn succeed(&mut self) {
-        if planted::is(Bug::BackoffGoesOn) {
+        if session_bugs::is(SessionBug::BackoffGoesOn) {
             return;
         }
         *self = Self::default();
     }
 
-    /// It failed; how long to wait: not at all after the first `at_once` failures in a row, for there are as
-    /// many others to try. `chance` is uniform in 0…1.
-    pub fn note_failure(&mut self, limits: Limits, at_once: u32, chance: f64) -> Duration {
+    /// An attempt failed. Returns how long to wait: not at all after the first `at_once` failures in a row, because
+    /// there are that many others to try. `chance` is uniform in 0…1.
+    pub fn note_failure(&mut self, limits: WaitLimits, at_once: u32, chance: f64) -> Duration {
         let before = self.out_of_reach.checked_sub(at_once);
         self.out_of_reach = self.out_of_reach.saturating_add(1);
         before.map_or(Duration::ZERO, |before| limits.wait(before, chance))
     }
 
-    /// A client's request for leases failed; how long to wait. `is_served`: every open resource has a valid
-    /// lease of something. `chance` is uniform in 0…1.
+    /// A client's request for leases failed. Returns how long to wait. `is_served`: every open resource has a valid
+    /// lease of more than nothing. `chance` is uniform in 0…1.
     pub fn fail(
         &mut self,
         kind: FailureKind,
@@ -160,7 +156,7 @@ impl Backoff {
         let cap = config.cap_of(is_served);
         if kind == FailureKind::Masterless {
             self.masterless_at = Some(now);
-            // Somebody is there: what nobody answered before says nothing any more.
+            // The node is reachable, so earlier failures do not count.
             self.out_of_reach = 0;
         }
         let is_election = self
@@ -170,11 +166,11 @@ impl Backoff {
             let doublings = self.masterless.saturating_sub(PATIENCE).min(DOUBLINGS_MAX);
             self.masterless = self.masterless.saturating_add(1);
             let about = config.base.saturating_mul(1 << doublings);
-            // Cut before the jitter, not after it, so that it stays one.
+            // Capped before the jitter: capped after it, waits would not spread.
             return about.min(cap * 2 / 3).mul_f64(0.5 + chance);
         }
         self.masterless = 0;
-        let limits = Limits {
+        let limits = WaitLimits {
             base: config.base,
             cap,
             least: 0.0,
@@ -182,7 +178,7 @@ impl Backoff {
         self.note_failure(limits, 0, chance)
     }
 
-    /// Failures in a row, of the kind that came last.
+    /// Failures in a row, of the last kind.
     pub fn failures(&self) -> u32 {
         self.out_of_reach.saturating_add(self.masterless)
     }

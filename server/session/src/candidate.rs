@@ -1,22 +1,21 @@
-//! A candidate's part in an election in etcd: every decision, and the arithmetic of terms.
+//! A candidate in an election in etcd: every decision, and the arithmetic of terms.
 //!
-//! A candidate holds one lease in etcd, under which it is registered as a server of its node. The key of the
-//! master is created in a transaction, by whoever finds that there is none, under the same lease; nobody queues
-//! for it, so nobody is handed it after its own lease is gone.
+//! A candidate holds one lease in etcd, and registers under it as a server of its node. If there is no key of the
+//! master, a candidate creates it in a transaction under the same lease. There is no queue, so no candidate gets
+//! the key after its own lease has ended.
 //!
-//! The driver executes what [`Candidate::poll_action`] says, asks etcd for one thing at a time, and follows the
-//! keys of the node. A question that comes while another one is under way takes its place: the driver gives the
-//! former up, and an answer to it that comes all the same is passed over ([`store::OpId`]).
+//! The driver executes the actions of [`Candidate::poll_action`], sends etcd one request at a time, and follows the
+//! keys of the node. A new request replaces the one in flight: the driver abandons that one, and a late answer to
+//! it is ignored ([`store::OpId`]).
 //!
-//! `term`, `past` and `lengths` are arithmetic; `store` is etcd, and `claim` what is written there; `phase` is
-//! what a candidate has, `step` what it asks, `answers` what follows, `resigning` the end.
+//! `term`, `term_history` and `older_leases` are arithmetic; `store` models etcd, `transactions` is what is written
+//! there; `phase` is what a candidate holds in etcd, `step` what it asks next, `answers` what follows, `resigning`
+//! the end.
 
 mod answers;
-mod claim;
+mod candidate_config;
 pub mod clock_error;
-mod config;
-pub mod lengths;
-pub mod past;
+pub mod older_leases;
 mod phase;
 pub mod report;
 mod resigning;
@@ -25,6 +24,8 @@ pub mod state;
 mod step;
 pub mod store;
 pub mod term;
+pub mod term_history;
+mod transactions;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,76 +33,76 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::backoff::Backoff;
-use crate::planted::{self, Bug};
+use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
-use claim::Claim;
-pub use config::{Config, InForce, NextTemplates};
-use lengths::Lengths;
-use past::Past;
+pub use candidate_config::{ActiveTemplates, CandidateConfig, NextTemplates};
+use older_leases::OlderLeases;
 use phase::Phase;
-use report::{Loss, Report};
+use report::{ElectionReport, LossReason};
 use standing::Standing;
-use state::State;
-use step::{Awaited, Stage, Step, Templates};
-use store::{Asking, Key, OpAnswer, OpId, View};
+use state::CandidateState;
+use step::{Awaited, PendingTemplates, Stage, Step};
+use store::{EtcdKey, EtcdRequest, OpAnswer, OpId, View};
+use term_history::TermHistory;
+use transactions::Transactions;
 
-/// What is to be done.
+/// What the driver has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Ask etcd. The answer goes to [`Candidate::handle_answer`]. Whatever was asked before is given up.
-    Ask(Asking),
-    /// Bring the templates that were handed in into force, then say so: [`Candidate::handle_applied`].
+pub enum CandidateAction {
+    /// Send this to etcd. The answer goes to [`Candidate::handle_answer`]. Abandon the request before it.
+    Ask(EtcdRequest),
+    /// Bring the new templates into force, then call [`Candidate::handle_applied`].
     ApplyTemplates,
-    /// Tell people.
-    Report(Report),
+    /// Log this, and show it.
+    Report(ElectionReport),
 }
 
 /// A candidate.
 #[derive(Debug)]
 pub struct Candidate {
-    config: Config,
-    claim: Claim,
+    config: CandidateConfig,
+    transactions: Transactions,
     place: SmolStr,
     is_able: bool,
     /// The keys of the node.
     view: Option<Arc<View>>,
     contact: Contact,
-    past: Past,
-    /// By which templates leases are granted. None: the parent tells how long they last.
-    lengths: Option<Lengths>,
-    templates: Templates,
+    terms: TermHistory,
+    /// How long leases last by present and former templates. None: the node has a parent, which decides that.
+    lengths: Option<OlderLeases>,
+    templates: PendingTemplates,
     phase: Phase,
     step: Step,
     /// Something has changed since the step began.
     has_changed: bool,
-    /// Until when this server may decide at most, by the last mastership that was confirmed.
+    /// Until when this server may decide at most, by its last confirmed mastership.
     decides_until: Option<Time>,
-    /// Questions without an answer, since all was answered.
+    /// Counts requests that failed in a row.
     backoff: Backoff,
-    /// How many questions there were.
+    /// How many requests there were.
     asked: u64,
-    /// Whether it was told that etcd answers.
-    told_to_answer: bool,
-    actions: VecDeque<Action>,
-    /// The last time that it was handed.
+    /// Whether the last report said that etcd answers.
+    reported_to_answer: bool,
+    actions: VecDeque<CandidateAction>,
+    /// The time of the last call.
     now: Time,
 }
 
-/// How the keys of the node are followed.
+/// Whether the keys of the node can be followed.
 #[derive(Clone, Copy, Debug)]
 struct Contact {
-    heard_at: Time,
+    seen_at: Time,
     is_away: bool,
 }
 
-/// What happened. After each, take all actions, then read the next timeout.
+/// Events. After each, take all actions, then read the next timeout.
 impl Candidate {
-    /// One that knows nothing of etcd yet, is not able to be the master, and takes part at once: its first
-    /// actions are there.
-    pub fn new(config: Config, now: Time) -> Self {
+    /// A candidate that takes part at once: its first actions are queued. It has read nothing from etcd yet, and is
+    /// not able to be the master yet ([`Candidate::handle_able`]).
+    pub fn new(config: CandidateConfig, now: Time) -> Self {
         let templates = config.templates.as_ref();
         let mut candidate = Self {
-            claim: Claim {
+            transactions: Transactions {
                 address: config.address.clone(),
                 server: config.server.clone(),
             },
@@ -109,19 +110,19 @@ impl Candidate {
             is_able: false,
             view: None,
             contact: Contact {
-                heard_at: now,
+                seen_at: now,
                 is_away: false,
             },
-            past: Past::default(),
-            lengths: templates.map(|in_force| Lengths::new(in_force, config.clock_error)),
-            templates: Templates::Settled,
+            terms: TermHistory::default(),
+            lengths: templates.map(|in_force| OlderLeases::new(in_force, config.clock_error)),
+            templates: PendingTemplates::Settled,
             phase: Phase::Outside,
             step: Step::Idle { again_at: now },
             has_changed: false,
             decides_until: None,
             backoff: Backoff::default(),
             asked: 0,
-            told_to_answer: false,
+            reported_to_answer: false,
             actions: VecDeque::new(),
             now,
             config,
@@ -130,20 +131,20 @@ impl Candidate {
         candidate
     }
 
-    /// The keys of the node are so. A key of its own that is gone ends its mastership at once.
+    /// A new view of the node's keys. If its own master's key is gone, its mastership ends at once.
     pub fn handle_view(&mut self, view: Arc<View>, now: Time) {
         self.pass_time(now);
         // Who was master, and when that was heard of, stays true whatever becomes of the keys.
         let ttl = self.config.ttl;
-        match claim::term_in_view(&view, ttl) {
-            Some((term, seen)) => self.past.note_term(&term, ttl, seen),
-            None => self.past.note_no_term(ttl, now),
+        match transactions::term_in_view(&view, ttl) {
+            Some((term, seen)) => self.terms.note_term(&term, ttl, seen),
+            None => self.terms.note_no_term(ttl, now),
         }
-        if let Some(epoch) = self.claim.epoch_of_another(&view) {
-            self.past.note_epoch(epoch);
+        if let Some(epoch) = self.transactions.epoch_of_another(&view) {
+            self.terms.note_epoch(epoch);
         }
-        for epoch in self.claim.told_epochs(&view) {
-            self.past.note_told_epoch(epoch, ttl, now);
+        for epoch in self.transactions.reported_epochs(&view) {
+            self.terms.note_reported_epoch(epoch, ttl, now);
         }
         let is_news = self
             .view
@@ -151,26 +152,26 @@ impl Candidate {
             .is_none_or(|known| known.entries != view.entries);
         self.view = Some(view);
         if self.is_own_key_gone() {
-            self.lose(Loss::KeyDeleted);
-            // What is under way was for that mastership, or does no good any more: it is given up.
+            self.lose(LossReason::KeyDeleted);
+            // The request in flight was for that mastership, or is useless now: it is abandoned.
             self.go_on(Stage::Begin, now);
         } else if is_news {
             self.poke(now);
         }
     }
 
-    /// Whether the keys cannot be followed now, and when etcd was last heard to be in the state that was handed
-    /// in: who was the master then may not be for longer than a TTL after that.
-    pub fn handle_contact(&mut self, heard_at: Time, is_away: bool, now: Time) {
+    /// Whether the keys can be followed now, and when etcd last confirmed the present view. The master of that view
+    /// may have lost its mastership one TTL later.
+    pub fn handle_contact(&mut self, seen_at: Time, is_away: bool, now: Time) {
         self.pass_time(now);
         let is_news = self.contact.is_away != is_away;
-        self.contact = Contact { heard_at, is_away };
+        self.contact = Contact { seen_at, is_away };
         if is_news {
             self.poke(now);
         }
     }
 
-    /// Whether it could decide if it was the master: it has templates, if it needs them.
+    /// Whether it could decide as the master: it has templates, if it needs them.
     pub fn handle_able(&mut self, able: bool, now: Time) {
         self.pass_time(now);
         if self.is_able != able {
@@ -179,7 +180,7 @@ impl Candidate {
         }
     }
 
-    /// Its place in the tree is this, as the driver writes it.
+    /// Its place in the tree, as the driver writes it.
     pub fn handle_place(&mut self, place: SmolStr, now: Time) {
         self.pass_time(now);
         if self.place != place {
@@ -188,22 +189,22 @@ impl Candidate {
         }
     }
 
-    /// Templates are to be in force, as soon as etcd knows of the leases they may leave behind. Not before
-    /// those that were handed in before are ([`Candidate::has_templates_waiting`]).
+    /// New templates. They come into force once etcd has recorded how long leases from the present ones may last.
+    /// Call it only when no others are waiting ([`Candidate::has_templates_waiting`]).
     pub fn handle_templates(&mut self, next: NextTemplates, now: Time) {
         self.pass_time(now);
         debug_assert!(!self.has_templates_waiting(), "one after the other");
         if self.phase.takes_part() {
-            self.templates = Templates::Waiting(next);
+            self.templates = PendingTemplates::Waiting(next);
             self.poke(now);
         }
     }
 
-    /// The templates that were handed in are in force since now: [`Action::ApplyTemplates`].
+    /// The new templates are in force from now on: [`CandidateAction::ApplyTemplates`].
     pub fn handle_applied(&mut self, now: Time) {
         self.pass_time(now);
-        match std::mem::replace(&mut self.templates, Templates::Settled) {
-            Templates::Applying(next) => self.note_applied(next, now),
+        match std::mem::replace(&mut self.templates, PendingTemplates::Settled) {
+            PendingTemplates::Applying(next) => self.note_applied(next, now),
             other => self.templates = other,
         }
         if let Step::Applying { then } = self.step {
@@ -218,18 +219,18 @@ impl Candidate {
         let Some(held) = self.phase.held_mut() else {
             return lengths.change(next, now);
         };
-        // One that decides has begun to learn, or not, by what was in force.
+        // A master that has begun decided at its beginning how long it learns.
         let longer = if held.begins <= now {
             next.learning_outlasts
         } else {
             next.outlasts
         };
         held.longer_leases = held.longer_leases.max(longer);
-        // Until now, and by a predecessor until the node became vacant.
+        // This server may have granted leases by them until now, its predecessor until the node became vacant.
         lengths.change(next, held.vacant_since.max(now));
     }
 
-    /// What came of a question. `chance` spreads attempts of many over time.
+    /// The answer to a request. `chance` spreads the retries of many candidates over time.
     pub fn handle_answer(&mut self, id: OpId, answer: OpAnswer, chance: f64, now: Time) {
         self.pass_time(now);
         let resting = Step::Idle { again_at: now };
@@ -245,12 +246,12 @@ impl Candidate {
                     self.go_on(next, now);
                 }
             }
-            // Of a question that was given up.
+            // The answer to an abandoned request.
             other => self.step = other,
         }
     }
 
-    /// It is [`Candidate::poll_timeout`], or later. Harmless at any other time.
+    /// The time of [`Candidate::poll_timeout`] has come. Harmless at any other time.
     pub fn handle_timeout(&mut self, now: Time) {
         self.pass_time(now);
         self.end_resignation_if_late(now);
@@ -260,8 +261,8 @@ impl Candidate {
         }
     }
 
-    /// It is to take part no more, and gives back what it has in etcd. Its server decides nothing any more.
-    /// Bounded in time; then its state is [`State::Over`].
+    /// Stop taking part, and give back what it holds in etcd. Its server must not decide anything any more. This
+    /// takes bounded time; then its state is [`CandidateState::Over`].
     pub fn handle_resign(&mut self, now: Time) {
         self.pass_time(now);
         if self.phase.takes_part() {
@@ -274,40 +275,43 @@ impl Candidate {
         self.now = now;
     }
 
-    /// Whether the key that made it the master is seen to be gone. A view of before says nothing.
+    /// Whether the view shows that the key of its mastership is gone. A view from before the key does not count.
     fn is_own_key_gone(&self) -> bool {
         let Some((held, view)) = self.phase.held().zip(self.view.as_ref()) else {
             return false;
         };
         let created = held.created.revision;
-        let found = view.entries.get(&Key::Master).map(|entry| entry.created);
+        let found = view
+            .entries
+            .get(&EtcdKey::Master)
+            .map(|entry| entry.created);
         let is_gone = view.revision >= created && found != Some(created);
-        is_gone && !planted::is(Bug::LostKeyUnnoticed)
+        is_gone && !session_bugs::is(SessionBug::LostKeyUnnoticed)
     }
 
-    fn report(&mut self, report: Report) {
-        self.actions.push_back(Action::Report(report));
+    fn report(&mut self, report: ElectionReport) {
+        self.actions.push_back(CandidateAction::Report(report));
     }
 
-    /// etcd has answered all, or none of its endpoints has: that again and again, for problems differ.
+    /// Reports whether etcd answers. That it does not is reported each time, because problems differ.
     fn report_contact(&mut self, answers: bool) {
         if !answers {
-            self.report(Report::Away);
-        } else if !self.told_to_answer {
-            self.report(Report::Answers);
+            self.report(ElectionReport::Away);
+        } else if !self.reported_to_answer {
+            self.report(ElectionReport::Answers);
         }
-        self.told_to_answer = answers;
+        self.reported_to_answer = answers;
     }
 }
 
-/// What is to be done, and what to show.
+/// Actions, timeouts, and what to show.
 impl Candidate {
-    /// The next thing to do. None: nothing before something happens.
-    pub fn poll_action(&mut self) -> Option<Action> {
+    /// The next action. None: nothing until the next event.
+    pub fn poll_action(&mut self) -> Option<CandidateAction> {
         self.actions.pop_front()
     }
 
-    /// When to call [`Candidate::handle_timeout`], at the latest. It may be over already.
+    /// When to call [`Candidate::handle_timeout`], at the latest. It may be in the past.
     pub fn poll_timeout(&self) -> Option<Time> {
         let again_at = match &self.step {
             _ if !self.phase.takes_part() => None,
@@ -322,7 +326,7 @@ impl Candidate {
             Phase::Resigning(resignation) => Some(resignation.until),
             _ => None,
         };
-        // When it stands otherwise, though nothing is to be done.
+        // When its standing changes, though no action follows.
         let held = self.phase.held();
         let begins = held.map(|held| held.begins);
         let ends = held.and_then(|held| held.valid_until);
@@ -341,28 +345,28 @@ impl Candidate {
         match (&self.phase, &self.view) {
             (Phase::Holding(_, held), _) => held.standing(now),
             (Phase::Resigning(_) | Phase::Over, _) | (_, None) => Standing::Unknown,
-            // Who was master when etcd was last heard of, may not be any more.
+            // The view is older than a TTL, so its master may have lost the mastership.
             _ if self.contact.is_away && self.forgets_at() <= now => Standing::Unknown,
             (_, Some(view)) => {
-                let highest = self.past.highest_epoch();
-                standing::seen_by_follower(view, &self.config.address, highest)
+                let highest = self.terms.highest_epoch();
+                standing::standing_of_other(view, &self.config.address, highest)
             }
         }
     }
 
     fn forgets_at(&self) -> Time {
-        self.contact.heard_at + self.config.ttl
+        self.contact.seen_at + self.config.ttl
     }
 
-    /// What it does at that time.
-    pub fn state(&self, now: Time) -> State {
+    /// Its state at that time.
+    pub fn state(&self, now: Time) -> CandidateState {
         match &self.phase {
-            Phase::Outside => State::Outside,
-            Phase::Watching(_) if self.is_standing() => State::Standing,
-            Phase::Watching(_) => State::Watching,
+            Phase::Outside => CandidateState::Outside,
+            Phase::Watching(_) if self.is_standing() => CandidateState::Standing,
+            Phase::Watching(_) => CandidateState::Watching,
             Phase::Holding(_, held) => held.state(now),
-            Phase::Resigning(_) => State::Resigning,
-            Phase::Over => State::Over,
+            Phase::Resigning(_) => CandidateState::Resigning,
+            Phase::Over => CandidateState::Over,
         }
     }
 
@@ -376,13 +380,13 @@ impl Candidate {
         )
     }
 
-    /// Whether templates that were handed in are not in force yet.
+    /// Whether new templates are not in force yet.
     pub fn has_templates_waiting(&self) -> bool {
-        matches!(self.templates, Templates::Waiting(_))
+        matches!(self.templates, PendingTemplates::Waiting(_))
     }
 
-    /// What it is.
-    pub fn config(&self) -> &Config {
+    /// Its configuration.
+    pub fn config(&self) -> &CandidateConfig {
         &self.config
     }
 }

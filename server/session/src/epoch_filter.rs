@@ -1,21 +1,20 @@
-//! Whether a master of an epoch may be listened to: pure.
+//! Whether the master of an epoch is accepted.
 //!
-//! Who has seen an epoch does not go back to an older one: that mastership is over, though its
-//! server may not know. But etcd may be wiped, or restored from a backup, while no server runs that
-//! remembers the epoch. Then epochs begin again below it, and a holder that kept to what it has seen
-//! would be cut off for ever. So the epoch is forgotten when the last lease of the node is over:
-//! from then on the holder has nothing that it could use beside what the lower epoch grants.
+//! A holder that has seen an epoch refuses masters of older ones: their masterships are over, even if their
+//! servers do not know it yet. But etcd may be wiped, or restored from a backup, while no server runs that
+//! remembers the epoch. Then epochs begin again at a lower number, and a holder that refused them would be cut
+//! off for ever. So the epoch is forgotten when the last lease of the node has ended: from then on the holder
+//! uses nothing beside what the lower epoch grants.
 //!
-//! A holder without a valid lease forgets at once. A lease of an earlier epoch counts as well: it
-//! cannot be told whether the newer master has confirmed it.
+//! A holder without a valid lease forgets at once. A lease from an earlier epoch counts as valid, too, because
+//! the holder cannot know whether the newer master confirmed it.
 //!
-//! One filter is for one node, whichever servers it has. A client has one for its node, a child
-//! server one for its parent. A master that tells no epoch is not asked about here: there is nothing
-//! to compare.
+//! There is one filter per node, whichever servers it has: a client has one for its node, a child server one for
+//! its parent. A master without an epoch is not checked, because there is nothing to compare.
 
 use std::time::Duration;
 
-use crate::planted::{self, Bug};
+use crate::session_bugs::{self, SessionBug};
 
 /// Remembers the newest epoch of a node that was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,37 +22,36 @@ pub struct EpochFilter {
     newest: Option<u64>,
 }
 
-/// The epoch is older than one that was seen, and leases are not over.
+/// The epoch is older than the newest one seen, and a lease is still valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "its mastership is out of date: it has epoch {epoch}, and {newest} was seen; that counts for \
-     {forgotten_in:?} yet, until the last lease is over"
+    "its mastership is out of date: its epoch is {epoch}, and {newest} was seen, which is remembered for another \
+     {forgotten_in:?}, until the last lease ends"
 )]
 pub struct OutOfDate {
-    /// The epoch that was told.
+    /// The refused epoch.
     pub epoch: u64,
     /// The newest epoch that was seen.
     pub newest: u64,
-    /// When that is forgotten, unless a lease is renewed before.
+    /// How long until that is forgotten, unless a lease is renewed before.
     pub forgotten_in: Duration,
 }
 
 impl EpochFilter {
-    /// The newest epoch that was seen and is not forgotten.
+    /// The newest epoch seen that is not forgotten.
     pub fn newest(&self) -> Option<u64> {
         self.newest
     }
 
-    /// Takes note of a master of that epoch: one that answers, or one that another server names.
-    /// `leases_last` tells how long the last lease of the node is still valid, zero if none is; it is
-    /// called only if the epoch is older than the newest.
+    /// A master of that epoch answered, or another server named it. `leases_last` returns how long the last lease
+    /// of the node is still valid, zero if there is none; it is called only if the epoch is older than the newest.
     ///
     /// Returns the newer epoch that was forgotten for it, if there was one.
     ///
     /// # Errors
     ///
-    /// If that master is not to be listened to. Nothing is changed then.
-    pub fn heed(
+    /// If the master is refused. Then nothing changes.
+    pub fn accept(
         &mut self,
         epoch: u64,
         leases_last: impl FnOnce() -> Duration,
@@ -61,8 +59,9 @@ impl EpochFilter {
         let newer = self.newest.filter(|newest| *newest > epoch);
         if let Some(newest) = newer {
             let forgotten_in = leases_last();
-            let is_refused = !forgotten_in.is_zero() || planted::is(Bug::EpochNeverForgotten);
-            if is_refused && !planted::is(Bug::OlderEpochHeeded) {
+            let is_refused =
+                !forgotten_in.is_zero() || session_bugs::is(SessionBug::EpochNeverForgotten);
+            if is_refused && !session_bugs::is(SessionBug::OlderEpochAccepted) {
                 return Err(OutOfDate {
                     epoch,
                     newest,
@@ -79,11 +78,11 @@ impl EpochFilter {
 mod tests {
     use super::*;
 
-    type Heeded = Result<Option<u64>, OutOfDate>;
+    type Accepted = Result<Option<u64>, OutOfDate>;
 
-    const UP_TO_DATE: Heeded = Ok(None);
+    const UP_TO_DATE: Accepted = Ok(None);
 
-    fn out_of_date(epoch: u64, newest: u64, seconds: u64) -> Heeded {
+    fn out_of_date(epoch: u64, newest: u64, seconds: u64) -> Accepted {
         Err(OutOfDate {
             epoch,
             newest,
@@ -91,19 +90,19 @@ mod tests {
         })
     }
 
-    /// Plays epochs that are told at some second, by a holder whose last lease ends at another.
+    /// A holder whose last lease ends at `leases_end_at` sees these epochs: (second, epoch, result).
     #[track_caller]
-    fn check(leases_end_at: u64, told: &[(u64, u64, Heeded)]) {
+    fn check(leases_end_at: u64, epochs: &[(u64, u64, Accepted)]) {
         let mut filter = EpochFilter::default();
-        for (at, epoch, expected) in told {
+        for (at, epoch, expected) in epochs {
             let leases_last = || Duration::from_secs(leases_end_at.saturating_sub(*at));
-            let heeded = filter.heed(*epoch, leases_last);
-            assert_eq!(&heeded, expected, "epoch {epoch} at {at} s");
+            let accepted = filter.accept(*epoch, leases_last);
+            assert_eq!(&accepted, expected, "epoch {epoch} at {at} s");
         }
     }
 
     #[test]
-    fn while_a_lease_is_valid_nobody_goes_back_to_an_older_epoch() {
+    fn while_a_lease_is_valid_an_older_epoch_is_refused() {
         check(
             60,
             &[
@@ -125,7 +124,7 @@ mod tests {
                 (0, 46, UP_TO_DATE),
                 (59, 18, out_of_date(18, 46, 1)),
                 (60, 18, Ok(Some(46))),
-                // It is told once; from now on the lower one counts.
+                // It is returned once; from now on the lower epoch counts.
                 (61, 18, UP_TO_DATE),
                 (62, 19, UP_TO_DATE),
                 (63, 18, Ok(Some(19))),
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_had_a_lease_forgets_at_once() {
+    fn a_holder_without_a_lease_forgets_at_once() {
         check(0, &[(0, 9, UP_TO_DATE), (0, 8, Ok(Some(9)))]);
     }
 
@@ -143,17 +142,17 @@ mod tests {
         let mut filter = EpochFilter::default();
         assert_eq!(filter.newest(), None);
         let minute = || Duration::from_secs(60);
-        filter.heed(9, minute).expect("it is the first");
-        filter.heed(8, minute).expect_err("it is older");
+        filter.accept(9, minute).expect("it is the first");
+        filter.accept(8, minute).expect_err("it is older");
         assert_eq!(filter.newest(), Some(9));
     }
 
     #[test]
-    fn leases_are_looked_at_only_for_an_older_epoch() {
+    fn leases_are_checked_only_for_an_older_epoch() {
         let mut filter = EpochFilter::default();
         let never = || -> Duration { panic!("nobody needs to know") };
         for epoch in [0, 0, 7, 7, u64::MAX] {
-            assert_eq!(filter.heed(epoch, never), UP_TO_DATE);
+            assert_eq!(filter.accept(epoch, never), UP_TO_DATE);
         }
     }
 }

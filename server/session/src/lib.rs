@@ -1,12 +1,12 @@
-//! Doorward's sessions: what a program does to find a master, to talk to its parent, to serve its child
-//! servers and to be elected. No I/O: drivers execute what a session wants done.
+//! Doorward's sessions: state machines that find a master, talk to a parent, serve child servers and stand for
+//! election. They do no I/O: drivers execute their actions.
 //!
-//! The server's shell drives these machines with tonic and etcd, the simulator with messages of its own, the
-//! client library and the command line as far as they need them. There is no second implementation.
+//! The server's shell drives these machines with tonic and etcd, the simulator with messages of its own. The
+//! client library and the command line use the parts they need. There is no second implementation.
 //!
 //! Sessions see **metadata** only: sequence, epoch, incarnation, status, mastership, size. On a `Send` action
-//! the driver asks the node for the body; on a reply the session says keep or drop, and the driver hands the
-//! body on. So no session has a type parameter, and none knows the engine or the wire.
+//! the driver asks the node for the body. On a reply the session says keep or drop; the driver gives a body to
+//! keep to the node. So no session has a type parameter, and none knows the engine or the wire.
 //!
 //! # The contract
 //!
@@ -14,7 +14,7 @@
 //!
 //! - getters;
 //! - `handle_*`: something happened, at a time;
-//! - `poll_*`: what is to be done (`poll_action`), and when to call again at the latest (`poll_timeout`);
+//! - `poll_*`: the next action (`poll_action`), and the latest time of the next call (`poll_timeout`);
 //! - `snapshot` or `state`: what to show.
 //!
 //! One mutation, then drain: after each `handle_*`, take actions until there is none, then read the next
@@ -25,11 +25,11 @@ pub mod address;
 pub mod backoff;
 pub mod candidate;
 pub mod child_streams;
-pub mod closing;
+pub mod close_reason;
 pub mod epoch_filter;
 pub mod master_finder;
 pub mod parent_session;
-pub mod planted;
+pub mod session_bugs;
 pub mod time;
 pub mod visible;
 pub mod waiting_calls;

@@ -1,4 +1,4 @@
-//! A point in time, as sessions know it: how long after an origin that the driver chooses.
+//! A point in time: how long after an origin that the driver chooses.
 
 use std::fmt;
 use std::ops::Add;
@@ -12,7 +12,7 @@ impl Time {
     /// The origin.
     pub const ZERO: Self = Self(Duration::ZERO);
 
-    /// The time so long after the origin.
+    /// The time that long after the origin.
     pub const fn after_origin(span: Duration) -> Self {
         Self(span)
     }

@@ -1,57 +1,57 @@
-//! Calls that wait for the parent: a server below the root that has no lease of a resource yet cannot say
-//! what there is of it. Whoever asks first would have to come back, so its call waits a moment.
+//! Calls that wait for the parent. A server below the root that has no lease of a resource yet cannot grant
+//! anything of it. The first caller would have to come back, so its call waits a moment instead.
 //!
-//! A call is answered at once if all of it can be decided, or if the parent is known to be out of reach.
-//! Else it waits, for [`PARENT_WAIT`] since it came at most. Whenever the parent answers, what was not
-//! decided is asked of the node again. When the time is over, the call is answered as it is: what is not
-//! decided then is refused as *not ready*.
+//! A call is answered at once if the node can decide all of it, or if the parent is known to be unreachable.
+//! Otherwise it waits, at most [`PARENT_WAIT`] after it came. Whenever the parent answers, the node is asked
+//! again for the undecided resources. When the time is over, the call is answered: resources that are still
+//! undecided are refused as *not ready*.
 //!
-//! One small machine a call: it costs nothing where nothing waits. The driver keeps the answer, and merges
-//! into it what is decided later.
+//! Each call has a small state machine of its own, so calls that do not wait cost nothing. The driver keeps the
+//! answer, and merges later decisions into it.
 
 use std::time::Duration;
 
-use crate::planted::{self, Bug};
+use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
-/// How long a call waits for the parent at most, since it came.
+/// How long a call waits for the parent, at most.
 pub const PARENT_WAIT: Duration = Duration::from_secs(1);
 
-/// What came of asking the node.
+/// What the node decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum CallDecision {
     /// All of it was decided, or refused for good.
-    Whole,
-    /// Something of it is not ready: the parent has not answered.
+    Complete,
+    /// Some of it is not ready: the parent has not answered.
     NotReady {
-        /// The parent is known to be out of reach: waiting is of no use.
+        /// The parent is known to be unreachable, so waiting is of no use.
         is_parent_down: bool,
     },
 }
 
-/// What is to be done.
+/// What the driver has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// The call is answered with what was decided of it.
+pub enum CallAction {
+    /// Answer the call with what was decided.
     Answer,
-    /// The node is asked again for what was not ready. The call has waited so long: what its client has lasts
-    /// for that much less.
+    /// Ask the node again for what was not ready. The client's lease was measured when the call came, so it lasts
+    /// that much less by now.
     AskAgain {
-        /// Since the call came.
+        /// How long the call has waited.
         waited: Duration,
     },
 }
 
-/// What a call does.
+/// The state of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// The node is asked, and will say.
+enum CallState {
+    /// The node is asked.
     Deciding,
     /// It waits for the parent.
     Waiting,
     /// The parent has answered: the node is to be asked again.
     AskingAgain { at: Time },
-    /// It is to be answered.
+    /// It has to be answered.
     Answering,
     /// It was answered.
     Over,
@@ -61,73 +61,76 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 pub struct WaitingCall {
     came_at: Time,
-    state: State,
+    state: CallState,
 }
 
 impl WaitingCall {
-    /// A call that comes now. The node is asked at once.
+    /// A call that comes now. Ask the node at once.
     pub const fn new(now: Time) -> Self {
         Self {
             came_at: now,
-            state: State::Deciding,
+            state: CallState::Deciding,
         }
     }
 
     /// Whether it waits for the parent.
     pub const fn is_waiting(&self) -> bool {
-        matches!(self.state, State::Waiting)
+        matches!(self.state, CallState::Waiting)
     }
 
-    /// What came of asking the node.
-    pub fn handle_decision(&mut self, decision: Decision, now: Time) {
-        debug_assert_eq!(self.state, State::Deciding, "the node was asked");
+    /// What the node decided.
+    pub fn handle_decision(&mut self, decision: CallDecision, now: Time) {
+        debug_assert_eq!(self.state, CallState::Deciding, "the node was asked");
         let waits = matches!(
             decision,
-            Decision::NotReady {
+            CallDecision::NotReady {
                 is_parent_down: false
             }
         );
-        let has_time = now < self.until() || planted::is(Bug::CallWaitsWithoutEnd);
+        let has_time = now < self.until() || session_bugs::is(SessionBug::CallWaitsWithoutEnd);
         self.state = if waits && has_time {
-            State::Waiting
+            CallState::Waiting
         } else {
-            State::Answering
+            CallState::Answering
         };
     }
 
-    /// The parent has answered something.
+    /// The parent has answered.
     pub fn handle_parent_answered(&mut self, now: Time) {
         if self.is_waiting() {
-            self.state = State::AskingAgain { at: now };
+            self.state = CallState::AskingAgain { at: now };
         }
     }
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.is_waiting() && self.until() <= now && !planted::is(Bug::CallWaitsWithoutEnd) {
-            self.state = State::Answering;
+        if self.is_waiting()
+            && self.until() <= now
+            && !session_bugs::is(SessionBug::CallWaitsWithoutEnd)
+        {
+            self.state = CallState::Answering;
         }
     }
 
-    /// What is to be done next.
-    pub fn poll_action(&mut self) -> Option<Action> {
+    /// The next action.
+    pub fn poll_action(&mut self) -> Option<CallAction> {
         match self.state {
-            State::AskingAgain { at } => {
-                self.state = State::Deciding;
+            CallState::AskingAgain { at } => {
+                self.state = CallState::Deciding;
                 let waited = at.since(self.came_at);
-                Some(Action::AskAgain { waited })
+                Some(CallAction::AskAgain { waited })
             }
-            State::Answering => {
-                self.state = State::Over;
-                Some(Action::Answer)
+            CallState::Answering => {
+                self.state = CallState::Over;
+                Some(CallAction::Answer)
             }
-            State::Deciding | State::Waiting | State::Over => None,
+            CallState::Deciding | CallState::Waiting | CallState::Over => None,
         }
     }
 
-    /// When to call [`WaitingCall::handle_timeout`] at the latest. Of calls that came later it is later.
+    /// When to call [`WaitingCall::handle_timeout`] at the latest. Calls that came later have a later one.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let waits = self.is_waiting() && !planted::is(Bug::CallWaitsWithoutEnd);
+        let waits = self.is_waiting() && !session_bugs::is(SessionBug::CallWaitsWithoutEnd);
         waits.then(|| self.until())
     }
 
@@ -140,10 +143,10 @@ impl WaitingCall {
 mod tests {
     use super::*;
 
-    const NOT_READY: Decision = Decision::NotReady {
+    const NOT_READY: CallDecision = CallDecision::NotReady {
         is_parent_down: false,
     };
-    const PARENT_DOWN: Decision = Decision::NotReady {
+    const PARENT_DOWN: CallDecision = CallDecision::NotReady {
         is_parent_down: true,
     };
 
@@ -151,8 +154,8 @@ mod tests {
         Time::after_origin(Duration::from_millis(millis))
     }
 
-    /// A call that came at 5 s, and what came of asking the node at once.
-    fn call(decision: Decision) -> WaitingCall {
+    /// A call that came at 5 s, with the first decision.
+    fn call(decision: CallDecision) -> WaitingCall {
         let mut call = WaitingCall::new(at(5_000));
         assert_eq!((call.poll_action(), call.poll_timeout()), (None, None));
         call.handle_decision(decision, at(5_000));
@@ -167,7 +170,7 @@ mod tests {
 
     #[track_caller]
     fn is_answered(mut call: WaitingCall) {
-        assert_eq!(call.poll_action(), Some(Action::Answer));
+        assert_eq!(call.poll_action(), Some(CallAction::Answer));
         // Once, whatever happens.
         call.handle_parent_answered(at(5_700));
         call.handle_timeout(at(7_000));
@@ -176,11 +179,11 @@ mod tests {
 
     #[test]
     fn a_call_that_is_decided_is_answered_at_once() {
-        is_answered(call(Decision::Whole));
+        is_answered(call(CallDecision::Complete));
     }
 
     #[test]
-    fn a_call_does_not_wait_for_a_parent_that_is_out_of_reach() {
+    fn a_call_does_not_wait_for_an_unreachable_parent() {
         is_answered(call(PARENT_DOWN));
     }
 
@@ -190,12 +193,12 @@ mod tests {
         for (answered, then) in [
             (5_100, NOT_READY),
             (5_400, NOT_READY),
-            (5_401, Decision::Whole),
+            (5_401, CallDecision::Complete),
         ] {
             waits(&mut call);
             call.handle_parent_answered(at(answered));
             let waited = Duration::from_millis(answered - 5_000);
-            assert_eq!(call.poll_action(), Some(Action::AskAgain { waited }));
+            assert_eq!(call.poll_action(), Some(CallAction::AskAgain { waited }));
             call.handle_decision(then, at(answered));
         }
         is_answered(call);
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_answered_as_it_is_a_second_after_it_came() {
+    fn a_call_is_answered_after_a_second_whatever_is_undecided() {
         let mut call = call(NOT_READY);
         call.handle_timeout(at(5_999));
         waits(&mut call);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use doorward_engine::node::mastership::{Mastership, Term};
-use doorward_session::candidate::state::State;
+use doorward_session::candidate::state::CandidateState;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{debug, info, warn};
@@ -117,8 +117,8 @@ pub(super) fn obey(board: &Board, standing: &Standing) {
 }
 
 /// Shows how this server takes part in its election.
-fn show(board: &Board, state: State) {
-    let machine = Machine::new(state, &State::ALL, State::as_str);
+fn show(board: &Board, state: CandidateState) {
+    let machine = Machine::new(state, &CandidateState::ALL, CandidateState::as_str);
     board.sessions().post_election(machine);
 }
 

@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 
 use crate::clock;
 use crate::election::gate::Gate;
-use crate::election::{Candidate, Standing, State};
+use crate::election::{Candidate, CandidateState, Standing};
 use asking::Asker;
 pub use contact::Contact;
 use contact::Contacts;
@@ -48,7 +48,7 @@ const LOOK: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Running {
     standings: watch::Receiver<Standing>,
-    states: watch::Receiver<State>,
+    states: watch::Receiver<CandidateState>,
     contact: watch::Receiver<Contact>,
     gate: Gate,
     stop: Option<oneshot::Sender<()>>,
@@ -62,7 +62,7 @@ impl Running {
     }
 
     /// What this server does in the election, whenever that changes.
-    pub fn states(&self) -> watch::Receiver<State> {
+    pub fn states(&self) -> watch::Receiver<CandidateState> {
         self.states.clone()
     }
 
@@ -101,7 +101,7 @@ pub fn start(config: Config, candidate: Candidate) -> Running {
     let templates = candidate.templates;
     let history = templates.as_ref().and_then(|it| it.history.clone());
     let has_history = history.is_some();
-    let taking_part = candidate::Config {
+    let taking_part = candidate::CandidateConfig {
         address: candidate.address.as_str().into(),
         server: format!("{:016x}", clock::seed()).into(),
         pages: candidate.http_address.map(Into::into),
@@ -117,7 +117,7 @@ pub fn start(config: Config, candidate: Candidate) -> Running {
     let etcd = Arc::new(etcd);
     let keys = NodeKeys::new(&prefix, &candidate.node);
     let (standings, standings_told) = watch::channel(Standing::Unknown);
-    let (states, states_told) = watch::channel(State::Outside);
+    let (states, states_told) = watch::channel(CandidateState::Outside);
     let contacts = Contacts::new();
     let contact = contacts.subscribe();
     let (stop, stopped) = oneshot::channel();

@@ -1,7 +1,7 @@
 //! New templates, on their way to be in force.
 //!
 //! The master of a root with an election tells in etcd how long leases last before templates count
-//! that give other lengths ([`doorward_session::candidate::lengths`]). Whoever has new templates hands them in here,
+//! that give other lengths ([`doorward_session::candidate::older_leases`]). Whoever has new templates hands them in here,
 //! and waits. Everybody else's count at once.
 
 use std::fmt;

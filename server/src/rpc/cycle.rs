@@ -8,7 +8,7 @@
 
 use doorward_engine::node::ancestry::Cycle;
 use doorward_proto::doorman as wire;
-use doorward_session::closing::Closing;
+use doorward_session::close_reason::CloseReason;
 use prost::Message;
 use tonic::Status as RpcStatus;
 use tonic::metadata::MetadataValue;
@@ -21,7 +21,7 @@ const ANCESTORS: &str = "doorward-ancestors-bin";
 /// What a child server is told that is an ancestor of its parent.
 pub fn refusal(cycle: &Cycle) -> RpcStatus {
     let status = RpcStatus::failed_precondition(cycle.to_string());
-    let mut status = closed::told(Closing::Cycle, status);
+    let mut status = closed::told(CloseReason::Cycle, status);
     let way = wire::GetServerCapacityResponse {
         ancestor: cycle.path.clone(),
         ..wire::GetServerCapacityResponse::default()

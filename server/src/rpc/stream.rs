@@ -12,7 +12,7 @@ use doorward_engine::node::mastership::Outcome;
 use doorward_engine::request::server::{GetServerCapacity, Via};
 use doorward_proto::doorman as wire;
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStream;
-use doorward_session::closing::Closing;
+use doorward_session::close_reason::CloseReason;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status as RpcStatus, Streaming};
 
@@ -101,7 +101,7 @@ pub fn answer(
     request: &wire::GetServerCapacityRequest,
     caller: Option<Caller>,
 ) -> Result<wire::GetServerCapacityResponse, RpcStatus> {
-    let malformed = |status| closed::told(Closing::Malformed, status);
+    let malformed = |status| closed::told(CloseReason::Malformed, status);
     let parsed = parse(metrics, request, caller).map_err(malformed)?;
     decide(board, parsed, Via::Poll).map_err(|cycle| cycle::refusal(&cycle))
 }

@@ -14,8 +14,10 @@ use doorward_engine::id::{Caller, HolderName, Incarnation};
 use doorward_engine::node::Node;
 use doorward_engine::node::ancestry::Cycle;
 use doorward_proto::doorman as wire;
-use doorward_session::child_streams::{Action, ChildStreams, Hello, Room, State};
-use doorward_session::closing::Closing;
+use doorward_session::child_streams::{
+    ChildStreams, Hello, StreamAction, StreamLimits, StreamState,
+};
+use doorward_session::close_reason::CloseReason;
 use doorward_session::time::Time;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -155,10 +157,10 @@ impl StreamsHandle {
         while let Some(action) = held.streams.poll_action() {
             has_acted = true;
             match action {
-                Action::Subscribe(child) => self.subscribe(&child, true),
-                Action::Unsubscribe(child) => self.subscribe(&child, false),
-                Action::Push => self.push(held),
-                Action::Close { number, closing } => self.close(held, number, closing),
+                StreamAction::Subscribe(child) => self.subscribe(&child, true),
+                StreamAction::Unsubscribe(child) => self.subscribe(&child, false),
+                StreamAction::Push => self.push(held),
+                StreamAction::Close { number, closing } => self.close(held, number, closing),
             }
         }
         has_acted
@@ -183,7 +185,7 @@ impl StreamsHandle {
     fn push(&self, held: &mut Held) {
         let replies = self.board.node().change(Node::poll_pushes);
         for (child, reply) in replies {
-            let number = held.streams.of(child.as_str());
+            let number = held.streams.stream_of(child.as_str());
             let line = number.and_then(|number| Some((number, held.lines.get(&number)?)));
             let Some((number, line)) = line else {
                 continue;
@@ -199,7 +201,7 @@ impl StreamsHandle {
     }
 
     /// Ends a stream from this side, and tells its child why.
-    fn close(&self, held: &mut Held, number: u64, closing: Closing) {
+    fn close(&self, held: &mut Held, number: u64, closing: CloseReason) {
         let Some(line) = held.lines.remove(&number) else {
             return;
         };
@@ -209,7 +211,7 @@ impl StreamsHandle {
             .map(|(child, epoch)| (child.as_str(), *epoch));
         let status = told::status(&self.board, &held.streams, of, closing);
         let is_first = line.answers.end(Err(closed::told(closing, status)));
-        if closing == Closing::NotMaster && is_first {
+        if closing == CloseReason::NotMaster && is_first {
             // Unasked. One that has asked knows it from the answer.
             let node = self.board.node();
             let mastership = node.read(|node, now| node.mastership(now).clone());
@@ -275,13 +277,13 @@ impl Connected {
             caller: caller.map(Caller::get),
             is_refused: node.read(|node, now| node.is_refused(child, incarnation, now)),
             mastership: node.masterships_count(),
-            room: Room {
+            limits: StreamLimits {
                 children_max: limits.max(Limit::ChildServers),
                 children_of_caller_max: limits.max(Limit::ChildServersPerAddress),
             },
         };
         held.streams.handle_hello(self.number, hello);
-        let is_open = held.streams.state(self.number) == Some(State::Open);
+        let is_open = held.streams.state(self.number) == Some(StreamState::Open);
         self.streams.settle(&mut held);
         if is_open {
             info!(%child, "a child server opened its stream");
@@ -319,13 +321,14 @@ impl Connected {
                     place.send(answer);
                     if is_refused {
                         self.answers.end(Ok(()));
-                        held.streams.handle_refused(self.number, Closing::NotMaster);
+                        held.streams
+                            .handle_refused(self.number, CloseReason::NotMaster);
                     }
                 }
                 Err(cycle) => {
                     is_refused = true;
                     self.answers.end(Err(cycle::refusal(&cycle)));
-                    held.streams.handle_refused(self.number, Closing::Cycle);
+                    held.streams.handle_refused(self.number, CloseReason::Cycle);
                 }
             }
         }
@@ -338,10 +341,10 @@ impl Connected {
     /// A message is wrong as a whole: the stream ends with that.
     pub(super) fn refuse(&self, status: RpcStatus) {
         self.answers
-            .end(Err(closed::told(Closing::Malformed, status)));
+            .end(Err(closed::told(CloseReason::Malformed, status)));
         let number = self.number;
         self.streams
-            .change(|streams, _| streams.handle_refused(number, Closing::Malformed));
+            .change(|streams, _| streams.handle_refused(number, CloseReason::Malformed));
     }
 
     /// The stream broke: whoever is still there is told how.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use doorward_engine::node::learning::Learning;
-use doorward_session::child_streams::Snapshot;
+use doorward_session::child_streams::StreamsSnapshot;
 use serde::Serialize;
 
 /// The state that a machine is in, among all that it knows.
@@ -44,7 +44,7 @@ impl Machine {
 pub struct Sessions {
     parent: Mutex<Option<Machine>>,
     election: Mutex<Option<Machine>>,
-    child_streams: Mutex<Option<Snapshot>>,
+    child_streams: Mutex<Option<StreamsSnapshot>>,
 }
 
 impl Sessions {
@@ -71,7 +71,7 @@ impl Sessions {
     }
 
     /// There are other streams of child servers now, or they are in other states.
-    pub fn post_child_streams(&self, snapshot: Snapshot) {
+    pub fn post_child_streams(&self, snapshot: StreamsSnapshot) {
         let mut streams = self
             .child_streams
             .lock()
@@ -80,7 +80,7 @@ impl Sessions {
     }
 
     /// The streams of child servers. None: nobody has told.
-    pub fn child_streams(&self) -> Option<Snapshot> {
+    pub fn child_streams(&self) -> Option<StreamsSnapshot> {
         let streams = self
             .child_streams
             .lock()

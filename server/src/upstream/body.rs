@@ -9,7 +9,7 @@ use doorward_engine::node::event::Event;
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
 use doorward_engine::resource::upstream::Pace;
 use doorward_proto::doorman as wire;
-use doorward_session::parent_session::{Answered, Mastership, Way};
+use doorward_session::parent_session::{AnsweredResource, MasterInfo, Transport};
 use tonic::Status as RpcStatus;
 
 use super::Upstream;
@@ -20,8 +20,8 @@ use crate::rpc::cycle;
 use crate::status::learning;
 
 /// What a server says of the mastership of its node.
-pub(super) fn mastership(is_master: bool, told: &wire::Mastership) -> Mastership<'_> {
-    Mastership {
+pub(super) fn mastership(is_master: bool, told: &wire::Mastership) -> MasterInfo<'_> {
+    MasterInfo {
         is_master,
         master: told.master_address.as_deref(),
         epoch: told.epoch,
@@ -31,11 +31,11 @@ pub(super) fn mastership(is_master: bool, told: &wire::Mastership) -> Mastership
 /// The numbers of the resources that are asked for.
 pub(super) fn numbers(request: &GetServerCapacity) -> impl Iterator<Item = u64> {
     let asks = request.asks.iter();
-    asks.map(|ask| Answered::number_of(ask.resource.as_str()))
+    asks.map(|ask| AnsweredResource::number_of(ask.resource.as_str()))
 }
 
 /// What is answered.
-pub(super) fn answered(answer: &Answer) -> Vec<Answered> {
+pub(super) fn answered(answer: &Answer) -> Vec<AnsweredResource> {
     let leases = answer.reply.leases.iter();
     let leases = leases.map(|lease| (&lease.resource, lease.sequence));
     // These do not say to what; but they are only sent when asked.
@@ -44,8 +44,8 @@ pub(super) fn answered(answer: &Answer) -> Vec<Answered> {
     let nonsense = answer.nonsense.iter();
     let nonsense = nonsense.map(|(resource, _)| (resource, None));
     let all = leases.chain(refused).chain(nonsense);
-    all.map(|(resource, to)| Answered {
-        resource: Answered::number_of(resource.as_str()),
+    all.map(|(resource, to)| AnsweredResource {
+        resource: AnsweredResource::number_of(resource.as_str()),
         to,
     })
     .collect()
@@ -96,10 +96,10 @@ impl Upstream {
     }
 
     /// How long changes are gathered, in that way.
-    pub(super) fn set_pace(&self, way: Way) {
+    pub(super) fn set_pace(&self, way: Transport) {
         let round = match way {
-            Way::Stream => self.config.round,
-            Way::Calls => self.config.slow_round,
+            Transport::Stream => self.config.round,
+            Transport::Calls => self.config.slow_round,
         };
         let slow = self.config.slow_round.max(round);
         self.node

@@ -14,7 +14,7 @@ use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorward::v1::capacity_stream_client::CapacityStreamClient;
 use doorward_session::address::Address;
-use doorward_session::parent_session::Way;
+use doorward_session::parent_session::Transport;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
@@ -90,7 +90,7 @@ pub(super) enum Heard {
     /// A part of a large request was answered; the next is asked.
     Progress,
     /// A call was answered.
-    Answered(Box<GetServerCapacity>, tree::Answer),
+    AnsweredResource(Box<GetServerCapacity>, tree::Answer),
     /// To a call, the server said that it is not the master.
     NotMaster(u64, wire::Mastership),
     /// The stream ended without a word.
@@ -115,19 +115,19 @@ impl fmt::Debug for Link {
 
 impl Link {
     /// Begins to connect. The session gives it up when it takes too long.
-    pub(super) fn connect(to: &Address, way: Way, timeout: Duration) -> Self {
+    pub(super) fn connect(to: &Address, way: Transport, timeout: Duration) -> Self {
         let uri = format!("http://{to}");
         Self::Connecting(Box::pin(async move {
             let endpoint = Endpoint::from_shared(uri).map_err(|error| error.to_string())?;
             let endpoint = endpoint.connect_timeout(timeout).tcp_nodelay(true);
             let endpoint = match way {
-                Way::Stream => endpoint
+                Transport::Stream => endpoint
                     .http2_keep_alive_interval(PING)
                     .keep_alive_timeout(PING)
                     .keep_alive_while_idle(true),
                 // No pings: each call has its own timeout, and Doorman servers end connections that
                 // ping them often.
-                Way::Calls => endpoint,
+                Transport::Calls => endpoint,
             };
             endpoint.connect().await.map_err(|error| innermost(&error))
         }))
@@ -275,6 +275,6 @@ impl Call {
         }
         let mut answer = tree::parents_answer(std::mem::take(&mut self.whole), self.sent_at);
         tree::refuse_unanswered(&self.request, &mut answer);
-        Heard::Answered(Box::new(self.request.clone()), answer)
+        Heard::AnsweredResource(Box::new(self.request.clone()), answer)
     }
 }

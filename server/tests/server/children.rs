@@ -9,7 +9,7 @@ use doorward_proto::doorman::{
 };
 use doorward_server::app::{Config, Server, Shutdown};
 use doorward_server::limits::Limit;
-use doorward_session::closing::Closing;
+use doorward_session::close_reason::CloseReason;
 use tonic::Code;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Endpoint;
@@ -127,7 +127,7 @@ async fn a_newer_stream_of_a_child_takes_the_place_of_the_one_before() {
         .await;
     let status = before.end().await.expect("it is told why");
     assert_eq!(status.code(), Code::Aborted);
-    says_why(&status, Closing::Replaced);
+    says_why(&status, CloseReason::Replaced);
     assert!(status.message().contains("--node"), "{status}");
     let mut client = capacity(&server).await;
     get(&mut client, "c", vec![asked("fair/x", 100.0)]).await;
@@ -157,7 +157,7 @@ async fn a_stream_is_one_childs() {
         child.send(ask(bad, 1, Vec::new())).await;
         let status = child.end().await.expect("it is told why");
         assert_eq!(status.code(), Code::InvalidArgument);
-        says_why(&status, Closing::Malformed);
+        says_why(&status, CloseReason::Malformed);
         assert!(status.message().contains("server_id"), "{status}");
     }
     let mut eu = Child::open(&server).await;
@@ -165,7 +165,7 @@ async fn a_stream_is_one_childs() {
     eu.send(ask("us", 2, vec![wants("fair/x", 10.0, 1)])).await;
     let status = eu.end().await.expect("it is told why");
     assert_eq!(status.code(), Code::InvalidArgument);
-    says_why(&status, Closing::OtherChild);
+    says_why(&status, CloseReason::OtherChild);
     assert!(status.message().contains("this stream is eu's"), "{status}");
     let status = server.board().status(None, 0);
     assert_eq!(status.resources[0].children_count, 1);
@@ -208,7 +208,7 @@ async fn a_child_that_takes_nothing_is_cut_off_and_others_are_served() {
     assert!(stuck.next().await.expect("in order").is_some());
     let status = stuck.end().await.expect("it is told why");
     assert_eq!(status.code(), Code::ResourceExhausted);
-    says_why(&status, Closing::Full);
+    says_why(&status, CloseReason::Full);
     let mut again = Child::open(&server).await;
     again
         .ask(ask("stuck", 2, vec![wants("fair/x", 100.0, 1)]))
@@ -320,7 +320,7 @@ async fn nobody_is_its_own_child() {
     let streamed = child.end().await.expect("refused");
     for status in [called, streamed] {
         assert_eq!(status.code(), Code::FailedPrecondition);
-        says_why(&status, Closing::Cycle);
+        says_why(&status, CloseReason::Cycle);
         let text = status.message();
         assert!(text.contains("root cannot be a child of root"), "{text}");
         assert!(text.contains("--node and --parent"), "{text}");
@@ -340,7 +340,7 @@ async fn a_request_about_too_many_resources_is_refused_as_a_whole() {
     let streamed = child.end().await.expect("refused");
     for status in [called.expect_err("refused"), streamed] {
         assert_eq!(status.code(), Code::InvalidArgument);
-        says_why(&status, Closing::Malformed);
+        says_why(&status, CloseReason::Malformed);
         assert!(status.message().contains("split it"), "{status}");
     }
     assert_eq!(server.board().status(None, 0).resources.len(), 0);
@@ -376,7 +376,7 @@ async fn a_follower_sends_children_to_the_master() {
     assert_eq!((told.master_address(), told.epoch()), ("there:6970", 9));
     let status = eu.end().await.expect("it is told why");
     assert_eq!(status.code(), Code::Aborted);
-    says_why(&status, Closing::NotMaster);
+    says_why(&status, CloseReason::NotMaster);
 
     let mut late = Child::open(&server).await;
     let answer = late.ask(ask("eu", 2, Vec::new())).await;
@@ -405,7 +405,7 @@ async fn a_childs_older_master_takes_nothing_from_its_newer_one() {
     let mut again = Child::open(&server).await;
     again.send(of(7, 2_000, 90.0)).await;
     let refused = again.end().await.expect("it is told why");
-    says_why(&refused, Closing::OlderMaster);
+    says_why(&refused, CloseReason::OlderMaster);
     assert!(
         refused.message().contains("a newer master of eu"),
         "{refused}"
@@ -430,7 +430,7 @@ async fn streams_do_not_hold_up_a_shutdown() {
     for child in [&mut idle, &mut silent] {
         let status = child.end().await.expect("it is told why");
         assert_eq!(status.code(), Code::Unavailable);
-        says_why(&status, Closing::Stopping);
+        says_why(&status, CloseReason::Stopping);
         assert!(status.message().contains("shutting down"), "{status}");
     }
 }
@@ -480,7 +480,7 @@ async fn streams_of_child_servers_are_as_many_as_there_may_be_whether_they_ask_o
     second.send(ask("us", 1, Vec::new())).await;
     let refused = second.end().await.expect("refused");
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
-    says_why(&refused, Closing::TooManyOfAddress);
+    says_why(&refused, CloseReason::TooManyOfAddress);
     assert!(
         refused
             .message()

@@ -10,7 +10,7 @@ use doorward_proto::doorman::{
 use doorward_proto::doorward::v1::capacity_stream_client::CapacityStreamClient;
 use doorward_server::app::Server;
 use doorward_server::rpc::closed;
-use doorward_session::closing::{Closed, Closing};
+use doorward_session::close_reason::{CloseReason, ConnectionEnd};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
@@ -23,10 +23,14 @@ pub(crate) const PROMPT: Duration = Duration::from_secs(2);
 
 /// By name, and not only by the code, the parent says why a stream or a call ended.
 #[track_caller]
-pub(crate) fn says_why(status: &Status, closing: Closing) {
+pub(crate) fn says_why(status: &Status, closing: CloseReason) {
     let name = status.metadata().get("doorward-closed").expect("told");
     assert_eq!(name, closing.as_str(), "{status}");
-    assert_eq!(closed::heard(status), Closed::Said(closing), "{status}");
+    assert_eq!(
+        closed::heard(status),
+        ConnectionEnd::ByParent(closing),
+        "{status}"
+    );
 }
 
 /// A child server with a stream.

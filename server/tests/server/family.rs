@@ -18,7 +18,7 @@ use doorward_server::clock::{self, Clock};
 use doorward_server::node_handle::NodeHandle;
 use doorward_server::status::sessions::Machine;
 use doorward_server::status::{Board, ParentLink, ParentNews};
-use doorward_session::child_streams::{ChildStreams, State};
+use doorward_session::child_streams::{ChildStreams, StreamState};
 use doorward_session::parent_session::STATES;
 
 use crate::running::templates_with;
@@ -137,7 +137,7 @@ impl Family {
     /// So many child servers have a stream open.
     pub(crate) fn child_streams(&self, open: usize) {
         let mut snapshot = ChildStreams::new(Duration::ZERO).snapshot();
-        snapshot.streams = vec![(State::Opening, 0), (State::Open, open)];
+        snapshot.streams = vec![(StreamState::Opening, 0), (StreamState::Open, open)];
         self.eu.sessions().post_child_streams(snapshot);
     }
 

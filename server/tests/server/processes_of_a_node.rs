@@ -6,7 +6,7 @@ use doorward_proto::doorman::GetServerCapacityRequest;
 use doorward_proto::doorman::refusal::Reason;
 use doorward_proto::doorman::{GetServerCapacityResponse, ServerCapacityResourceRequest};
 use doorward_server::app::Server;
-use doorward_session::closing::Closing;
+use doorward_session::close_reason::CloseReason;
 use tonic::Code;
 
 use crate::driven_child::{Child, ask, has, poll, says_why, the, wants};
@@ -125,7 +125,7 @@ async fn the_stream_of_a_refused_process_is_closed_as_one_that_exists_already() 
         stream_of_second.send(second.request(learning(60.0))).await;
         let end = stream_of_second.end().await.expect("refused");
         assert_eq!(end.code(), Code::AlreadyExists);
-        says_why(&end, Closing::AnotherProcess);
+        says_why(&end, CloseReason::AnotherProcess);
         assert!(end.message().contains("same --node"), "{end:?}");
     }
     let answer = stream_of_first

@@ -1,4 +1,4 @@
-//! Bugs planted in [sessions](doorward_session::planted) and in the [engine](doorward_engine::planted), and where the
+//! Bugs planted in [sessions](doorward_session::session_bugs) and in the [engine](doorward_engine::planted), and where the
 //! simulator's worlds by chance find each.
 //!
 //! What a checker finds of itself nobody knows until there is something to find. So each bug of [`FOUND`] is
@@ -8,7 +8,7 @@
 use std::fmt;
 
 use doorward_engine::planted as engine;
-use doorward_session::planted as session;
+use doorward_session::session_bugs as session;
 use doorward_simulator::fuzz::{self, Part};
 
 /// Worlds that are played for a bug, at most.
@@ -18,7 +18,7 @@ pub const SEEDS_MAX: u64 = 2_000;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
     /// Of a session.
-    Session(session::Bug),
+    Session(session::SessionBug),
     /// Of the engine.
     Engine(engine::Bug),
 }
@@ -26,7 +26,7 @@ pub enum Bug {
 impl Bug {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
-        let sessions = session::Bug::ALL.into_iter().map(Self::Session);
+        let sessions = session::SessionBug::ALL.into_iter().map(Self::Session);
         sessions.chain(engine::Bug::ALL.into_iter().map(Self::Engine))
     }
 
@@ -69,17 +69,21 @@ pub struct Planted {
 /// in an order of events that chance hardly draws, are caught by the tables beside the machines, and by the
 /// engine's own tests.
 pub const FOUND: &[Planted] = &[
-    of_session(session::Bug::InFlightForgotten, None, 0),
-    of_session(session::Bug::DeadlineForgotten, None, 0),
-    of_session(session::Bug::WaitWithoutEnd, None, 0),
-    of_session(session::Bug::LossNotTold, None, 0),
-    of_session(session::Bug::SecondMastershipSilent, None, 0),
-    of_session(session::Bug::RenewalForgotten, None, 0),
-    of_session(session::Bug::LeaseGoneUnnoticed, None, 0),
-    of_session(session::Bug::MarginLeftOut, None, 0),
-    of_session(session::Bug::RenewalFromAnswer, Some(Part::Resources), 0),
-    of_session(session::Bug::EpochGoesBack, Some(Part::Clocks), 26),
-    of_session(session::Bug::VacantTooEarly, Some(Part::Etcd), 0),
+    of_session(session::SessionBug::InFlightForgotten, None, 0),
+    of_session(session::SessionBug::DeadlineForgotten, None, 0),
+    of_session(session::SessionBug::WaitWithoutEnd, None, 0),
+    of_session(session::SessionBug::LossNotReported, None, 0),
+    of_session(session::SessionBug::SecondMastershipSilent, None, 0),
+    of_session(session::SessionBug::RenewalForgotten, None, 0),
+    of_session(session::SessionBug::LeaseGoneUnnoticed, None, 0),
+    of_session(session::SessionBug::MarginLeftOut, None, 0),
+    of_session(
+        session::SessionBug::RenewalFromAnswer,
+        Some(Part::Resources),
+        0,
+    ),
+    of_session(session::SessionBug::EpochGoesBack, Some(Part::Clocks), 26),
+    of_session(session::SessionBug::VacantTooEarly, Some(Part::Etcd), 0),
     of_engine(engine::Bug::OlderLeaseForgotten),
     of_engine(engine::Bug::AcknowledgementForgotten),
     of_engine(engine::Bug::ExpiresTooEarly),
@@ -92,7 +96,7 @@ pub const FOUND: &[Planted] = &[
     of_engine(engine::Bug::OutstandingForgotten),
 ];
 
-const fn of_session(bug: session::Bug, focus: Option<Part>, from: u64) -> Planted {
+const fn of_session(bug: session::SessionBug, focus: Option<Part>, from: u64) -> Planted {
     Planted {
         bug: Bug::Session(bug),
         focus,

@@ -35,7 +35,7 @@ fn a_program_that_is_built_with_planted_bugs_shows_it() {
     let program = std::env::current_exe().and_then(std::fs::read);
     let program = program.expect("this program can be read");
     for mark in [
-        doorward_session::planted::MARK,
+        doorward_session::session_bugs::MARK,
         doorward_engine::planted::MARK,
     ] {
         let mark = mark.as_bytes();

@@ -6,7 +6,7 @@
     reason = "a test that cannot go on says so"
 )]
 
-use doorward_session::planted::{self, Bug};
+use doorward_session::session_bugs::{self, SessionBug};
 use doorward_simulator::recording::{Checker, Verdict};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::scenario::read::Files;
@@ -28,12 +28,12 @@ faults:
 limits: {requests: 60}
 ";
 
-fn requests(bug: Option<Bug>) -> Verdict {
+fn requests(bug: Option<SessionBug>) -> Verdict {
     let scenario = Scenario::parse(CIRCLES, "circles.yaml", &Files::BuiltIn(&[]));
     let scenario = scenario.expect("it is a scenario");
-    planted::plant(bug);
+    session_bugs::plant(bug);
     let recording = World::new(&scenario).run(|_| {});
-    planted::plant(None);
+    session_bugs::plant(None);
     let mut verdicts = recording.verdicts.into_iter();
     let found = verdicts.find(|verdict| verdict.checker == Checker::Requests);
     found.expect("it is judged")
@@ -43,6 +43,6 @@ fn requests(bug: Option<Bug>) -> Verdict {
 fn a_client_that_follows_redirects_without_end_is_noticed() {
     let verdict = requests(None);
     assert!(verdict.holds, "{verdict:?}");
-    let verdict = requests(Some(Bug::RedirectsWithoutEnd));
+    let verdict = requests(Some(SessionBug::RedirectsWithoutEnd));
     assert!(verdict.is_broken(), "{verdict:?}");
 }

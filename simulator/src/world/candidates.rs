@@ -15,9 +15,11 @@ use doorward_engine::template::Templates;
 use doorward_engine::time::Time;
 use doorward_session::candidate::clock_error::ClockError;
 use doorward_session::candidate::standing::Standing;
-use doorward_session::candidate::state::State;
+use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::LeaseId;
-use doorward_session::candidate::{Action, Candidate, Config, InForce, NextTemplates};
+use doorward_session::candidate::{
+    ActiveTemplates, Candidate, CandidateAction, CandidateConfig, NextTemplates,
+};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::world::World;
@@ -57,7 +59,7 @@ pub(crate) struct Contender {
 
 impl Contender {
     /// One that knows nothing.
-    pub(super) fn new(config: Config, local: Time) -> Self {
+    pub(super) fn new(config: CandidateConfig, local: Time) -> Self {
         Self {
             candidate: Candidate::new(config, session_time(local)),
             follow: Follow::default(),
@@ -95,7 +97,7 @@ impl World<'_> {
             return;
         };
         let templates = &server.templates;
-        let config = Config {
+        let config = CandidateConfig {
             address: SmolStr::new(address.as_str()),
             server: format_smolstr!("{}-{}", id.place, id.term),
             pages: None,
@@ -103,7 +105,7 @@ impl World<'_> {
             ttl,
             clock_error: ClockError::LEAST,
             endpoints: ENDPOINTS,
-            templates: (!has_parent).then(|| InForce {
+            templates: (!has_parent).then(|| ActiveTemplates {
                 digest: digest(templates),
                 longest: templates.longest_lease(),
                 has_history: true,
@@ -159,10 +161,10 @@ impl World<'_> {
             let server = self.place(id.place).and_then(|place| place.server(id.term));
             let contender = server.and_then(|server| server.contender.as_mut());
             match contender.and_then(|it| it.candidate.poll_action()) {
-                Some(Action::Ask(asking)) => self.ask_etcd(id, asking),
-                Some(Action::ApplyTemplates) => self.apply_templates(id, local),
+                Some(CandidateAction::Ask(asking)) => self.ask_etcd(id, asking),
+                Some(CandidateAction::ApplyTemplates) => self.apply_templates(id, local),
                 // For people.
-                Some(Action::Report(_)) => {}
+                Some(CandidateAction::Report(_)) => {}
                 None => return,
             }
         }
@@ -230,7 +232,7 @@ impl World<'_> {
         else {
             return;
         };
-        if contender.candidate.state(session_time(local)) == State::Over {
+        if contender.candidate.state(session_time(local)) == CandidateState::Over {
             self.end_server(id);
             self.start_server(id.place, slot);
         }

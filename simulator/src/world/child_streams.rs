@@ -8,8 +8,10 @@ use doorward_engine::id::{Caller, HolderName, Incarnation};
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::request::server::{GetServerCapacity, Via};
 use doorward_engine::time::Time;
-use doorward_session::child_streams::{Action, ChildStreams, Hello, Room, State};
-use doorward_session::closing::{Closed, Closing};
+use doorward_session::child_streams::{
+    ChildStreams, Hello, StreamAction, StreamLimits, StreamState,
+};
+use doorward_session::close_reason::{CloseReason, ConnectionEnd};
 use doorward_session::parent_session::Connection;
 
 use crate::world::World;
@@ -138,8 +140,8 @@ impl World<'_> {
         let answer = server.node.handle_get_server_capacity(&request, via, local);
         let refused = match &answer {
             Ok(Outcome::Served(_)) => None,
-            Ok(Outcome::NotMaster(_)) => Some(Closing::NotMaster),
-            Err(_) => Some(Closing::Cycle),
+            Ok(Outcome::NotMaster(_)) => Some(CloseReason::NotMaster),
+            Err(_) => Some(CloseReason::Cycle),
         };
         if let (Some(number), Some(closing)) = (number, refused) {
             // The answer tells it.
@@ -156,7 +158,7 @@ impl World<'_> {
                 call,
                 mastership: self.told_by(to),
             },
-            Err(_) => Down::Closed(Closed::Said(Closing::Cycle)),
+            Err(_) => Down::Closed(ConnectionEnd::ByParent(CloseReason::Cycle)),
         };
         self.send_down(child, connection, answer);
         self.after(to);
@@ -168,9 +170,9 @@ impl World<'_> {
             && let Some(action) = server.below.streams.poll_action()
         {
             match action {
-                Action::Subscribe(child) => server.subscribe(&child, true),
-                Action::Unsubscribe(child) => server.subscribe(&child, false),
-                Action::Push => {
+                StreamAction::Subscribe(child) => server.subscribe(&child, true),
+                StreamAction::Unsubscribe(child) => server.subscribe(&child, false),
+                StreamAction::Push => {
                     let told = server.node.poll_pushes(local);
                     for (name, reply) in told {
                         self.push(id, &name, Down::Told { call: None, reply });
@@ -182,16 +184,16 @@ impl World<'_> {
                         server.below.streams.handle_change(session_time(local));
                     }
                 }
-                Action::Close { number, closing } => {
+                StreamAction::Close { number, closing } => {
                     let Some((child, connection)) = server.below.lines.remove(&number) else {
                         continue;
                     };
-                    if closing == Closing::NotMaster {
+                    if closing == CloseReason::NotMaster {
                         let mastership = self.told_by(id);
                         let call = None;
                         self.send_down(child, connection, Down::NotMaster { call, mastership });
                     }
-                    let closed = Closed::Said(closing);
+                    let closed = ConnectionEnd::ByParent(closing);
                     self.send_down(child, connection, Down::Closed(closed));
                 }
             }
@@ -203,7 +205,7 @@ impl World<'_> {
         let Some((server, _)) = self.server_at(id) else {
             return;
         };
-        let number = server.below.streams.of(child.as_str());
+        let number = server.below.streams.stream_of(child.as_str());
         let Some(number) = number else { return };
         let Some((child, connection)) = server.below.lines.get(&number).copied() else {
             return;
@@ -266,7 +268,7 @@ impl Server {
     ) -> Option<u64> {
         let number = self.below.number(child, connection)?;
         let name = request.server.as_str();
-        if self.below.streams.state(number) == Some(State::Opening) {
+        if self.below.streams.state(number) == Some(StreamState::Opening) {
             let hello = Hello {
                 child: name.into(),
                 epoch: request.epoch,
@@ -276,7 +278,7 @@ impl Server {
                     .node
                     .is_refused(&request.server, request.incarnation, local),
                 mastership: self.node.masterships(),
-                room: Room::default(),
+                limits: StreamLimits::default(),
             };
             self.below.streams.handle_hello(number, hello);
         }

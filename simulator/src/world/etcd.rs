@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use doorward_engine::time::Time;
-use doorward_session::candidate::store::{Asking, LeaseId, OpAnswer, OpId};
+use doorward_session::candidate::store::{EtcdRequest, LeaseId, OpAnswer, OpId};
 
 use crate::chance::Chance;
 use crate::scenario::fault::Span;
@@ -47,7 +47,7 @@ pub(crate) enum Letter {
     /// A question arrives at etcd.
     Question {
         from: ServerId,
-        asking: Asking,
+        asking: EtcdRequest,
         sent: Time,
     },
     /// A server is answered, or gives up.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::request::GetCapacity;
-use doorward_session::master_finder::Lost;
+use doorward_session::master_finder::DeadEnd;
 
 use crate::world::World;
 use crate::world::clients::client_time;
@@ -148,7 +148,7 @@ impl World<'_> {
         }
     }
 
-    fn go_elsewhere(&mut self, number: u32, told: &Mastership) -> Result<(), Lost> {
+    fn go_elsewhere(&mut self, number: u32, told: &Mastership) -> Result<(), DeadEnd> {
         let leases_last = self.leases_last(number).unwrap_or_default();
         let Some(client) = self.clients.get_mut(number as usize) else {
             return Ok(());
@@ -179,7 +179,7 @@ impl World<'_> {
     }
 
     /// Who was asked is of no use to a client: it asks the next one later.
-    pub(super) fn lose_master(&mut self, number: u32, sequence: u64, lost: &Lost) {
+    pub(super) fn lose_master(&mut self, number: u32, sequence: u64, lost: &DeadEnd) {
         let now = self.now;
         let chance = self.chance.uniform();
         let Some(client) = self.clients.get_mut(number as usize) else {

@@ -8,9 +8,10 @@ use doorward_engine::node::Node;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply, Via};
 use doorward_engine::resource::upstream::Pace;
-use doorward_session::closing::Closed;
+use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::{
-    self as session, Action, Answered, Connection, Reply, Report, Verdict, Way,
+    self as session, AnsweredResource, Connection, Disposition, ParentAction, ParentReport, Reply,
+    Transport,
 };
 
 use crate::scenario::WayUp;
@@ -90,22 +91,22 @@ impl World<'_> {
             .and_then(|server| server.way_up.session.poll_action())
         {
             match action {
-                Action::Connect { .. } => {
+                ParentAction::Connect { .. } => {
                     // Whatever was on its way on the last one does not hold this one up.
                     if let Some(server) = self.server_of(id) {
                         server.way_up.is_stuck = false;
                     }
                     self.connect(id);
                 }
-                Action::Discover => self.send_up(id, Up::Discover),
-                Action::Open => self.send_up(id, Up::Open),
-                Action::Pace(way) => self.set_pace(id, way),
-                Action::Send { greets } => {
-                    if let Some(request) = self.next_request(id, greets) {
+                ParentAction::Discover => self.send_up(id, Up::Discover),
+                ParentAction::Open => self.send_up(id, Up::Open),
+                ParentAction::SetPace(way) => self.set_pace(id, way),
+                ParentAction::Send { is_hello } => {
+                    if let Some(request) = self.next_request(id, is_hello) {
                         self.send_up(id, Up::Ask(request));
                     }
                 }
-                Action::Call => match self.next_request(id, false) {
+                ParentAction::Call => match self.next_request(id, false) {
                     Some(request) => self.send_up(id, Up::Call(request)),
                     None => {
                         if let Some(server) = self.server_of(id)
@@ -115,8 +116,8 @@ impl World<'_> {
                         }
                     }
                 },
-                Action::Close => self.close_link(id),
-                Action::Report(report) => self.note_report(id, &report),
+                ParentAction::Close => self.close_link(id),
+                ParentAction::Report(report) => self.note_report(id, &report),
             }
         }
     }
@@ -153,12 +154,12 @@ impl World<'_> {
         }
     }
 
-    fn set_pace(&mut self, id: ServerId, way: Way) {
+    fn set_pace(&mut self, id: ServerId, way: Transport) {
         let settings = self.scenario.servers;
         let slow = slow_round(settings.refresh_floor);
         let round = match way {
-            Way::Stream => settings.push_round,
-            Way::Calls => slow,
+            Transport::Stream => settings.push_round,
+            Transport::Calls => slow,
         };
         if let Some(server) = self.server_of(id) {
             server.node.handle_upstream_pace(Pace {
@@ -169,20 +170,20 @@ impl World<'_> {
     }
 
     /// What is due at the node of a server, or what a stream begins with.
-    fn next_request(&mut self, id: ServerId, greets: bool) -> Option<GetServerCapacity> {
+    fn next_request(&mut self, id: ServerId, is_hello: bool) -> Option<GetServerCapacity> {
         let now = self.now;
         let clock = self.places.get(id.place as usize)?.clock;
         let (micros, local) = (self.wall_micros(&clock), clock.shows(now));
         let server = self.server_of(id)?;
         let due = server.node.poll_upstream_request(micros, local);
         let greeting = |node: &Node| {
-            let greeting = greets.then(|| node.upstream_greeting(local));
+            let greeting = is_hello.then(|| node.upstream_greeting(local));
             greeting.flatten()
         };
         let request = due.or_else(|| greeting(&server.node))?;
         let session = &mut server.way_up.session;
         let resources = request.asks.iter();
-        let resources = resources.map(|ask| Answered::number_of(ask.resource.as_str()));
+        let resources = resources.map(|ask| AnsweredResource::number_of(ask.resource.as_str()));
         session.handle_sent(
             request.sequence.unwrap_or_default(),
             resources,
@@ -198,15 +199,19 @@ impl World<'_> {
 
     /// As the shell does: whether the parent can be asked is shown, and calls do not wait for one that
     /// cannot.
-    fn note_report(&mut self, id: ServerId, report: &Report) {
+    fn note_report(&mut self, id: ServerId, report: &ParentReport) {
         let Some((server, local)) = self.server_at(id) else {
             return;
         };
         let link = &mut server.way_up;
         match report {
-            Report::Down { .. } | Report::StandsBack { .. } => link.is_down = true,
-            Report::Answers { .. } => link.is_down = link.session.is_second(session_time(local)),
-            Report::Polls { .. } | Report::Redirected { .. } | Report::Forgot { .. } => {}
+            ParentReport::Down { .. } | ParentReport::Replaced { .. } => link.is_down = true,
+            ParentReport::Answers { .. } => {
+                link.is_down = link.session.is_second(session_time(local))
+            }
+            ParentReport::Polls { .. }
+            | ParentReport::Redirected { .. }
+            | ParentReport::EpochForgotten { .. } => {}
         }
     }
 
@@ -313,8 +318,8 @@ impl World<'_> {
         };
         let Some(server) = place.server(to.term) else {
             let answer = match what {
-                Up::Connect => Down::Closed(Closed::Unreachable),
-                _ => Down::Closed(Closed::Failed),
+                Up::Connect => Down::Closed(ConnectionEnd::Unreachable),
+                _ => Down::Closed(ConnectionEnd::Failed),
             };
             return self.send_down(child, connection, answer);
         };
@@ -331,7 +336,7 @@ impl World<'_> {
         let answer = match what {
             Up::Connect => Down::Connected,
             Up::Discover => Down::Discovered(self.told_by(to)),
-            Up::Open if way_up == WayUp::Poll => Down::Closed(Closed::Unimplemented),
+            Up::Open if way_up == WayUp::Poll => Down::Closed(ConnectionEnd::Unimplemented),
             Up::Open => return self.open_stream(child, connection, to),
             Up::Ask(request) => {
                 return self.serve_child(child, connection, to, Via::Stream, request);
@@ -398,7 +403,7 @@ impl World<'_> {
                     answered: &answered(&reply),
                 };
                 let verdict = session.handle_reply(connection, &meta, Duration::ZERO, chance, at);
-                if verdict == Verdict::Keep {
+                if verdict == Disposition::Keep {
                     server.node.handle_upstream_reply(&reply, local);
                     let told: f64 = reply.leases.iter().map(|it| it.capacity.get()).sum();
                     self.note(4, id.place.into(), told);
@@ -412,8 +417,8 @@ impl World<'_> {
 }
 
 /// What a server says of the mastership of its node.
-fn told(mastership: &Mastership) -> session::Mastership<'_> {
-    session::Mastership {
+fn told(mastership: &Mastership) -> session::MasterInfo<'_> {
+    session::MasterInfo {
         is_master: mastership.is_master(),
         master: match mastership {
             Mastership::Follower { master_address, .. } => Some(master_address),
@@ -424,13 +429,15 @@ fn told(mastership: &Mastership) -> session::Mastership<'_> {
 }
 
 /// What a reply answers.
-fn answered(reply: &GetServerCapacityReply) -> Vec<Answered> {
+fn answered(reply: &GetServerCapacityReply) -> Vec<AnsweredResource> {
     let leases = reply.leases.iter().map(|it| (&it.resource, it.sequence));
     let refused = reply.refused.iter().map(|it| (&it.resource, None));
-    let all = leases.chain(refused).map(|(resource, to)| Answered {
-        resource: Answered::number_of(resource.as_str()),
-        to,
-    });
+    let all = leases
+        .chain(refused)
+        .map(|(resource, to)| AnsweredResource {
+            resource: AnsweredResource::number_of(resource.as_str()),
+            to,
+        });
     all.collect()
 }
 

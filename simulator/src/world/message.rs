@@ -3,7 +3,7 @@
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::server::{GetServerCapacity, GetServerCapacityReply};
 use doorward_engine::request::{GetCapacity, GetCapacityReply, ReleaseCapacity};
-use doorward_session::closing::Closed;
+use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::Connection;
 
 /// A server process: its place in the tree, and which of those that ever ran there it is.
@@ -92,7 +92,7 @@ pub(crate) enum Down {
         mastership: Mastership,
     },
     /// The connection is over.
-    Closed(Closed),
+    Closed(ConnectionEnd),
 }
 
 /// What comes of a client's request.

@@ -6,7 +6,7 @@ use doorward_engine::node::event::Event;
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_engine::template::Templates;
-use doorward_session::closing::Closed;
+use doorward_session::close_reason::ConnectionEnd;
 
 use crate::world::World;
 use crate::world::event::What;
@@ -100,7 +100,7 @@ impl World<'_> {
                         term: server.term,
                     },
                     connection: server.way_up.session.connection(),
-                    what: Down::Closed(Closed::Failed),
+                    what: Down::Closed(ConnectionEnd::Failed),
                 })
                 .collect();
             for broken in broken {
@@ -151,7 +151,7 @@ impl World<'_> {
                 let slot = self.mail.keep(Message::Down {
                     child,
                     connection,
-                    what: Down::Closed(Closed::Failed),
+                    what: Down::Closed(ConnectionEnd::Failed),
                 });
                 self.events.put(at, What::Arrival(slot));
             }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::request::{GetCapacity, GetCapacityReply};
 use doorward_engine::time::Time;
-use doorward_session::waiting_calls::{Action, Decision, WaitingCall};
+use doorward_session::waiting_calls::{CallAction, CallDecision, WaitingCall};
 
 use crate::world::World;
 use crate::world::clock::{engine_time, session_time};
@@ -92,11 +92,11 @@ impl World<'_> {
         let (client, sequence) = (waiting.client, waiting.sequence());
         while let Some(action) = waiting.call.poll_action() {
             match action {
-                Action::Answer => {
+                CallAction::Answer => {
                     let outcome = Outcome::Served(waiting.reply);
                     return self.answer(client, id, sequence, outcome);
                 }
-                Action::AskAgain { waited } => {
+                CallAction::AskAgain { waited } => {
                     let Some((server, local)) = self.server_at(id) else {
                         return;
                     };
@@ -121,10 +121,10 @@ impl World<'_> {
     }
 }
 
-fn decision(reply: &GetCapacityReply, is_parent_down: bool) -> Decision {
+fn decision(reply: &GetCapacityReply, is_parent_down: bool) -> CallDecision {
     if reply.is_ready() {
-        Decision::Whole
+        CallDecision::Complete
     } else {
-        Decision::NotReady { is_parent_down }
+        CallDecision::NotReady { is_parent_down }
     }
 }

@@ -52,7 +52,7 @@ struct Flags {
     #[arg(long, default_value_t = 90, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(4..=3600))]
     seconds: u64,
 
-    /// How often somebody wants something else in that time.
+    /// How often a client changes its wants in that time.
     #[arg(long, default_value_t = 140)]
     changes: u32,
 

@@ -99,7 +99,7 @@ impl Members<'_> {
         number
     }
 
-    /// What all may use at one moment. It is looked twice, for somebody may have given up what somebody
+    /// What all may use at one moment. It is measured twice, because one client may have given up what another
     /// else has got in between, and again until both looks are the same.
     fn seen(&self) -> Vec<Holding> {
         let look = || -> Vec<Holding> {

@@ -108,11 +108,11 @@ attacks! {
         flooded(target, Flood::EmptyData, size, 5_000_000).await;
     "header-bombs", "20,000 header blocks of 16 KiB that unfold to 50 MB", |target, size, round|
         flooded(target, Flood::HeaderBomb, size, 20_000).await;
-    "invented-resources", "one client asks for 100,000 resources that nobody has heard of", |target, size, round| {
+    "invented-resources", "one client asks for 100,000 resources that the server does not know", |target, size, round| {
         let prefix = format!("invented/{round}");
         done(claims::invented_resources(target, &prefix, size.of(100_000, 100), size.of(1_000, 10)).await)
     };
-    "invented-ids", "a million clients that nobody has heard of", |target, size, round| {
+    "invented-ids", "a million clients that the server does not know", |target, size, round| {
         let count = size.of(1_000_000, 100);
         let first = usize::try_from(round).unwrap_or(0).saturating_mul(count);
         done(claims::invented_ids(target, "attacked/ids", first..first.saturating_add(count), size.of(64, 2)).await)
@@ -129,7 +129,7 @@ attacks! {
     "unread-child-streams", "30 child servers that ask 1,000 times and never read", |target, size, round|
         unread::child_streams(target, size.of(30, 2), size.of(1_000, 20)).await;
     "unread-statuses", "30 connections ask 60 times for the status of 5,000 resources and read none", |target, size, round| {
-        let filled = claims::invented_resources(target, "told", size.of(5_000, 10), size.of(500, 10)).await;
+        let filled = claims::invented_resources(target, "read", size.of(5_000, 10), size.of(500, 10)).await;
         let mut siege = unread::statuses(target, size.of(30, 2), size.of(60, 4)).await;
         siege.outcome.add(filled);
         siege

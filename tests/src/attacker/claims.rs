@@ -113,7 +113,7 @@ async fn ask(client: &CapacityClient<Channel>, id: &str, claims: Vec<ResourceReq
     outcome
 }
 
-/// One client asks for resources that nobody has heard of, so many in a call.
+/// One client asks for new resources, so many in a call.
 pub async fn invented_resources(
     target: Target,
     prefix: &str,
@@ -131,7 +131,7 @@ pub async fn invented_resources(
     outcome
 }
 
-/// As many clients that nobody has heard of ask for one resource, some of them at a time.
+/// That many new clients ask for one resource, some of them at a time.
 pub async fn invented_ids(
     target: Target,
     resource: &str,

@@ -24,7 +24,7 @@ pub struct Connection {
     seen: Seen,
     sent: u64,
     next_stream: u32,
-    /// Settings of the server that it was told are in force.
+    /// Settings of the server that it has acknowledged.
     acknowledged: u64,
     is_cut: bool,
 }
@@ -112,7 +112,7 @@ impl Connection {
     /// # Errors
     ///
     /// If the connection is cut, or nothing comes for long.
-    pub async fn hear(&mut self) -> io::Result<()> {
+    pub async fn read_some(&mut self) -> io::Result<()> {
         timeout(TAKEN_WITHIN, self.stream.readable()).await??;
         self.look();
         self.unless_cut()
@@ -177,7 +177,7 @@ impl Connection {
             let window = self.seen.connection_window.min(self.seen.stream_window);
             let window = usize::try_from(window).unwrap_or(0).min(FRAME_BYTES_MAX);
             if window == 0 {
-                self.hear().await?;
+                self.read_some().await?;
                 continue;
             }
             let (now, later) = rest.split_at(window.min(rest.len()));

@@ -34,11 +34,11 @@ pub enum Flood {
     Settings,
     /// Pings, each of which is to be answered.
     Ping,
-    /// Priorities that nobody heeds.
+    /// Priorities, which servers ignore.
     Priority,
     /// Windows grown by one byte.
     WindowUpdate,
-    /// Frames of a kind that nobody knows.
+    /// Frames of an unknown kind.
     Unknown,
     /// Data without a byte in it.
     EmptyData,
@@ -111,7 +111,7 @@ impl Flood {
             Self::Ping => frame(out, PING, 0, 0, b"flooding"),
             Self::Priority => frame(out, PRIORITY, 0, 1_001, &[0, 0, 0, 0, 7]),
             Self::WindowUpdate => window_update(out, 0, 1),
-            Self::Unknown => frame(out, UNKNOWN, 0, 0, b"nobody knows"),
+            Self::Unknown => frame(out, UNKNOWN, 0, 0, b"unknown kind"),
             Self::EmptyData => frame(out, DATA, 0, BEGUN, &[]),
             Self::HeaderBomb => {
                 let stream = connection.next_stream();

@@ -11,7 +11,7 @@ pub type Kind = u8;
 pub const DATA: Kind = 0;
 /// Begins a stream, or ends it with trailers.
 pub const HEADERS: Kind = 1;
-/// Says nothing that anybody heeds.
+/// A frame without a meaning.
 pub const PRIORITY: Kind = 2;
 /// Ends a stream at once.
 pub const RST_STREAM: Kind = 3;
@@ -69,7 +69,7 @@ pub fn reset(out: &mut Vec<u8>, stream: u32) {
     frame(out, RST_STREAM, 0, stream, &CANCEL.to_be_bytes());
 }
 
-/// Appends a header as a literal that nobody is to remember: the simplest that HPACK has.
+/// Appends a header as a literal that is never indexed: the simplest that HPACK has.
 pub fn header(out: &mut Vec<u8>, name: &str, value: &str) {
     out.push(0);
     text(out, name.as_bytes());

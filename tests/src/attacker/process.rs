@@ -1,5 +1,5 @@
 //! The attacker as a process of its own, so that what it costs the machine is known; and a process that costs as
-//! much and attacks nobody.
+//! much and attacks nothing.
 //!
 //! A bench starts itself again with other arguments; what the process did is the last line that it prints.
 
@@ -231,7 +231,7 @@ pub fn obey_arguments() -> bool {
         (done, watching.join().unwrap())
     });
     let outcome = done.outcome;
-    let told = json!({
+    let report = json!({
         "opened": outcome.opened,
         "not_opened": outcome.not_opened,
         "cut": outcome.cut,
@@ -243,8 +243,8 @@ pub fn obey_arguments() -> bool {
         "is_given_up": done.is_given_up,
         "load": load.to_argument(),
     });
-    println!("{told}");
-    // What is left hangs on connections that nobody serves.
+    println!("{report}");
+    // What is left hangs on connections that are not served.
     runtime.shutdown_background();
     true
 }

@@ -7,7 +7,7 @@ use super::frames::{
     WINDOW_UPDATE,
 };
 
-/// The window of a connection or a stream of whose size nobody has said anything.
+/// The default window of a connection or a stream.
 const DEFAULT_WINDOW: i64 = 65_535;
 
 /// The longest payload that is looked at.

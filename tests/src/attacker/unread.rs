@@ -1,7 +1,7 @@
 //! Attacks by never reading: the server is asked for much, and keeps what it cannot send.
 //!
 //! The window of every stream is 0, so that HTTP/2 itself keeps the server from sending answers. What it sends
-//! besides is read, for it tells how much more may be asked; [`pings`] do not read even that.
+//! besides is read, for it says how much more may be asked; [`pings`] do not read even that.
 
 use std::io;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use super::{Siege, Target};
 
 /// The path of the call for operators, with the largest answer.
 pub const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
-/// The path of the call that tells changes of health.
+/// The path of the call that streams changes of health.
 pub const WATCH: &str = "/grpc.health.v1.Health/Watch";
-/// The path of the call that tells what services there are.
+/// The path of the call that lists the services.
 pub const REFLECTION: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
 const NO_WINDOW: &[(u16, u32)] = &[(INITIAL_WINDOW_SIZE, 0)];
@@ -98,7 +98,7 @@ pub async fn statuses(target: Target, connections: usize, streams: usize) -> Sie
     ask(target, GET_STATUS, connections, streams, &messages, true).await
 }
 
-/// The health service is to tell every change.
+/// Asks the health service to stream every change.
 pub async fn health_watches(target: Target, connections: usize, streams: usize) -> Siege {
     // The empty message: the server as a whole.
     let messages = [message(&())];

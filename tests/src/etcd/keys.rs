@@ -65,7 +65,7 @@ impl Etcd {
         self.ask("compact", async |client| {
             let options = CompactionOptions::new().with_physical();
             match client.compact(revision, Some(options)).await {
-                // Somebody else may have done it, or this did and was not told.
+                // Another process may have done it, or this one did and the answer was lost.
                 Err(error) if error.to_string().contains("has been compacted") => Ok(()),
                 done => done.map(drop),
             }

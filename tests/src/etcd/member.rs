@@ -39,7 +39,7 @@ impl Member {
         }
     }
 
-    /// What the others are told of it.
+    /// The addresses that it advertises to the others.
     pub(super) fn introduction(&self) -> String {
         format!("{}=http://{}", self.name, self.peer_address)
     }

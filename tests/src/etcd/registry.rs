@@ -1,4 +1,4 @@
-//! What servers write into etcd, written by hand: who is there, and who is the master.
+//! What servers write into etcd, written by hand: their registrations, and the master.
 
 use doorward_etcd::layout::{DEFAULT_PREFIX, NodeKeys};
 

@@ -40,8 +40,8 @@ async fn leaves(etcd: &Etcd, fault: fn(&mut Proxy), was_connected: bool) {
     }
     fault(&mut proxy);
     let error = get(&mut connection, "/a").await.unwrap_err().to_string();
-    let told = format!("etcd at http://{} does not answer (get): ", proxy.address());
-    assert!(error.starts_with(&told), "{error}");
+    let expected = format!("etcd at http://{} does not answer (get): ", proxy.address());
+    assert!(error.starts_with(&expected), "{error}");
     for _ in 0..3 {
         let value = get(&mut connection, "/a").await.unwrap();
         assert_eq!(value.as_deref(), Some("1"));

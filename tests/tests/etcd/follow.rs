@@ -14,10 +14,10 @@ use tokio::sync::watch::Receiver;
 
 use crate::impatient;
 
-/// How often it looks although nothing is told.
+/// How often it reads without an event.
 pub(crate) const LOOK: Duration = Duration::from_millis(300);
 
-/// So seldom that only what is told is seen.
+/// So seldom that it sees only events.
 const NEVER: Duration = Duration::from_secs(3_600);
 
 /// Who follows keys, and what it saw.
@@ -55,7 +55,7 @@ impl Reader {
         self.may_go_back = true;
     }
 
-    /// Waits until it is told of a state that is so.
+    /// Waits until it reports a state that is so.
     pub(crate) async fn until(&mut self, what: &str, is: impl Fn(&Followed) -> bool) -> Followed {
         let waiting = async {
             loop {
@@ -107,7 +107,7 @@ async fn every_put_and_delete_is_told_in_order() {
     let view = reader.until_shows(&[("/a/1", "z"), ("/a/2", "y")]).await;
     let entry = view.entries.get("/a/1").unwrap();
     assert_eq!((entry.create_revision, entry.mod_revision), (first, third));
-    // Of others it is told nothing.
+    // It gets no events of other keys.
     etcd.put("/b/1", "x").await;
     let deleted = etcd.delete("/a/1").await;
     let view = reader.until_shows(&[("/a/2", "y")]).await;
@@ -159,7 +159,7 @@ async fn a_watch_that_tells_nothing_is_kept() {
     let config = impatient(etcd.config_at(&[&proxy.address()]));
     let mut reader = Reader::start(&config, NEVER);
     reader.until_shows(&[]).await;
-    // So long it takes etcd to throw out whoever pings it every half second.
+    // etcd takes that long to disconnect a client that pings it every half second.
     tokio::time::sleep(Duration::from_secs(3)).await;
     etcd.put("/a/1", "x").await;
     reader.until_shows(&[("/a/1", "x")]).await;
@@ -173,7 +173,7 @@ async fn a_dead_watch_is_noticed_even_by_who_never_looks() {
     let config = impatient(etcd.config_at(&[&proxy.address()]));
     let mut reader = Reader::start(&config, NEVER);
     reader.until_shows(&[]).await;
-    // What is told shows that there is a watch.
+    // An event shows that there is a watch.
     etcd.put("/a/1", "x").await;
     reader.until_shows(&[("/a/1", "x")]).await;
     proxy.set(Direction::Answers, Flow::Drop);

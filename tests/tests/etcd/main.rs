@@ -1,4 +1,4 @@
-//! What Doorward asks of etcd, through everything that can happen to one, and on the way to it.
+//! What Doorward asks of etcd, through everything that can happen to etcd, and to the connection.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 #![allow(missing_docs, reason = "a test")]

@@ -96,7 +96,7 @@ async fn is_away(members: Range<usize>, goes: fn(&mut Etcd, usize), comes: fn(&m
     let away = reader.until("a problem", |now| now.problem.is_some()).await;
     let problem = away.problem.unwrap().to_string();
     assert!(problem.contains("does not answer"), "{problem}");
-    // It asks on, and nobody answers.
+    // It keeps asking, without an answer.
     for _ in 0..5 {
         tokio::time::sleep(LOOK).await;
         let now = reader.now();

@@ -1,4 +1,4 @@
-//! What people are told when flags do not fit the etcd that is there.
+//! The messages when flags do not fit the etcd that they name.
 
 use doorward_etcd::config::Endpoint;
 use doorward_etcd::{Config, Connection, Error, User};
@@ -23,9 +23,9 @@ fn user(name: &str, password: &str) -> Option<User> {
     })
 }
 
-/// Asks twice, as whoever was refused does, and finds what people need to know both times.
+/// Asks twice, as a refused caller does, and finds what people need to know both times.
 #[track_caller]
-fn check(config: Config, told: &[&str]) -> impl Future<Output = ()> {
+fn check(config: Config, expected: &[&str]) -> impl Future<Output = ()> {
     let caller = std::panic::Location::caller();
     async move {
         let endpoint = config.endpoints.first().unwrap().as_str().to_owned();
@@ -34,8 +34,8 @@ fn check(config: Config, told: &[&str]) -> impl Future<Output = ()> {
             let error = get(&mut connection, "/a").await.unwrap_err();
             let text = error.to_string();
             assert!(text.contains(&endpoint), "{caller}: {text}");
-            for told in told {
-                assert!(text.contains(told), "{caller}: {told:?} is not in {text:?}");
+            for part in expected {
+                assert!(text.contains(part), "{caller}: {part:?} is not in {text:?}");
             }
             let is_no = matches!(error, Error::Refused { .. });
             assert_eq!(is_no, text.contains("refuses"), "{caller}: {text}");
@@ -52,7 +52,7 @@ async fn who_listens_there_is_no_etcd() {
     let address = listener.local_addr().unwrap().to_string();
     check(at(&address), &["does not answer", "no answer within"]).await;
 
-    // A web server of the old kind.
+    // A web server that speaks HTTP/1 only.
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -77,7 +77,7 @@ async fn credentials_are_missing_wrong_or_not_enough() {
     check(with(None), &["refuses", "asks for a user and a password"]).await;
     let wrong = ["refuses", "authentication failed"];
     check(with(user("root", "wrong")), &wrong).await;
-    check(with(user("nobody", "secret")), &wrong).await;
+    check(with(user("unknown", "secret")), &wrong).await;
     let denied = ["refuses", "permission denied"];
     check(with(user("ann", "secret")), &denied).await;
     let mut right = Connection::new(impatient(etcd.config()));

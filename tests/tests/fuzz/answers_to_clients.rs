@@ -1,5 +1,5 @@
 //! What a client reads of servers: answers, redirects and refusals, from one that may be broken or
-//! hostile. The client uses no more than it was told, and goes on asking.
+//! hostile. The client uses no more than it was granted, and keeps asking.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ fn play(bytes: &[u8]) {
     }
 }
 
-/// The request under way; sent now if there was none.
+/// The request in flight; sent now if there was none.
 fn asked(state: &mut ClientState, under_way: &mut Option<u64>, now: Time) -> u64 {
     if let Some(sequence) = under_way {
         return *sequence;
@@ -103,10 +103,10 @@ fn answer(
             .leases_end(now)
             .map_or(Duration::ZERO, |end| end.since(now))
     };
-    let heeded = mastership
+    let accepted = mastership
         .epoch
-        .map(|epoch| epochs.heed(epoch, leases_last));
-    match heeded {
+        .map(|epoch| epochs.accept(epoch, leases_last));
+    match accepted {
         Some(Err(_)) => state.handle_masterless(sequence, 0.9, now),
         _ if mastership.master_address.is_none() => state.handle_masterless(sequence, 0.9, now),
         _ => state.handle_redirect(sequence),

@@ -108,12 +108,15 @@ impl World {
             return;
         };
         let newest = self.asked.as_ref().and_then(|asked| asked.sequence);
-        for told in &mut response.response {
-            if told.sequence == Some(1) {
-                told.sequence = newest;
+        for answer in &mut response.response {
+            if answer.sequence == Some(1) {
+                answer.sequence = newest;
             }
         }
-        let is_old = response.response.iter().all(|told| told.sequence.is_none());
+        let is_old = response
+            .response
+            .iter()
+            .all(|answer| answer.sequence.is_none());
         let mut answer = convert::tree::parents_answer(response, WALL);
         if let Some(asked) = self.asked.as_ref().filter(|_| is_old) {
             convert::tree::refuse_unanswered(asked, &mut answer);

@@ -1,4 +1,4 @@
-//! What a candidate finds in etcd, where anybody may have written: who is the master, terms,
+//! What a candidate finds in etcd, where anybody may have written: the master, terms,
 //! registrations, lease lengths, versions of templates; and what it makes of them.
 
 use std::time::Duration;
@@ -12,11 +12,11 @@ use doorward_etcd::templates::{Change, Kind, Recorded, Standing};
 use doorward_server::clock;
 use doorward_server::election::etcd::values;
 use doorward_session::candidate::clock_error::ClockError;
-use doorward_session::candidate::lengths::{Lengths, Said};
-use doorward_session::candidate::past::Past;
-use doorward_session::candidate::standing::seen_by_follower;
-use doorward_session::candidate::store::{Key, Value, View as Seen};
+use doorward_session::candidate::older_leases::{OlderLeases, PredecessorLeases};
+use doorward_session::candidate::standing::standing_of_other;
+use doorward_session::candidate::store::{EtcdKey, Value, View as Seen};
 use doorward_session::candidate::term;
+use doorward_session::candidate::term_history::TermHistory;
 use doorward_session::time::Time;
 use prost::Message;
 
@@ -56,9 +56,9 @@ fn read(bytes: &[u8]) {
     };
     let keys = NodeKeys::new("/doorward/nodes", "eu");
     let start = Instant::now();
-    let (mut view, mut past, mut now) = (View::default(), Past::default(), start);
+    let (mut view, mut past, mut now) = (View::default(), TermHistory::default(), start);
     let in_force = values::in_force(&Templates::default(), false);
-    let mut lengths = Lengths::new(&in_force, ClockError::LEAST);
+    let mut lengths = OlderLeases::new(&in_force, ClockError::LEAST);
     for write in etcd.writes.into_iter().take(16) {
         version(&write);
         let entry = Entry {
@@ -92,34 +92,34 @@ fn addresses(servers: &Servers) {
 }
 
 /// What a candidate makes of it.
-fn look(view: &Seen, past: &mut Past, lengths: &mut Lengths, now: Time) {
+fn look(view: &Seen, past: &mut TermHistory, lengths: &mut OlderLeases, now: Time) {
     if let Some((_, epoch)) = view.master() {
         past.note_epoch(epoch);
     }
-    if let Some(Value::Term(last)) = view.entries.get(&Key::Term).map(|entry| &entry.value) {
-        past.note_term(last, now);
+    if let Some(Value::Term(last)) = view.entries.get(&EtcdKey::Term).map(|entry| &entry.value) {
+        past.note_term(last, TTL, now);
     }
-    let seen = seen_by_follower(view, "here:1", past.highest_epoch());
+    let seen = standing_of_other(view, "here:1", past.highest_epoch());
     assert!(!seen.is_master());
-    let (begins, vacant_since) = past.begin("own", now);
+    let (begins, vacant_since) = past.begin("own", None, now);
     assert!(begins >= now && vacant_since <= begins);
     let length = term::length(begins, TTL, now);
     assert!(length >= TTL);
     let unsaid = Duration::from_secs(60);
     let longer = lengths
-        .longer_leases(past.said(), unsaid)
+        .longer_leases(past.predecessor_leases(), unsaid)
         .max(past.lost_after(vacant_since));
-    if past.said() == Said::NoTerm {
+    if past.predecessor_leases() == PredecessorLeases::NoTerm {
         assert!(longer.is_zero(), "{longer:?}");
     }
     lengths.inherit(vacant_since, longer);
     assert!(lengths.older_after(vacant_since) >= longer);
-    let told = lengths.told(None, now);
-    assert!(told.older >= longer || vacant_since < now);
+    let written = lengths.to_write(None, now);
+    assert!(written.older >= longer || vacant_since < now);
     assert!(term::epoch_offset(past.highest_epoch(), 1) < u64::MAX);
 }
 
-/// The same as a version of templates: it is told of, whatever it says.
+/// The same as a version of templates: it is listed, whatever its value is.
 fn version(write: &Write) {
     let keys = TemplateKeys::new("/doorward/templates");
     let number = keys.number(format!("{}{}", keys.history(), write.key).as_bytes());

@@ -189,7 +189,7 @@ impl World {
                 "{resource:?}"
             );
             assert!(resource.granted <= resource.reserved, "{resource:?}");
-            // What shrinks at once may still be in use, by a child server's word.
+            // What shrinks at once may still be in use, as a child server reports it.
             let promises = resource.algorithm.kind.promises_total()
                 && resource.algorithm.shrink == Shrink::Acknowledged;
             if promises && !self.was_lowered {
@@ -240,7 +240,7 @@ pub fn sent<T: Message + Default + PartialEq + Debug>(message: &T) {
     assert_eq!(read.as_ref(), Ok(message));
 }
 
-/// One of three addresses that messages come from, or nobody says.
+/// One of three addresses that messages come from, or none.
 fn caller(bytes: &[u8]) -> Option<Caller> {
     let number = bytes.len() % 4;
     (number > 0).then(|| Caller::new(number as u128))

@@ -9,7 +9,7 @@ use std::fs;
 
 use crate::source;
 
-/// A module: the names on the way to it.
+/// A module: its path.
 type Module = Vec<String>;
 
 /// What each module names of others.

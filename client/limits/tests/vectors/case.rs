@@ -109,8 +109,7 @@ pub(crate) fn cost(value: &Value) -> Option<Result<Units, InvalidUnits>> {
     }
 }
 
-pub(crate) fn play(case: &Value) -> Played {
-    let mut limit = driver::driven(&case["config"]);
+pub(crate) fn play(case: &Value, mut limit: Box<dyn Driven>) -> Played {
     let mut problems = Vec::new();
     let ops = case["ops"].as_array().unwrap();
     for (index, op) in ops.iter().enumerate() {

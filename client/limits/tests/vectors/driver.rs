@@ -70,7 +70,7 @@ impl<A: Algorithm> Driven for Driver<A> {
 }
 
 /// What a change names is replaced, in the settings or in those of the base.
-fn merge(settings: &mut Value, changes: &Value) {
+pub(crate) fn merge(settings: &mut Value, changes: &Value) {
     for (name, value) in changes.as_object().unwrap() {
         if ["t_ns", "op", "expect", "rule"].contains(&name.as_str()) {
             continue;
@@ -159,7 +159,7 @@ fn soft_hard(settings: &Value) -> Box<dyn Driven> {
 }
 
 /// An algorithm from its settings.
-trait Buildable: Algorithm + Sized {
+pub(crate) trait Buildable: Algorithm + Sized {
     fn build(settings: &Value, before: Option<&Self>) -> Self;
 }
 

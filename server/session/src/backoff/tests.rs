@@ -1,4 +1,4 @@
-//! Tables of failures, and of how long is waited after each.
+//! Tables of failures, and the wait after each.
 
 use super::FailureKind::{Masterless, OutOfReach};
 use super::*;
@@ -24,7 +24,7 @@ fn waits(failures: &[(FailureKind, f64)]) -> Vec<f64> {
 }
 
 /// From a tenth of a second to a second.
-const LIMITS: Limits = Limits {
+const LIMITS: WaitLimits = WaitLimits {
     base: Duration::from_millis(100),
     cap: Duration::from_secs(1),
     least: 0.0,
@@ -32,7 +32,7 @@ const LIMITS: Limits = Limits {
 
 /// The waits after failures in a row, in milliseconds.
 #[track_caller]
-fn check(limits: Limits, at_once: u32, chance: f64, expected: &[u128]) {
+fn check(limits: WaitLimits, at_once: u32, chance: f64, expected: &[u128]) {
     let mut backoff = Backoff::default();
     for repeat in ["first", "after a success"] {
         let waits: Vec<u128> = expected
@@ -51,7 +51,7 @@ fn waits_double_from_the_base_to_the_cap() {
 }
 
 #[test]
-fn whoever_else_there_is_is_tried_at_once() {
+fn other_addresses_are_tried_at_once() {
     check(LIMITS, 1, 1.0, &[0, 100, 200]);
     check(LIMITS, 3, 1.0, &[0, 0, 0, 100, 200, 400, 800, 1_000]);
 }
@@ -65,18 +65,18 @@ fn chance_leaves_the_least_part_of_a_wait() {
         (0.5, 0.5, [75, 150, 300]),
         (0.5, 1.0, [100, 200, 400]),
         (1.0, 0.0, [100, 200, 400]),
-        // Not of 0…1: as the end that is closer.
+        // Outside 0…1: as the nearer end.
         (0.0, -1.0, [0, 0, 0]),
         (0.0, 2.0, [100, 200, 400]),
     ] {
-        check(Limits { least, ..LIMITS }, 0, chance, &expected);
+        check(WaitLimits { least, ..LIMITS }, 0, chance, &expected);
     }
 }
 
 #[test]
 fn failures_without_end_overflow_nothing() {
     let mut backoff = Backoff::default();
-    let forever = Limits {
+    let forever = WaitLimits {
         base: Duration::MAX,
         cap: Duration::MAX,
         least: 0.0,
@@ -136,7 +136,7 @@ fn while_a_master_is_elected_every_failure_is_retried_after_about_a_second() {
 }
 
 #[test]
-fn a_node_that_was_out_of_reach_and_now_elects_is_asked_about_every_second() {
+fn a_node_that_was_unreachable_and_now_elects_is_asked_about_every_second() {
     let failures = [
         (OutOfReach, 0.0),
         (OutOfReach, 0.0),
@@ -148,13 +148,13 @@ fn a_node_that_was_out_of_reach_and_now_elects_is_asked_about_every_second() {
 }
 
 #[test]
-fn a_node_that_is_not_heard_of_any_more_is_out_of_reach() {
+fn a_node_that_stopped_answering_is_out_of_reach() {
     let failures = [(Masterless, 0.0), (OutOfReach, 15.0), (OutOfReach, 16.0)];
     assert_eq!(waits(&failures), [1.5, 1.0, 2.0]);
 }
 
 #[test]
-fn who_waits_for_a_master_in_vain_asks_less_often() {
+fn waits_for_a_master_grow_after_half_a_minute() {
     let waits = waits(&[(Masterless, 0.0); 36]);
     assert_eq!(waits[29..], [1.5, 1.5, 3.0, 6.0, 12.0, 12.0, 12.0]);
     let hasty = BackoffConfig {
@@ -188,7 +188,7 @@ fn without_a_lease_no_wait_is_longer_than_five_seconds() {
             assert!((waited - wait).abs() < 1e-6, "{kind:?} {chance}: {waited}");
         }
     }
-    // Who set a lower cap for all has it here, too.
+    // A lower cap for all failures applies here, too.
     let hasty = BackoffConfig {
         cap: Duration::from_millis(10),
         ..config
@@ -198,8 +198,8 @@ fn without_a_lease_no_wait_is_longer_than_five_seconds() {
 }
 
 #[test]
-fn who_is_told_when_to_come_back_is_not_earlier_nor_all_at_one_moment() {
-    for (told, earliest, latest) in [
+fn callers_come_back_no_earlier_than_asked_and_not_all_at_once() {
+    for (retry_in, earliest, latest) in [
         (0, 500, 625),
         (100, 500, 625),
         (2_000, 2_000, 2_500),
@@ -207,8 +207,8 @@ fn who_is_told_when_to_come_back_is_not_earlier_nor_all_at_one_moment() {
         (3_600_000, 48_000, 60_000),
         (u64::MAX, 48_000, 60_000),
     ] {
-        let waits = [0.0, 1.0].map(|chance| come_back(Duration::from_millis(told), chance));
+        let waits = [0.0, 1.0].map(|chance| come_back(Duration::from_millis(retry_in), chance));
         let expected = [earliest, latest].map(Duration::from_millis);
-        assert_eq!(waits, expected, "{told} ms");
+        assert_eq!(waits, expected, "{retry_in} ms");
     }
 }

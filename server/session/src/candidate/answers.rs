@@ -2,27 +2,27 @@
 
 use std::time::Duration;
 
-use super::claim::{self, Created};
-use super::lengths::Said;
-use super::phase::{Held, Lease, Phase};
-use super::report::{Loss, Report};
+use super::older_leases::PredecessorLeases;
+use super::phase::{EtcdLease, HeldMastership, Phase};
+use super::report::{ElectionReport, LossReason};
 use super::step::{Awaited, Stage};
 use super::store::{Op, OpAnswer, TxnAnswer};
+use super::transactions::{self, CreatedKey};
 use super::{Candidate, term};
-use crate::backoff::{Backoff, Limits};
-use crate::planted::{self, Bug};
+use crate::backoff::{Backoff, WaitLimits};
+use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
-/// Waits between attempts when no endpoint answers. A part is certain: those who failed together do not all come
-/// back at once, nor at once.
-const WAITS: Limits = Limits {
+/// Waits between attempts when no endpoint answers. Each has a random and a fixed part: candidates that failed
+/// together do not retry at the same moment, nor immediately.
+const WAITS: WaitLimits = WaitLimits {
     base: Duration::from_millis(100),
     cap: Duration::from_secs(1),
     least: 0.1,
 };
 
 impl Candidate {
-    /// An answer to what is waited for, which was sent then.
+    /// The answer to the awaited request, which was sent at `sent_at`.
     pub(super) fn take_answer(
         &mut self,
         awaited: Awaited,
@@ -32,14 +32,14 @@ impl Candidate {
         now: Time,
     ) -> Option<Stage> {
         match (awaited, answer) {
-            (_, OpAnswer::LeaseGone) if planted::is(Bug::LeaseGoneUnnoticed) => {
+            (_, OpAnswer::LeaseGone) if session_bugs::is(SessionBug::LeaseGoneUnnoticed) => {
                 self.fail(chance, now)
             }
             (_, OpAnswer::LeaseGone) => self.lose_lease(chance, now),
             (_, OpAnswer::Failed) => self.fail(chance, now),
-            (Awaited::Heard, OpAnswer::Heard) => Some(Stage::Renew),
+            (Awaited::Probed, OpAnswer::Probed) => Some(Stage::Renew),
             (Awaited::Granted, OpAnswer::Granted(id, ttl)) => {
-                self.phase.enter(Lease {
+                self.phase.enter(EtcdLease {
                     id,
                     ttl,
                     renewed: sent_at,
@@ -56,24 +56,24 @@ impl Candidate {
             (
                 Awaited::Confirmed {
                     lease,
-                    tells_next,
+                    announces_next,
                     then,
                 },
                 OpAnswer::Transacted(answer),
-            ) => self.confirmed(lease, &answer, tells_next, then, now),
+            ) => self.confirmed(lease, &answer, announces_next, then, now),
             (Awaited::Stood { epoch_offset }, OpAnswer::Transacted(answer)) => {
                 self.stood(epoch_offset, &answer, now)
             }
             (Awaited::Cleared, OpAnswer::Transacted(_)) => Some(Stage::Confirm),
-            (Awaited::History { created, won }, OpAnswer::History(Some(unsaid))) => {
-                // Reading took its time, in which another server may have told of a higher one.
-                if self.past.highest_epoch() >= created.epoch() {
-                    self.report(Report::NotHighest);
+            (Awaited::History { created, won }, OpAnswer::History(Some(unstated))) => {
+                // While it read, another server may have reported a higher epoch.
+                if self.terms.highest_epoch() >= created.epoch() {
+                    self.report(ElectionReport::NotHighest);
                     return self.give_back(created, now);
                 }
-                self.hold(created, won, unsaid)
+                self.hold(created, won, unstated)
             }
-            // The key stays, and is taken up when all is known.
+            // The key stays, and the mastership is held once all is known.
             (Awaited::History { .. }, OpAnswer::History(None)) => Some(Stage::Confirm),
             (awaited, answer) => {
                 debug_assert!(false, "{answer:?} is no answer to {awaited:?}");
@@ -83,29 +83,29 @@ impl Candidate {
     }
 
     fn renewed(&mut self, sent_at: Time, now: Time) -> Option<Stage> {
-        let renewed = if planted::is(Bug::RenewalFromAnswer) {
+        let renewed = if session_bugs::is(SessionBug::RenewalFromAnswer) {
             now
         } else {
             sent_at
         };
-        let lease = Lease {
+        let lease = EtcdLease {
             renewed,
             ..self.phase.seat()?.lease
         };
         if self.phase.held().is_some() {
-            // Before it is noted as renewed: if this fails, both are tried again soon.
+            // The renewal counts only with the confirmation: if that fails, both are tried again soon.
             return self.confirm(lease, false, Stage::Register, now);
         }
         self.phase.seat_mut()?.lease = lease;
         Some(Stage::Register)
     }
 
-    /// etcd has confirmed the mastership after that renewal, or has not.
+    /// etcd has confirmed the mastership after that renewal, or refused to.
     fn confirmed(
         &mut self,
-        lease: Lease,
+        lease: EtcdLease,
         answer: &TxnAnswer,
-        tells_next: bool,
+        announces_next: bool,
         then: Stage,
         now: Time,
     ) -> Option<Stage> {
@@ -117,76 +117,76 @@ impl Candidate {
         if answer.succeeded {
             held.note_confirmed(until, now);
             self.decides_until = Some(until);
-            // Templates that were handed in since it was asked, etcd has not heard of: they are told next.
-            return if tells_next || planted::is(Bug::UntoldTemplatesApplied) {
+            // Templates that came after this request was sent are not recorded in etcd yet: the next one does that.
+            return if announces_next || session_bugs::is(SessionBug::UnconfirmedTemplatesApplied) {
                 self.apply_then(then)
             } else {
                 Some(then)
             };
         }
-        if !claim::is_ours_by_hand(answer, held.created) {
-            self.lose(Loss::NotConfirmed);
+        if !transactions::is_ours_by_hand(answer, held.created) {
+            self.lose(LossReason::NotConfirmed);
         }
         Some(then)
     }
 
-    /// It has become the master, or somebody else was faster; that will be seen.
+    /// It has won, or another candidate was faster, which the next view will show.
     fn stood(&mut self, epoch_offset: u64, answer: &TxnAnswer, now: Time) -> Option<Stage> {
         if !answer.succeeded {
             return Some(Stage::Confirm);
         }
         let view = self.view.as_deref();
         let ttl = self.config.ttl;
-        match claim::term_found(answer, view, ttl) {
-            Some((term, seen)) => self.past.note_term(&term, ttl, seen),
-            None => self.past.note_no_term(ttl, now),
+        match transactions::term_found(answer, view, ttl) {
+            Some((term, seen)) => self.terms.note_term(&term, ttl, seen),
+            None => self.terms.note_no_term(ttl, now),
         }
-        let created = Created {
+        let created = CreatedKey {
             revision: answer.revision,
             epoch_offset,
         };
         self.win(created, now, now)
     }
 
-    /// The master's key is ours since then. If its epoch is not the highest, etcd has gone back, or this is a
-    /// view of before, of a key that was lost. Be that as it may: it is given back, or would stay for as long as
-    /// the lease.
-    pub(super) fn win(&mut self, created: Created, won: Time, now: Time) -> Option<Stage> {
-        if self.past.highest_epoch() >= created.epoch() {
-            self.report(Report::NotHighest);
+    /// It has had the master's key since `won`. If the key's epoch is not the highest, etcd has gone back, or the
+    /// view is an old one, of a key that is lost. In both cases the key is given back: otherwise it would stay for
+    /// as long as the lease.
+    pub(super) fn win(&mut self, created: CreatedKey, won: Time, now: Time) -> Option<Stage> {
+        if self.terms.highest_epoch() >= created.epoch() {
+            self.report(ElectionReport::NotHighest);
             return self.give_back(created, now);
         }
-        let unsaid = match &self.lengths {
-            Some(lengths) if self.past.said() == Said::Nothing => {
+        let unstated = match &self.lengths {
+            Some(lengths) if self.terms.predecessor_leases() == PredecessorLeases::NotStated => {
                 let templates = self.config.templates.as_ref();
                 if templates.is_some_and(|templates| templates.has_history) {
                     let until = self.phase.seat()?.lease.next_renewal();
                     let awaited = Awaited::History { created, won };
                     return self.ask(Op::ReadHistory(until), awaited, now);
                 }
-                // Nothing is known of former ones: what takes a short one now may have taken any.
+                // Former templates are unknown, so former leases may have been as long as the longest now.
                 lengths.longest()
             }
             _ => Duration::ZERO,
         };
-        self.hold(created, won, unsaid)
+        self.hold(created, won, unstated)
     }
 
-    /// The same, and all is known of its predecessors. `unsaid` is how long leases may last of one that said
-    /// nothing of them.
-    fn hold(&mut self, created: Created, won: Time, unsaid: Duration) -> Option<Stage> {
+    /// It holds the mastership: all is known of its predecessors. `unstated` is how long leases may last of a
+    /// predecessor whose term does not state it.
+    fn hold(&mut self, created: CreatedKey, won: Time, unstated: Duration) -> Option<Stage> {
         let epoch = created.epoch();
-        debug_assert!(epoch > self.past.highest_epoch(), "epochs grow: {epoch}");
+        debug_assert!(epoch > self.terms.highest_epoch(), "epochs grow: {epoch}");
         let (begins, vacant_since) = self
-            .past
+            .terms
             .begin(&self.config.server, self.decides_until, won);
-        let longer_leases = self.inherit(vacant_since, unsaid);
-        self.past.note_own_epoch(epoch);
-        self.report(Report::Elected {
+        let longer_leases = self.inherit(vacant_since, unstated);
+        self.terms.note_own_epoch(epoch);
+        self.report(ElectionReport::Elected {
             epoch,
             wait: begins.since(won),
         });
-        self.phase.hold(Held {
+        self.phase.hold(HeldMastership {
             created,
             begins,
             vacant_since,
@@ -196,38 +196,38 @@ impl Candidate {
         Some(Stage::Confirm)
     }
 
-    /// How long the longest lease may be that was out when the node became vacant, by templates other than
-    /// those in force.
-    fn inherit(&mut self, vacant_since: Time, unsaid: Duration) -> Duration {
+    /// The longest lease that may have been valid when the node became vacant, by templates other than those in
+    /// force.
+    fn inherit(&mut self, vacant_since: Time, unstated: Duration) -> Duration {
         let Some(lengths) = &mut self.lengths else {
             return Duration::ZERO;
         };
         let longer = lengths
-            .longer_leases(self.past.said(), unsaid)
-            .max(self.past.lost_after(vacant_since))
-            // What this server granted before it lost its last mastership.
+            .longer_leases(self.terms.predecessor_leases(), unstated)
+            .max(self.terms.lost_after(vacant_since))
+            // Leases that this server granted in its last mastership.
             .max(lengths.older_after(vacant_since));
         lengths.inherit(vacant_since, longer);
         longer
     }
 
-    pub(super) fn lose(&mut self, why: Loss) {
+    pub(super) fn lose(&mut self, why: LossReason) {
         if let Some(held) = self.phase.lose() {
             let epoch = held.created.epoch();
-            self.report(Report::Lost { epoch, why });
+            self.report(ElectionReport::Lost { epoch, why });
         }
     }
 
     fn lose_lease(&mut self, chance: f64, now: Time) -> Option<Stage> {
-        self.lose(Loss::LeaseGone);
+        self.lose(LossReason::LeaseGone);
         self.phase = Phase::Outside;
-        // Not in a rush, should etcd lose every lease at once.
+        // After a wait, in case etcd has lost every lease at once.
         let wait = Backoff::default().note_failure(WAITS, 0, chance);
         self.rest(now + wait)
     }
 
     fn fail(&mut self, chance: f64, now: Time) -> Option<Stage> {
-        // One endpoint that fails is no problem yet: the others are tried at once.
+        // If one endpoint fails, the others are tried at once.
         let others = self.config.endpoints.saturating_sub(1);
         let wait = self.backoff.note_failure(WAITS, others, chance);
         if wait.is_zero() {

@@ -1,33 +1,33 @@
-//! By how much a candidate's clock may be wrong, and what that does to spans it tells and hears.
+//! By how much a candidate's clock may be wrong, and how that changes the durations that it reports and reads.
 //!
-//! The same arithmetic as the engine's `Tolerance`, of which this crate knows nothing; the server tests that
-//! both agree. A thousandth is allowed for between any two clocks, so the least changes nothing.
+//! The arithmetic is that of the engine's `Tolerance`, on which this crate does not depend; a test of the server
+//! compares both. A thousandth is always allowed between two clocks, so the smallest error changes nothing.
 
 use std::time::Duration;
 
-/// Parts per million by which the clock may differ in speed from that of another machine.
+/// By how much the clock may differ in speed from another machine's, in parts per million.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClockError(u32);
 
-/// A whole, in the unit of an error.
+/// One whole, in parts per million.
 const WHOLE: u32 = 1_000_000;
 
-/// By how much, as one part in so many, any two clocks may differ.
+/// Any two clocks may differ by one part in this many.
 const SPEEDS_DIFFER_BY: u32 = 1_000;
 
 impl ClockError {
-    /// What everybody allows for.
+    /// The error that is always allowed for.
     pub const LEAST: Self = Self(1_000);
 
-    /// No clock by which a master could be elected is worse.
+    /// The largest error with which a master can be elected.
     pub const MOST: Self = Self(250_000);
 
-    /// So many parts per million; less than the least counts as the least, more than the most as the most.
+    /// An error in parts per million, clamped to [`ClockError::LEAST`] and [`ClockError::MOST`].
     pub fn of_ppm(ppm: u32) -> Self {
         Self(ppm).clamp(Self::LEAST, Self::MOST)
     }
 
-    /// So much of a span; see [`ClockError::of_ppm`].
+    /// An error as a part of a span; see [`ClockError::of_ppm`].
     pub fn of_part(part: f64) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
@@ -37,12 +37,12 @@ impl ClockError {
         Self::of_ppm((part * f64::from(WHOLE)).round() as u32)
     }
 
-    /// As a part of a span.
+    /// The error as a part of a span.
     pub const fn part(self) -> f64 {
         self.0 as f64 / WHOLE as f64
     }
 
-    /// A report, how long something may be in use, to be told or heard: never shorter.
+    /// How long something may be in use, corrected for this error when it is sent or received: never shorter.
     pub fn report(self, span: Duration) -> Duration {
         const SECOND: u128 = 1_000_000_000;
         if self == Self::LEAST || span.is_zero() {
@@ -51,7 +51,7 @@ impl ClockError {
         let nanos =
             span.as_nanos() * u128::from(WHOLE - Self::LEAST.0) / u128::from(WHOLE - self.0);
         let seconds = u64::try_from(nanos / SECOND);
-        // What remains of a division by a second is less than one.
+        // The remainder of a division by a second is less than a second.
         let rest = u32::try_from(nanos % SECOND).unwrap_or(0);
         let longer = seconds.map_or(Duration::MAX, |seconds| Duration::new(seconds, rest));
         // Rounded up.
@@ -59,9 +59,9 @@ impl ClockError {
     }
 }
 
-/// How long a span that somebody else's clock measures lasts at most, by ours.
+/// How long a span on another machine's clock lasts on this one, at most.
 pub fn at_most(span: Duration) -> Duration {
-    // A little more than the part, so that one shortened and one lengthened are not too short.
+    // A little more than the part: a span that one side shortens and the other lengthens must not end too early.
     span.saturating_add(span / (SPEEDS_DIFFER_BY - 1))
 }
 

@@ -1,74 +1,74 @@
-//! What a candidate has in etcd: nothing, a lease, or the master's key as well.
+//! What a candidate holds in etcd: nothing, a lease, or the master's key as well.
 
 use std::time::Duration;
 
-use super::claim::Created;
-use super::standing::{Standing, Term};
-use super::state::State;
+use super::standing::{Standing, WonTerm};
+use super::state::CandidateState;
 use super::store::{LeaseId, Registration, Txn};
-use crate::planted::{self, Bug};
+use super::transactions::CreatedKey;
+use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
-/// What a candidate has in etcd, as far as it knows.
+/// What a candidate holds in etcd, as far as it knows.
 #[derive(Debug)]
 pub(super) enum Phase {
     /// Nothing.
     Outside,
     /// A lease.
-    Watching(Seat),
+    Watching(Presence),
     /// A lease, and under it the master's key.
-    Holding(Seat, Held),
-    /// It gives back what it had.
+    Holding(Presence, HeldMastership),
+    /// It gives back what it held.
     Resigning(Resignation),
-    /// It takes part no more.
+    /// It no longer takes part.
     Over,
 }
 
-/// A lease in etcd, and what stands under it of this server.
+/// A lease in etcd, and this server's registration under it.
 #[derive(Clone, Debug)]
-pub(super) struct Seat {
-    pub(super) lease: Lease,
-    /// What it has said of itself, and since which revision that stands.
+pub(super) struct Presence {
+    pub(super) lease: EtcdLease,
+    /// Its registration, and the revision at which that was written.
     pub(super) registered: Option<(Registration, u64)>,
 }
 
 /// The lease of this server in etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lease {
+pub(super) struct EtcdLease {
     pub(super) id: LeaseId,
     /// As it was granted, which may be longer than asked for.
     pub(super) ttl: Duration,
-    /// When the last renewal was sent that was answered.
+    /// When the last answered renewal was sent.
     pub(super) renewed: Time,
 }
 
-/// The master's key, while it is ours.
+/// A mastership, while this server has the master's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Held {
-    pub(super) created: Created,
-    /// When the predecessor has ended for certain.
+pub(super) struct HeldMastership {
+    pub(super) created: CreatedKey,
+    /// When it may begin: the predecessor has certainly ended.
     pub(super) begins: Time,
-    /// When that was, if it was before: not after `begins`.
+    /// Since when no master has decided anything. Not after `begins`.
     pub(super) vacant_since: Time,
-    /// The longest lease that may have been out then, by templates other than those in force.
+    /// The longest lease that may have been valid then, by templates other than those in force.
     pub(super) longer_leases: Duration,
-    /// Until when it is confirmed. None: it was not yet.
+    /// Until when it is confirmed. None: not yet.
     pub(super) valid_until: Option<Time>,
 }
 
-/// What is left to give back.
+/// What still has to be given back.
 #[derive(Debug)]
 pub(super) struct Resignation {
-    /// Until when it is tried.
+    /// Until when to try.
     pub(super) until: Time,
     pub(super) lease: LeaseId,
-    /// The mastership, and how often to try yet.
+    /// The transaction that ends the mastership, its epoch, and how many attempts are left.
     pub(super) mastership: Option<(Txn, u64, u32)>,
 }
 
-impl Lease {
+impl EtcdLease {
     pub(super) fn next_renewal(&self) -> Time {
-        if planted::is(Bug::RenewalForgotten) {
+        if session_bugs::is(SessionBug::RenewalForgotten) {
             return self.renewed + self.ttl * 2;
         }
         self.renewed + self.ttl / 3
@@ -76,50 +76,50 @@ impl Lease {
 }
 
 impl Phase {
-    /// The lease and what stands under it, while it takes part.
-    pub(super) fn seat(&self) -> Option<&Seat> {
+    /// Its lease and registration, while it takes part.
+    pub(super) fn seat(&self) -> Option<&Presence> {
         match self {
             Self::Watching(seat) | Self::Holding(seat, _) => Some(seat),
             Self::Outside | Self::Resigning(_) | Self::Over => None,
         }
     }
 
-    pub(super) fn seat_mut(&mut self) -> Option<&mut Seat> {
+    pub(super) fn seat_mut(&mut self) -> Option<&mut Presence> {
         match self {
             Self::Watching(seat) | Self::Holding(seat, _) => Some(seat),
             Self::Outside | Self::Resigning(_) | Self::Over => None,
         }
     }
 
-    /// The mastership, while it has one.
-    pub(super) fn held(&self) -> Option<&Held> {
+    /// Its mastership, if it has one.
+    pub(super) fn held(&self) -> Option<&HeldMastership> {
         match self {
             Self::Holding(_, held) => Some(held),
             Self::Outside | Self::Watching(_) | Self::Resigning(_) | Self::Over => None,
         }
     }
 
-    pub(super) fn held_mut(&mut self) -> Option<&mut Held> {
+    pub(super) fn held_mut(&mut self) -> Option<&mut HeldMastership> {
         match self {
             Self::Holding(_, held) => Some(held),
             Self::Outside | Self::Watching(_) | Self::Resigning(_) | Self::Over => None,
         }
     }
 
-    /// It has a lease; nothing stands under it yet.
-    pub(super) fn enter(&mut self, lease: Lease) {
+    /// It has a lease, and is not registered yet.
+    pub(super) fn enter(&mut self, lease: EtcdLease) {
         debug_assert!(
             matches!(self, Self::Outside),
             "one lease at a time: {self:?}"
         );
-        *self = Self::Watching(Seat {
+        *self = Self::Watching(Presence {
             lease,
             registered: None,
         });
     }
 
     /// It has the master's key.
-    pub(super) fn hold(&mut self, held: Held) {
+    pub(super) fn hold(&mut self, held: HeldMastership) {
         debug_assert!(held.vacant_since <= held.begins, "{held:?}");
         *self = match std::mem::replace(self, Self::Outside) {
             Self::Watching(seat) => Self::Holding(seat, held),
@@ -130,8 +130,8 @@ impl Phase {
         };
     }
 
-    /// The master's key is not its own any more. Returns what was lost, if there was something.
-    pub(super) fn lose(&mut self) -> Option<Held> {
+    /// The master's key is not its own any more. Returns the lost mastership, if there was one.
+    pub(super) fn lose(&mut self) -> Option<HeldMastership> {
         match std::mem::replace(self, Self::Outside) {
             Self::Holding(seat, held) => {
                 *self = Self::Watching(seat);
@@ -144,7 +144,7 @@ impl Phase {
         }
     }
 
-    /// Whether it takes part: it has not been told to resign.
+    /// Whether it takes part: it is not resigning.
     pub(super) fn takes_part(&self) -> bool {
         match self {
             Self::Outside | Self::Watching(_) | Self::Holding(..) => true,
@@ -153,12 +153,12 @@ impl Phase {
     }
 }
 
-impl Held {
+impl HeldMastership {
     /// It is confirmed until then.
     ///
-    /// If it had lapsed before, somebody else may have decided meanwhile, although the key is as it was: etcd may
-    /// have been restored from a backup to when that one was not elected yet. So it begins anew, as after one who
-    /// decided until now.
+    /// If it had lapsed, another server may have decided meanwhile, although the key is unchanged: etcd may have
+    /// been restored from a backup that was made before that server's election. So the mastership begins anew, as
+    /// if another master had decided until now.
     pub(super) fn note_confirmed(&mut self, until: Time, now: Time) {
         debug_assert!(self.valid_until <= Some(until), "{self:?}, {until:?}");
         let has_lapsed = self.valid_until.is_some_and(|before| before <= now);
@@ -169,11 +169,11 @@ impl Held {
         self.valid_until = Some(until);
     }
 
-    /// How a server stands that has it: as the master, from when it begins, as long as it is confirmed.
+    /// The standing of a server with this mastership: the master from its beginning, while it is confirmed.
     pub(super) fn standing(&self, now: Time) -> Standing {
         match self.valid_until {
             Some(valid_until) if self.begins <= now && now < valid_until => {
-                Standing::Master(Term {
+                Standing::Master(WonTerm {
                     epoch: self.created.epoch(),
                     vacant_since: self.vacant_since,
                     longer_leases: self.longer_leases,
@@ -184,12 +184,12 @@ impl Held {
         }
     }
 
-    /// The same by name.
-    pub(super) fn state(&self, now: Time) -> State {
+    /// The state of a server with this mastership.
+    pub(super) fn state(&self, now: Time) -> CandidateState {
         match self.valid_until {
-            Some(until) if self.begins <= now && now < until => State::Master,
-            Some(_) if self.begins <= now => State::Lapsed,
-            _ => State::Elected,
+            Some(until) if self.begins <= now && now < until => CandidateState::Master,
+            Some(_) if self.begins <= now => CandidateState::Lapsed,
+            _ => CandidateState::Elected,
         }
     }
 }
@@ -202,10 +202,10 @@ mod tests {
         Time::after_origin(Duration::from_secs(seconds))
     }
 
-    /// One that begins at 10 s.
-    fn held(valid_until: Option<u64>) -> Held {
-        Held {
-            created: Created {
+    /// A mastership that begins at 10 s.
+    fn held(valid_until: Option<u64>) -> HeldMastership {
+        HeldMastership {
+            created: CreatedKey {
                 revision: 3,
                 epoch_offset: 0,
             },
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_confirmed_too_late_is_vacant_until_then() {
+    fn a_mastership_that_is_confirmed_too_late_is_vacant_until_then() {
         for (what, valid_until, begins, now, expected) in [
             ("for the first time", None, 10, 12, (10, 5)),
             ("in time", Some(15), 10, 14, (10, 5)),
@@ -225,7 +225,7 @@ mod tests {
             ("long after", Some(15), 10, 90, (90, 90)),
             ("too late, before it begins", Some(15), 30, 20, (30, 20)),
         ] {
-            let mut held = Held {
+            let mut held = HeldMastership {
                 begins: at(begins),
                 vacant_since: at(5),
                 ..held(valid_until)
@@ -241,14 +241,19 @@ mod tests {
     #[test]
     fn a_mastership_is_in_force_once_it_begins_and_while_it_is_confirmed() {
         for (what, valid_until, now, state) in [
-            ("it was never confirmed", None, 11, State::Elected),
-            ("its predecessor has time", Some(15), 9, State::Elected),
-            ("it begins", Some(15), 10, State::Master),
-            ("it is confirmed", Some(15), 14, State::Master),
-            ("it was confirmed", Some(15), 15, State::Lapsed),
+            ("it was never confirmed", None, 11, CandidateState::Elected),
+            (
+                "its predecessor may be the master",
+                Some(15),
+                9,
+                CandidateState::Elected,
+            ),
+            ("it begins", Some(15), 10, CandidateState::Master),
+            ("it is confirmed", Some(15), 14, CandidateState::Master),
+            ("it was confirmed", Some(15), 15, CandidateState::Lapsed),
         ] {
             let held = held(valid_until);
-            let is_master = state == State::Master;
+            let is_master = state == CandidateState::Master;
             assert_eq!(held.standing(at(now)).is_master(), is_master, "{what}");
             assert_eq!(held.state(at(now)), state, "{what}");
         }

@@ -1,27 +1,27 @@
-//! What a candidate has to tell: for logs, and for who looks at how etcd is doing.
+//! What a candidate reports: for logs, and for the status of etcd.
 
 use std::time::Duration;
 
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Report {
-    /// etcd answers: everything that was asked at once.
+pub enum ElectionReport {
+    /// etcd answers: a whole step passed without a failure.
     Answers,
-    /// None of the endpoints has answered, again.
+    /// No endpoint has answered. Reported each time.
     Away,
-    /// It has the master's key, and begins after so long.
+    /// It has the master's key, and begins after a wait.
     Elected {
         /// The epoch.
         epoch: u64,
-        /// Not zero: the master before may still believe in its mastership, and is given time.
+        /// Not zero if the last master may still act: its time must end first.
         wait: Duration,
     },
-    /// It has a mastership no more that it had.
+    /// It has lost its mastership.
     Lost {
         /// The epoch.
         epoch: u64,
-        /// Why.
-        why: Loss,
+        /// The reason.
+        why: LossReason,
     },
     /// Another server has seen a higher epoch than this one, which is the master: etcd has gone back.
     TooLow {
@@ -30,45 +30,45 @@ pub enum Report {
         /// The highest.
         highest: u64,
     },
-    /// It has the master's key by an epoch that is not the highest, and gives it back: etcd has gone back since
-    /// its keys were read, or it has lost that mastership already.
+    /// Its epoch is not the highest, so it gives the master's key back: etcd has gone back since its keys were read,
+    /// or this server has lost that mastership already.
     NotHighest,
-    /// The master's key was written by hand, and goes with nobody's lease: it is deleted.
-    NobodysKey,
+    /// The master's key was written by hand, without a lease: it is deleted.
+    KeyWithoutLease,
     /// The master's key was written by hand while it was this server's: it is written again.
     Mended,
     /// It has resigned.
     Resigned {
         /// The epoch.
         epoch: u64,
-        /// Whether the key was its own until then.
+        /// Whether it still had the key.
         was_ours: bool,
     },
     /// An attempt to resign was not answered.
     NotResigned,
-    /// The lease could not be given back: it runs out by itself.
+    /// The lease could not be revoked: it will expire.
     NotRevoked,
-    /// The time for a resignation is over: the mastership ends when the lease does.
+    /// The time for the resignation is over: the mastership ends with the lease.
     ResignationLate,
 }
 
 /// Why a mastership was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Loss {
-    /// Its key was seen to be gone.
+pub enum LossReason {
+    /// Its key was deleted.
     KeyDeleted,
     /// Its lease is gone.
     LeaseGone,
-    /// Its key is somebody else's.
+    /// The key belongs to another server.
     KeyOfAnother,
-    /// etcd did not confirm it: its key is not its own any more.
+    /// etcd refused to confirm it: the key is not its own any more.
     NotConfirmed,
     /// Its epoch is not the highest.
     EpochTooLow,
 }
 
-impl Loss {
-    /// For people.
+impl LossReason {
+    /// A sentence for logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::KeyDeleted => "its key in etcd was deleted",

@@ -1,12 +1,12 @@
-//! Giving up: the mastership first, so that another candidate has it at once, then the lease, and everything
-//! that stands under it.
+//! Resigning: first the mastership, so that another candidate gets it at once, then the lease with everything under
+//! it.
 
 use std::time::Duration;
 
 use super::Candidate;
 use super::phase::{Phase, Resignation};
-use super::report::Report;
-use super::step::{Awaited, Step, Templates};
+use super::report::ElectionReport;
+use super::step::{Awaited, PendingTemplates, Step};
 use super::store::{Op, OpAnswer};
 use crate::time::Time;
 
@@ -17,20 +17,22 @@ const RESIGN_TIMEOUT: Duration = Duration::from_secs(1);
 const RESIGN_ATTEMPT: Duration = Duration::from_millis(300);
 
 impl Candidate {
-    /// Whatever is under way is given up, and what is there is given back.
+    /// Abandons the request in flight, and begins to give back what it holds.
     pub(super) fn begin_to_resign(&mut self, now: Time) {
-        // What waits to be in force will never be.
-        self.templates = Templates::Settled;
+        // Waiting templates never come into force.
+        self.templates = PendingTemplates::Settled;
         let Some(seat) = self.phase.seat() else {
             return self.be_over();
         };
         let lease = seat.lease;
         let mastership = self.phase.held().map(|held| {
-            let told = self.told(held, lease, now);
-            // One that has not begun has nothing to give up but the key: its predecessor's time is not over.
+            let details = self.term_details(held, lease, now);
+            // If it has not begun, its predecessor's time is not over: the term must still say so.
             let had_begun = held.begins <= now;
-            let txn = self.claim.resign(held.created, told, lease.id, had_begun);
-            // One endpoint may be dead; there is time for another one.
+            let txn = self
+                .transactions
+                .resign(held.created, details, lease.id, had_begun);
+            // One endpoint may be dead, and there is time to try another one.
             let attempts = self.config.endpoints.saturating_add(1);
             (txn, held.created.epoch(), attempts)
         });
@@ -69,26 +71,26 @@ impl Candidate {
             (Awaited::Resigned, OpAnswer::Transacted(answer)) => {
                 let was_ours = answer.succeeded;
                 if let Some((_, epoch, _)) = resignation.mastership.take() {
-                    self.report(Report::Resigned { epoch, was_ours });
+                    self.report(ElectionReport::Resigned { epoch, was_ours });
                 }
                 self.give_back_what_is_left(now);
             }
             (Awaited::Resigned, _) => {
-                self.report(Report::NotResigned);
+                self.report(ElectionReport::NotResigned);
                 self.give_back_what_is_left(now);
             }
             (_, OpAnswer::Revoked | OpAnswer::LeaseGone) => self.be_over(),
             _ => {
-                self.report(Report::NotRevoked);
+                self.report(ElectionReport::NotRevoked);
                 self.be_over();
             }
         }
     }
 
-    /// Whether the time to resign was over.
+    /// Ends the resignation if its time is over.
     pub(super) fn end_resignation_if_late(&mut self, now: Time) {
         if matches!(&self.phase, Phase::Resigning(resignation) if resignation.until <= now) {
-            self.report(Report::ResignationLate);
+            self.report(ElectionReport::ResignationLate);
             self.be_over();
         }
     }

@@ -1,4 +1,4 @@
-//! How a candidate stands: the one shape between etcd's view and the engine's term.
+//! Which server is the master, as a candidate knows it: the form between etcd's view and the engine's term.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use crate::time::Time;
 /// Who is the master of the node, as far as a server knows.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Standing {
-    /// This server, for ever and without an epoch: its node has no election. No candidate stands so.
+    /// This server, for ever and without an epoch: its node has no election. A candidate never returns this.
     Alone,
     /// This server, for a time.
-    Master(Term),
-    /// Another one.
+    Master(WonTerm),
+    /// Another server.
     Elsewhere {
-        /// Where it is.
+        /// Its address.
         address: SmolStr,
         /// Its epoch.
         epoch: u64,
-        /// Where its pages are. None: it does not say.
+        /// The address of its pages. None: not stated.
         pages: Option<SmolStr>,
     },
     /// None, or none is known.
@@ -28,16 +28,16 @@ pub enum Standing {
     Unknown,
 }
 
-/// A mastership that was won, as the engine is told of it.
+/// A mastership that this server won, as the engine gets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Term {
+pub struct WonTerm {
     /// Grows with every change of mastership.
     pub epoch: u64,
-    /// No master before has decided anything since then.
+    /// No earlier master has decided anything since then.
     pub vacant_since: Time,
-    /// The longest lease that may have been out then, by templates other than those in force.
+    /// The longest lease that may have been valid then, by templates other than those in force.
     pub longer_leases: Duration,
-    /// Until when it holds, unless it is told again.
+    /// Until when it lasts, unless it is confirmed again.
     pub valid_until: Time,
 }
 
@@ -47,8 +47,8 @@ impl Standing {
         matches!(self, Self::Alone | Self::Master(_))
     }
 
-    /// The mastership of this server, if it has one that was won.
-    pub const fn term(&self) -> Option<&Term> {
+    /// The mastership of this server, if it won one.
+    pub const fn term(&self) -> Option<&WonTerm> {
         match self {
             Self::Master(term) => Some(term),
             Self::Alone | Self::Elsewhere { .. } | Self::Unknown => None,
@@ -56,13 +56,13 @@ impl Standing {
     }
 }
 
-/// The mastership as a candidate sees it that is not the master, and has seen that epoch.
-pub fn seen_by_follower(view: &View, own_address: &str, highest_epoch: u64) -> Standing {
+/// The standing of a candidate that is not the master, and has seen that highest epoch.
+pub fn standing_of_other(view: &View, own_address: &str, highest_epoch: u64) -> Standing {
     match view.master() {
-        // Who has seen a higher one would not believe it: etcd was restored from a backup, and shows somebody
-        // who was the master once, or does not know yet that its epoch must be higher.
+        // A higher epoch was seen, so clients refuse this one. etcd was restored from a backup: this is a former
+        // master, or a new one that does not know yet that its epoch must be higher.
         Some((_, epoch)) if epoch < highest_epoch => Standing::Unknown,
-        // Under our own address there is nobody but us: a process before this one.
+        // The own address: a former process of this server.
         Some((master, epoch)) if master.address != own_address => Standing::Elsewhere {
             address: master.address.clone(),
             epoch,
@@ -76,11 +76,11 @@ pub fn seen_by_follower(view: &View, own_address: &str, highest_epoch: u64) -> S
 
 #[cfg(test)]
 mod tests {
-    use super::super::store::{Entry, Key, Master, Registration, Value};
+    use super::super::store::{EtcdEntry, EtcdKey, Master, Registration, Value};
     use super::*;
 
-    fn entry(value: Value) -> Entry {
-        Entry {
+    fn entry(value: Value) -> EtcdEntry {
+        EtcdEntry {
             value,
             created: 9,
             modified: 9,
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// A node whose master is there, and says where its pages are.
+    /// A node whose master is at that address, and states the address of its pages.
     fn view(address: Option<&str>) -> View {
         let mut view = View::default();
         if let Some(address) = address {
@@ -106,15 +106,15 @@ mod tests {
                 place: SmolStr::default(),
                 rest: SmolStr::default(),
             });
-            view.entries.insert(Key::Master, entry(master));
-            let key = Key::Server(address.into());
+            view.entries.insert(EtcdKey::Master, entry(master));
+            let key = EtcdKey::Server(address.into());
             view.entries.insert(key, entry(registration));
         }
         view
     }
 
     #[test]
-    fn a_follower_sends_to_the_master_and_never_to_itself() {
+    fn a_candidate_redirects_to_the_master_and_never_to_itself() {
         let elsewhere = Standing::Elsewhere {
             address: "there:1".into(),
             epoch: 9,
@@ -126,7 +126,7 @@ mod tests {
             ("an epoch of before", Some("there:1"), 10, Standing::Unknown),
             ("another one", Some("there:1"), 9, elsewhere),
         ] {
-            let found = seen_by_follower(&view(master), "here:1", highest);
+            let found = standing_of_other(&view(master), "here:1", highest);
             assert_eq!(found, expected, "{what}");
         }
     }

@@ -1,28 +1,28 @@
-//! What a candidate does at a moment, by name.
+//! The states of a candidate, by name.
 
-/// What a candidate does at a moment: for a metric, a status field, and people.
+/// The state of a candidate, for metrics, the status and logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
-    /// It has no lease in etcd: nobody knows of it.
+pub enum CandidateState {
+    /// It has no lease in etcd yet.
     Outside,
-    /// It has a lease, and somebody else is the master, or nobody is and it cannot be.
+    /// It has a lease. Another server is the master, or there is none and this server is not able to be it.
     Watching,
-    /// It asks etcd to be the master.
+    /// It asks etcd for the mastership.
     Standing,
-    /// It has the master's key, and decides nothing yet: etcd has yet to confirm it, or its predecessor's time
-    /// is not over.
+    /// It has the master's key, and decides nothing yet: etcd has not confirmed it, or its predecessor may still act
+    /// as the master.
     Elected,
     /// It is the master.
     Master,
-    /// It has the master's key as far as it knows, and etcd has not confirmed it in time: it decides nothing.
+    /// It has the master's key as far as it knows, but etcd has not confirmed it in time: it decides nothing.
     Lapsed,
-    /// It gives back what it has in etcd.
+    /// It gives back what it holds in etcd.
     Resigning,
-    /// It takes part no more.
+    /// It no longer takes part.
     Over,
 }
 
-impl State {
+impl CandidateState {
     /// All of them.
     pub const ALL: [Self; 8] = [
         Self::Outside,

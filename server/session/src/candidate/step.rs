@@ -1,95 +1,95 @@
-//! A step: what a candidate does when something may have changed, one question to etcd after the other. It
-//! begins by looking at what is true: its lease, the keys of the node as they are followed, the time.
+//! A step: what a candidate does when something may have changed, one request to etcd after the other. It begins
+//! with what is known: its lease, the view of the node's keys, the time.
 
 use std::time::Duration;
 
-use super::claim::{self, Created, Told};
-use super::phase::{Held, Lease};
-use super::report::{Loss, Report};
-use super::store::{Asking, Entry, Key, Op, OpId, Registration, Txn};
-use super::{Action, Candidate, NextTemplates, term};
+use super::phase::{EtcdLease, HeldMastership};
+use super::report::{ElectionReport, LossReason};
+use super::store::{EtcdEntry, EtcdKey, EtcdRequest, Op, OpId, Registration, Txn};
+use super::transactions::{self, CreatedKey, TermDetails};
+use super::{Candidate, CandidateAction, NextTemplates, term};
 use crate::time::Time;
 
-/// What a candidate is about.
+/// What a candidate is doing.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Nothing is asked: again at that time, or when something changes.
+    /// Nothing, until that time, or until something changes.
     Idle { again_at: Time },
-    /// An answer is waited for.
+    /// It waits for an answer.
     Asked {
-        /// The number of the question.
+        /// The number of the request.
         id: OpId,
         /// When it was sent, at the latest.
         sent_at: Time,
-        /// Of what.
+        /// What was asked.
         awaited: Awaited,
     },
-    /// Templates are brought into force; then it goes on there.
+    /// The driver brings templates into force; then it goes on with that stage.
     Applying { then: Stage },
 }
 
-/// What was asked, and what is to be known when the answer comes.
+/// What was asked, and what is needed when the answer comes.
 #[derive(Debug)]
 pub(super) enum Awaited {
     /// Whether etcd answers.
-    Heard,
+    Probed,
     /// A lease.
     Granted,
     /// The lease, for another TTL.
     Renewed,
-    /// That this is said of this server.
+    /// Its registration.
     Registered(Registration),
-    /// That the mastership is its own, after that renewal; and, with `tells_next`, that etcd knows of the
-    /// templates that wait.
+    /// The confirmation of its mastership after that renewal; with `announces_next` also that etcd has recorded the
+    /// lease lengths of the waiting templates.
     Confirmed {
-        lease: Lease,
-        tells_next: bool,
+        lease: EtcdLease,
+        announces_next: bool,
         then: Stage,
     },
     /// The mastership.
     Stood { epoch_offset: u64 },
-    /// That the master's key is gone.
+    /// The deletion of the master's key.
     Cleared,
-    /// How long former leases may last, to hold what was created and won then.
-    History { created: Created, won: Time },
-    /// That the mastership is resigned.
+    /// How long former leases may last, before it holds the mastership.
+    History { created: CreatedKey, won: Time },
+    /// The resignation.
     Resigned,
-    /// That the lease is gone.
+    /// The revocation of the lease.
     Revoked,
 }
 
-/// A part of a step. Each is passed once at most, so that a step ends whatever etcd says.
+/// A part of a step. Each is passed at most once, so a step ends whatever etcd answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Templates that may count, count.
+    /// Apply waiting templates, if that is allowed.
     Begin,
-    /// If the lease is due after a failure: whether etcd answers.
-    Hear,
-    /// A lease, or a renewal.
+    /// Check that etcd answers, if a renewal is due after a failure.
+    Probe,
+    /// Get or renew the lease.
     Renew,
-    /// That this server is there.
+    /// Register this server.
     Register,
-    /// What the master's key asks for.
+    /// Act on the master's key.
     Key,
-    /// What is not confirmed yet.
+    /// Confirm what is not confirmed yet.
     Confirm,
-    /// Everything is done.
+    /// Rest.
     End,
 }
 
-/// Templates on their way to be in force.
+/// New templates, until they are in force.
 #[derive(Debug)]
-pub(super) enum Templates {
+pub(super) enum PendingTemplates {
     /// None.
     Settled,
-    /// Not before etcd has confirmed what is told of them, or nobody decides anything here.
+    /// They wait until etcd has confirmed their lease lengths, or this server decides nothing.
     Waiting(NextTemplates),
     /// The driver brings them into force.
     Applying(NextTemplates),
 }
 
 impl Candidate {
-    /// Something may have changed: a step, if none is under way, or else after it.
+    /// Something may have changed: begins a step, now or after the present one.
     pub(super) fn poke(&mut self, now: Time) {
         match &self.step {
             _ if !self.phase.takes_part() => {}
@@ -98,46 +98,46 @@ impl Candidate {
         }
     }
 
-    /// Goes on with a step, until it must wait, or nothing is left to do.
+    /// Goes on with a step until it must wait, or nothing is left to do.
     pub(super) fn go_on(&mut self, from: Stage, now: Time) {
         let mut next = Some(from);
         while let Some(stage) = next {
             next = match stage {
                 Stage::Begin => self.begin(),
-                Stage::Hear => self.hear(now),
+                Stage::Probe => self.probe(now),
                 Stage::Renew => self.renew(now),
                 Stage::Register => self.register(now),
-                Stage::Key => self.look_at_the_key(now),
+                Stage::Key => self.act_on_key(now),
                 Stage::Confirm => self.confirm_what_is_new(now),
                 Stage::End => self.end(now),
             };
         }
     }
 
-    /// If this server is not the master, templates count at once. If it is and etcd cannot be told, they wait
-    /// until its mastership is over. One that is lost counts until then, too: the node may not have heard of it
-    /// yet.
+    /// If this server is not the master, new templates come into force at once. If it is the master and etcd is
+    /// unreachable, they wait until its mastership has ended. A lost mastership counts until then, too, because the
+    /// node may not know yet that it is lost.
     fn begin(&mut self) -> Option<Stage> {
         self.has_changed = false;
         if self.may_apply() {
-            self.apply_then(Stage::Hear)
+            self.apply_then(Stage::Probe)
         } else {
-            Some(Stage::Hear)
+            Some(Stage::Probe)
         }
     }
 
-    /// Whether templates wait, and nobody decides anything here.
+    /// Whether templates wait, and this server decides nothing.
     pub(super) fn may_apply(&self) -> bool {
         self.has_templates_waiting() && self.decides_until.is_none_or(|until| until <= self.now)
     }
 
-    /// Brings templates that wait into force: etcd has confirmed what is told of them, or nobody decides.
+    /// Brings waiting templates into force: etcd has confirmed their lease lengths, or this server decides nothing.
     pub(super) fn apply_then(&mut self, then: Stage) -> Option<Stage> {
-        match std::mem::replace(&mut self.templates, Templates::Settled) {
-            Templates::Waiting(next) => {
-                self.templates = Templates::Applying(next);
+        match std::mem::replace(&mut self.templates, PendingTemplates::Settled) {
+            PendingTemplates::Waiting(next) => {
+                self.templates = PendingTemplates::Applying(next);
                 self.step = Step::Applying { then };
-                self.actions.push_back(Action::ApplyTemplates);
+                self.actions.push_back(CandidateAction::ApplyTemplates);
                 None
             }
             other => {
@@ -147,9 +147,9 @@ impl Candidate {
         }
     }
 
-    /// After a failure asks what changes nothing first. If answers do not come back, a renewal that arrives
-    /// would keep a mastership that nobody can use.
-    fn hear(&mut self, now: Time) -> Option<Stage> {
+    /// After a failure, reads something first. If answers do not come back, a renewal that arrives would prolong a
+    /// mastership that cannot be confirmed.
+    fn probe(&mut self, now: Time) -> Option<Stage> {
         let lease = self.phase.seat().map(|seat| seat.lease);
         if lease.is_some_and(|lease| lease.next_renewal() > now) {
             return Some(Stage::Register);
@@ -157,7 +157,7 @@ impl Candidate {
         if self.backoff.failures() == 0 {
             return Some(Stage::Renew);
         }
-        self.ask(Op::Hear, Awaited::Heard, now)
+        self.ask(Op::Probe, Awaited::Probed, now)
     }
 
     fn renew(&mut self, now: Time) -> Option<Stage> {
@@ -167,28 +167,29 @@ impl Candidate {
         }
     }
 
-    /// Says that this server is there, unless that stands already.
+    /// Registers this server, unless its registration is in place.
     fn register(&mut self, now: Time) -> Option<Stage> {
         let seat = self.phase.seat()?;
         let registration = self.registration();
         let lease = seat.lease.id;
         if let Some((registered, since)) = &seat.registered {
-            let key = Key::Server(self.claim.address.clone());
+            let key = EtcdKey::Server(self.transactions.address.clone());
             let is_there = self.view.as_ref().is_none_or(|view| {
-                let is_ours = |entry: &Entry| self.claim.is_registered(entry, registered, lease);
-                // A view of before says nothing.
+                let is_ours =
+                    |entry: &EtcdEntry| self.transactions.is_registered(entry, registered, lease);
+                // A view from before the registration does not count.
                 view.revision < *since || view.entries.get(&key).is_some_and(is_ours)
             });
             if is_there && *registered == registration {
                 return Some(Stage::Key);
             }
         }
-        let txn = self.claim.register(registration.clone(), lease);
+        let txn = self.transactions.register(registration.clone(), lease);
         self.transact("register", txn, Awaited::Registered(registration), now)
     }
 
     fn registration(&self) -> Registration {
-        // Only the master speaks with the parent and the children, and knows its place.
+        // Only the master talks to the parent and to children, so only it knows its place in the tree.
         let of_master = self
             .view
             .as_ref()
@@ -197,7 +198,7 @@ impl Candidate {
         Registration {
             address: self.config.address.clone(),
             server: self.config.server.clone(),
-            highest_epoch: Some(self.past.highest_epoch()).filter(|epoch| *epoch > 0),
+            highest_epoch: Some(self.terms.highest_epoch()).filter(|epoch| *epoch > 0),
             pages: self.config.pages.clone(),
             place: of_master
                 .map_or(&self.place, |master| &master.place)
@@ -206,93 +207,93 @@ impl Candidate {
         }
     }
 
-    /// Does what the master's key asks for, as far as it is known.
-    fn look_at_the_key(&mut self, now: Time) -> Option<Stage> {
+    /// Acts on the master's key in the view.
+    fn act_on_key(&mut self, now: Time) -> Option<Stage> {
         let Some(view) = self.view.clone() else {
             return Some(Stage::Confirm);
         };
         let lease = self.phase.seat()?.lease;
-        let entry = view.entries.get(&Key::Master);
+        let entry = view.entries.get(&EtcdKey::Master);
         let Some(held) = self.phase.held().copied() else {
-            return self.look_for_the_key(lease, entry, view.revision, now);
+            return self.act_on_foreign_key(lease, entry, view.revision, now);
         };
-        if held.created.epoch() < self.past.highest_epoch() {
+        if held.created.epoch() < self.terms.highest_epoch() {
             return self.stand_aside(held.created, now);
         }
         let entry = entry.filter(|entry| entry.created == held.created.revision);
         match entry {
             // etcd was restored from a backup, and went on to the same revision.
-            Some(entry) if self.claim.is_of_another(entry) => {
-                self.lose(Loss::KeyOfAnother);
+            Some(entry) if self.transactions.is_of_another(entry) => {
+                self.lose(LossReason::KeyOfAnother);
                 Some(Stage::Confirm)
             }
-            Some(entry) if !self.claim.is_intact(entry, held.created, lease.id) => {
-                self.report(Report::Mended);
+            Some(entry) if !self.transactions.is_intact(entry, held.created, lease.id) => {
+                self.report(ElectionReport::Mended);
                 self.confirm(lease, true, Stage::Confirm, now)
             }
             _ => Some(Stage::Confirm),
         }
     }
 
-    /// The same while the key is not ours, as far as we know.
-    fn look_for_the_key(
+    /// The same while this server does not have the key, as far as it knows.
+    fn act_on_foreign_key(
         &mut self,
-        lease: Lease,
-        entry: Option<&Entry>,
+        lease: EtcdLease,
+        entry: Option<&EtcdEntry>,
         revision: u64,
         now: Time,
     ) -> Option<Stage> {
         match entry {
             None if self.is_able => {
-                let epoch_offset = term::epoch_offset(self.past.highest_epoch(), revision);
-                let stand = self.claim.stand(epoch_offset, lease.id);
+                let epoch_offset = term::epoch_offset(self.terms.highest_epoch(), revision);
+                let stand = self.transactions.stand(epoch_offset, lease.id);
                 let awaited = Awaited::Stood { epoch_offset };
                 self.transact("stand for election", stand, awaited, now)
             }
             Some(entry) if entry.lease == Some(lease.id) => self.take_up(entry, now),
-            // It was written by hand. Whoever is the master has time to mend it.
+            // It was written by hand. The master has had time to mend it.
             Some(entry)
                 if self.is_able
                     && entry.lease.is_none()
                     && entry.seen_at + self.config.ttl < now =>
             {
-                self.report(Report::NobodysKey);
-                let sweep = claim::sweep(entry);
-                self.transact("delete a key of nobody", sweep, Awaited::Cleared, now)
+                self.report(ElectionReport::KeyWithoutLease);
+                let sweep = transactions::sweep(entry);
+                self.transact("delete a key without a lease", sweep, Awaited::Cleared, now)
             }
             _ => Some(Stage::Confirm),
         }
     }
 
-    /// Another server has seen a higher epoch: etcd was restored from a backup, and whoever has seen that epoch
-    /// as well does not believe ours. The key is given back, to be won again by a higher one. The term stays:
-    /// for everybody else this server may still believe in it.
-    fn stand_aside(&mut self, created: Created, now: Time) -> Option<Stage> {
-        self.report(Report::TooLow {
+    /// Another server has seen a higher epoch: etcd was restored from a backup, and clients that saw that epoch
+    /// refuse this one. The key is given back, to be won again with a higher epoch. The term stays, because to other
+    /// candidates this server may still be acting.
+    fn stand_aside(&mut self, created: CreatedKey, now: Time) -> Option<Stage> {
+        self.report(ElectionReport::TooLow {
             epoch: created.epoch(),
-            highest: self.past.highest_epoch(),
+            highest: self.terms.highest_epoch(),
         });
-        self.lose(Loss::EpochTooLow);
+        self.lose(LossReason::EpochTooLow);
         self.give_back(created, now)
     }
 
-    /// The key was created for us, and we were not told.
-    fn take_up(&mut self, entry: &Entry, now: Time) -> Option<Stage> {
-        match self.claim.created_by_us(entry) {
+    /// The key was created by this server, but the answer was lost.
+    fn take_up(&mut self, entry: &EtcdEntry, now: Time) -> Option<Stage> {
+        match self.transactions.created_by_us(entry) {
             Some(created) => self.win(created, now, now),
             None => Some(Stage::Confirm),
         }
     }
 
-    pub(super) fn give_back(&mut self, created: Created, now: Time) -> Option<Stage> {
+    pub(super) fn give_back(&mut self, created: CreatedKey, now: Time) -> Option<Stage> {
         let lease = self.phase.seat()?.lease.id;
-        let txn = claim::give_back(created, lease);
+        let txn = transactions::give_back(created, lease);
         self.transact("give a mastership back", txn, Awaited::Cleared, now)
     }
 
-    /// Asks etcd whether the mastership still is ours, if it never did, or has something new to tell.
+    /// Confirms the mastership if that has not happened yet, or if templates wait.
     fn confirm_what_is_new(&mut self, now: Time) -> Option<Stage> {
-        let is_new = |held: &Held| held.valid_until.is_none();
+        let is_new = |held: &HeldMastership| held.valid_until.is_none();
         let lease = self.phase.seat()?.lease;
         if self.phase.held().is_some_and(is_new) || self.has_templates_waiting() {
             self.confirm(lease, false, Stage::End, now)
@@ -301,11 +302,11 @@ impl Candidate {
         }
     }
 
-    /// Asks etcd whether the key still is ours, after a renewal that it has answered, and tells whoever may
-    /// succeed us. To mend it, the key is written again.
+    /// Asks etcd to confirm after a renewal that the key is still its own, and writes the term for a successor. With
+    /// `mend`, the key is written again.
     pub(super) fn confirm(
         &mut self,
-        lease: Lease,
+        lease: EtcdLease,
         mend: bool,
         then: Stage,
         now: Time,
@@ -313,29 +314,39 @@ impl Candidate {
         let Some(held) = self.phase.held().copied() else {
             return Some(then);
         };
-        let told = self.told(&held, lease, now);
-        let txn = self.claim.confirm(held.created, told, lease.id, mend);
+        let details = self.term_details(&held, lease, now);
+        let txn = self
+            .transactions
+            .confirm(held.created, details, lease.id, mend);
         let awaited = Awaited::Confirmed {
             lease,
-            tells_next: matches!(self.templates, Templates::Waiting(_)),
+            announces_next: matches!(self.templates, PendingTemplates::Waiting(_)),
             then,
         };
         self.transact("confirm a mastership", txn, awaited, now)
     }
 
-    /// What a term says that is written now.
-    pub(super) fn told(&self, held: &Held, lease: Lease, now: Time) -> Told {
+    /// The details of a term that is written now.
+    pub(super) fn term_details(
+        &self,
+        held: &HeldMastership,
+        lease: EtcdLease,
+        now: Time,
+    ) -> TermDetails {
         let next = match &self.templates {
-            Templates::Waiting(next) => Some(next),
-            Templates::Settled | Templates::Applying(_) => None,
+            PendingTemplates::Waiting(next) => Some(next),
+            PendingTemplates::Settled | PendingTemplates::Applying(_) => None,
         };
-        Told {
+        TermDetails {
             length: term::length(held.begins, lease.ttl, now),
-            leases: self.lengths.as_ref().map(|lengths| lengths.told(next, now)),
+            leases: self
+                .lengths
+                .as_ref()
+                .map(|lengths| lengths.to_write(next, now)),
         }
     }
 
-    /// All was answered. Nothing is to be done before the lease must be renewed, or something changes.
+    /// Everything was answered. It rests until the next renewal, or until something changes.
     fn end(&mut self, now: Time) -> Option<Stage> {
         self.backoff.succeed();
         self.report_contact(true);
@@ -346,7 +357,7 @@ impl Candidate {
         self.rest(again_at)
     }
 
-    /// Waits until then, unless something has changed meanwhile.
+    /// Rests until then, unless something has changed meanwhile.
     pub(super) fn rest(&mut self, again_at: Time) -> Option<Stage> {
         self.step = Step::Idle { again_at };
         self.has_changed.then_some(Stage::Begin)
@@ -362,7 +373,7 @@ impl Candidate {
         self.ask(Op::Transact(what, txn), awaited, now)
     }
 
-    /// Asks etcd; what follows comes with the answer.
+    /// Sends a request to etcd.
     pub(super) fn ask(&mut self, op: Op, awaited: Awaited, now: Time) -> Option<Stage> {
         self.ask_within(self.config.call_timeout(), op, awaited, now)
     }
@@ -382,7 +393,7 @@ impl Candidate {
             awaited,
         };
         self.actions
-            .push_back(Action::Ask(Asking { id, op, within }));
+            .push_back(CandidateAction::Ask(EtcdRequest { id, op, within }));
         None
     }
 }

@@ -1,7 +1,7 @@
 //! What a candidate reads and writes in etcd, free of etcd's own types.
 //!
-//! Three kinds of keys stand under a node: who is the master, its last term, and each server that is there.
-//! A driver translates: keys to texts, values to JSON, transactions to etcd's. It decides nothing.
+//! A node has three kinds of keys: its master, its last term, and each of its servers. A driver translates: keys to
+//! texts, values to JSON, transactions to etcd's. It decides nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,102 +12,102 @@ use crate::time::Time;
 
 /// A key of the candidate's node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
-    /// Who is the master; goes with its lease.
+pub enum EtcdKey {
+    /// The master. Deleted with the master's lease.
     Master,
-    /// The last mastership; stays.
+    /// The last mastership. It has no lease, so it stays.
     Term,
-    /// A server that is there, by its address as it stands in the key; goes with its lease.
+    /// A server, by its address as it is written in the key. Deleted with the server's lease.
     Server(SmolStr),
 }
 
-/// What stands under a key.
+/// The value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Under [`Key::Master`].
+    /// Under [`EtcdKey::Master`].
     Master(Master),
-    /// Under [`Key::Term`].
-    Term(Term),
-    /// Under [`Key::Server`].
+    /// Under [`EtcdKey::Term`].
+    Term(TermRecord),
+    /// Under [`EtcdKey::Server`].
     Server(Registration),
-    /// It was written by hand, or by a program that we do not know: nothing can be read in it.
+    /// It was written by hand, or by an unknown program, and does not parse.
     Unreadable,
 }
 
-/// Who is the master.
+/// The master of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Master {
-    /// Where it is.
+    /// Its address.
     pub address: SmolStr,
-    /// Which process it is: another one each time a server starts.
+    /// The id of its process: a new one each time the server starts.
     pub server: SmolStr,
-    /// Its epoch is the revision at which the key came to be, and this. Not 0 only after etcd was set up anew,
-    /// or restored from a backup.
+    /// Its epoch is the revision at which the key was created, plus this. It is 0 unless etcd was set up anew, or
+    /// restored from a backup.
     pub epoch_offset: u64,
 }
 
 /// A mastership, as its master last confirmed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Term {
-    /// The epoch. 0: the term cannot be read.
+pub struct TermRecord {
+    /// The epoch. 0: the term is unreadable.
     pub epoch: u64,
-    /// Where the master is.
+    /// The master's address.
     pub address: SmolStr,
-    /// Which process it is.
+    /// The id of the master's process.
     pub server: SmolStr,
-    /// How long the master may believe in it without confirming it again, at most.
+    /// How long the master may act without confirming it again, at most.
     pub length: Duration,
-    /// The master has given it up, and decides nothing any more.
+    /// The master has resigned, and decides nothing any more.
     pub resigned: bool,
-    /// How long leases last that may be out. Only the root has it.
+    /// How long leases that it granted may last. Only at the root.
     pub leases: Option<LeaseLengths>,
 }
 
-/// How long leases last that a master may have granted.
+/// How long leases may last that a master granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseLengths {
-    /// Which lease lengths are in force: the same text for the same templates.
+    /// Identifies the lease lengths in force: the same text for the same lengths.
     pub templates: SmolStr,
-    /// How long the longest of them is.
+    /// The longest of them.
     pub longest: Duration,
-    /// For how long leases may last from now on, at most, that were granted by templates which gave longer ones.
+    /// How long leases from former templates with longer leases may still last, at most.
     pub older: Duration,
 }
 
-/// What a server says of itself, as far as an election goes by it.
+/// A server's registration, as far as an election needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
-    /// Where it serves.
+    /// The server's address.
     pub address: SmolStr,
-    /// Which process it is.
+    /// The id of its process.
     pub server: SmolStr,
     /// The highest epoch of the node that it has seen.
     pub highest_epoch: Option<u64>,
-    /// Where its pages are, if it says so.
+    /// The address of its pages, if stated.
     pub pages: Option<SmolStr>,
-    /// Its place in the tree, as the driver writes it. A candidate that is not the master says what the
-    /// master says: only that one knows.
+    /// Its place in the tree, as the driver writes it. Only the master knows it; the other candidates copy the
+    /// master's.
     pub place: SmolStr,
-    /// Everything else that it says, which no election depends on: as the driver writes it.
+    /// The rest, on which no election depends, as the driver writes it.
     pub rest: SmolStr,
 }
 
-/// A lease in etcd. Never 0, which is etcd's word for none.
+/// The id of a lease in etcd. Never 0, which means no lease in etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(pub i64);
 
-/// What stands under a key, and since when.
+/// A key's value, and since when it has been so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// What.
+pub struct EtcdEntry {
+    /// The value.
     pub value: Value,
-    /// The revision at which the key came to be.
+    /// The revision at which the key was created.
     pub created: u64,
     /// The revision at which it was last written.
     pub modified: u64,
-    /// The lease it goes with.
+    /// The lease that it is attached to.
     pub lease: Option<LeaseId>,
-    /// When this was first seen here: no earlier than it was written.
+    /// When this was first seen here: not before it was written.
     pub seen_at: Time,
 }
 
@@ -115,15 +115,15 @@ pub struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// By key.
-    pub entries: BTreeMap<Key, Entry>,
-    /// The revision at which they were so.
+    pub entries: BTreeMap<EtcdKey, EtcdEntry>,
+    /// The revision of this view.
     pub revision: u64,
 }
 
 impl View {
-    /// The master, and its epoch. What makes no sense is passed over: it is not ours.
+    /// The master, and its epoch. An unreadable value is ignored.
     pub fn master(&self) -> Option<(&Master, u64)> {
-        let entry = self.entries.get(&Key::Master)?;
+        let entry = self.entries.get(&EtcdKey::Master)?;
         match &entry.value {
             Value::Master(master) => {
                 Some((master, entry.created.saturating_add(master.epoch_offset)))
@@ -132,17 +132,17 @@ impl View {
         }
     }
 
-    /// The servers that are there, by address.
+    /// The registered servers, by address.
     pub fn registrations(&self) -> impl Iterator<Item = &Registration> {
         self.entries
             .iter()
             .filter_map(|(key, entry)| match (key, &entry.value) {
-                (Key::Server(_), Value::Server(registration)) => Some(registration),
+                (EtcdKey::Server(_), Value::Server(registration)) => Some(registration),
                 _ => None,
             })
     }
 
-    /// What the server at that address says of itself, if it is there.
+    /// The registration of the server at that address, if there is one.
     pub fn registration_of(&self, address: &str) -> Option<&Registration> {
         self.registrations()
             .find(|registration| registration.address == address)
@@ -152,94 +152,94 @@ impl View {
 /// A condition of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compare {
-    /// The key came to be at that revision. 0: it is not there.
-    Created(Key, u64),
+    /// The key was created at that revision. 0: it does not exist.
+    Created(EtcdKey, u64),
     /// The key was last written at that revision.
-    Modified(Key, u64),
-    /// The key goes with that lease.
-    Lease(Key, Option<LeaseId>),
+    Modified(EtcdKey, u64),
+    /// The key is attached to that lease.
+    Lease(EtcdKey, Option<LeaseId>),
 }
 
 /// A step of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum TxnStep {
     /// Writes a key.
     Put {
-        /// Which.
-        key: Key,
-        /// What.
+        /// The key.
+        key: EtcdKey,
+        /// The value.
         value: Value,
-        /// The lease it goes with.
+        /// The lease to attach it to.
         lease: Option<LeaseId>,
     },
     /// Removes a key.
-    Delete(Key),
+    Delete(EtcdKey),
     /// Reads a key.
-    Get(Key),
+    Get(EtcdKey),
 }
 
-/// A transaction: all of `then` if all of `when` holds, else all of `or_else`; nothing comes between.
+/// A transaction: all of `then` if all of `when` holds, else all of `or_else`, atomically.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Txn {
     /// The conditions.
     pub when: Vec<Compare>,
-    /// Done if all hold.
-    pub then: Vec<Step>,
-    /// Done if one does not.
-    pub or_else: Vec<Step>,
+    /// Executed if all hold.
+    pub then: Vec<TxnStep>,
+    /// Executed if one does not.
+    pub or_else: Vec<TxnStep>,
 }
 
-/// What came of a transaction.
+/// The result of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxnAnswer {
     /// Whether all conditions held.
     pub succeeded: bool,
     /// etcd's revision after it.
     pub revision: u64,
-    /// The first key that it read and that was there. `seen_at` is when the answer came.
-    pub found: Option<Entry>,
+    /// The first key that it read and that exists. `seen_at` is when the answer came.
+    pub found: Option<EtcdEntry>,
 }
 
-/// Which of a candidate's questions this is: each has a number of its own.
+/// The number of a candidate's request to etcd. Each has its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(pub u64);
 
-/// A question to etcd, on its way.
+/// A request to etcd.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asking {
+pub struct EtcdRequest {
     /// Its number.
     pub id: OpId,
-    /// What is asked.
+    /// The operation.
     pub op: Op,
-    /// How long to wait for the answer: then [`OpAnswer::Failed`] is the answer, and the next question goes to
+    /// How long to wait for the answer. After that, the answer is [`OpAnswer::Failed`], and the next request goes to
     /// the next endpoint. Of [`Op::ReadHistory`]: how long each of its reads may take.
     pub within: Duration,
 }
 
-/// What a candidate asks etcd for: one at a time.
+/// An operation in etcd. A candidate asks for one at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Reads the master's key, only to hear whether etcd answers.
-    Hear,
-    /// A lease of that length.
+    /// Reads the master's key, only to see whether etcd answers.
+    Probe,
+    /// Grants a lease of that length.
     Grant(Duration),
     /// Renews a lease.
     Renew(LeaseId),
-    /// Gives a lease back, and all keys that go with it.
+    /// Revokes a lease, and with it all keys attached to it.
     Revoke(LeaseId),
-    /// A transaction, and what it is for, for people.
+    /// A transaction, and its purpose for logs.
     Transact(&'static str, Txn),
-    /// The longest lease by any templates that there ever were, as far as etcd has them, for which those in
-    /// force give a shorter one. Reads on until that time at most; see [`OpAnswer::History`].
+    /// Reads all versions of the templates that etcd keeps, for the longest lease of a resource that gets a shorter
+    /// one now. Stops at that time at the latest; see [`OpAnswer::History`].
     ReadHistory(Time),
 }
 
-/// What came of an [`Op`].
+/// The result of an [`Op`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpAnswer {
-    /// Of [`Op::Hear`].
-    Heard,
-    /// Of [`Op::Grant`]: as it was granted, which may be longer than asked for.
+    /// Of [`Op::Probe`].
+    Probed,
+    /// Of [`Op::Grant`]. The granted length may be longer than asked for.
     Granted(LeaseId, Duration),
     /// Of [`Op::Renew`].
     Renewed,
@@ -247,11 +247,11 @@ pub enum OpAnswer {
     Revoked,
     /// Of [`Op::Transact`].
     Transacted(TxnAnswer),
-    /// Of [`Op::ReadHistory`]. None: it takes longer; ask again.
+    /// Of [`Op::ReadHistory`]. None: the time was over; ask again.
     History(Option<Duration>),
-    /// etcd knows nothing of the lease any more.
+    /// etcd does not know the lease any more.
     LeaseGone,
-    /// No answer of use came: it may have been done, or may still be. The next question goes to the next
-    /// endpoint.
+    /// No usable answer came: the operation may have been executed, or may still be. The next request goes to the
+    /// next endpoint.
     Failed,
 }

@@ -1,36 +1,35 @@
-//! How long a mastership holds, and when a successor may begin.
+//! How long a mastership lasts, and when a successor may begin.
 //!
-//! The master's key goes with a lease. The master renews the lease, and then confirms in one transaction that
-//! the key still is its own, writing its *term* under another key, which stays when the mastership is over. It
-//! believes in its mastership until one TTL has passed since it *sent* the last renewal that was confirmed so,
-//! less a margin.
+//! The master's key is attached to a lease. The master renews the lease, and then confirms in one transaction that
+//! the key is still its own, and writes its *term* under another key, which outlasts the mastership. It acts as the
+//! master until one TTL, less a margin, after it *sent* the last renewal that was confirmed like this.
 //!
-//! etcd lets a lease end no earlier than one TTL after it was renewed, so the key cannot go before the master
-//! has stopped, as a rule. There are exceptions: an operator deletes the key, or revokes the lease; an etcd
-//! leader that was deposed revokes one that was renewed elsewhere; etcd is wiped. The master learns of these
-//! only if it reaches etcd. So a successor does not trust the absence of the key alone: unless its predecessor
-//! has resigned, it does not begin before one TTL has passed since it *saw* the predecessor's last
-//! confirmation. After a crash that time is over anyway when the key goes, so it costs nothing then.
+//! As a rule, the key cannot disappear before the master has stopped, because etcd ends a lease no earlier than one
+//! TTL after its renewal. There are exceptions: an operator deletes the key, or revokes the lease; a deposed etcd
+//! leader revokes a lease that was renewed elsewhere; etcd is wiped. The master learns of these only if it reaches
+//! etcd. So the absence of the key is not enough for a successor: unless its predecessor has resigned, it does not
+//! begin before one TTL after it *saw* the predecessor's last confirmation. After a crash, that time is over when
+//! the key disappears, so it costs nothing.
 
 use std::time::Duration;
 
 use super::clock_error::ClockError;
-use super::store::Term;
-use crate::planted::{self, Bug};
+use super::store::TermRecord;
+use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
-/// What the master's clock may be slow by, over one TTL: a tenth of it, and not less than this.
+/// The margin for a slow clock of the master over one TTL is a tenth of the TTL, and at least this.
 const MARGIN_MIN: Duration = Duration::from_millis(100);
 
-/// Until when a mastership holds that was confirmed after a renewal sent at that time.
+/// Until when a mastership lasts that was confirmed after a renewal sent at that time.
 pub fn valid_until(renewal_sent: Time, ttl: Duration, error: ClockError) -> Time {
     renewal_sent + ttl.saturating_sub(margin(ttl, error))
 }
 
-/// By how much a mastership ends before its lease can. If clocks may be wrong by more than a little, that is
-/// what a slow one of the master's and a fast one of its successor's can differ by over one TTL.
+/// By how much a mastership ends before its lease can. With worse clocks, it is the difference over one TTL between
+/// a slow clock of the master and a fast clock of its successor.
 fn margin(ttl: Duration, error: ClockError) -> Duration {
-    if planted::is(Bug::MarginLeftOut) {
+    if session_bugs::is(SessionBug::MarginLeftOut) {
         return Duration::ZERO;
     }
     let part = error.part();
@@ -38,8 +37,8 @@ fn margin(ttl: Duration, error: ClockError) -> Duration {
     (ttl / 10).max(MARGIN_MIN).max(differ)
 }
 
-/// When the master of a term that was seen then has stopped to believe in it, at the latest.
-pub fn is_over(term: &Term, seen: Time) -> Time {
+/// When the master of a term that was seen at that time has stopped acting, at the latest.
+pub fn is_over(term: &TermRecord, seen: Time) -> Time {
     if term.resigned {
         seen
     } else {
@@ -47,42 +46,41 @@ pub fn is_over(term: &Term, seen: Time) -> Time {
     }
 }
 
-/// When a candidate that has just won may begin. `last` is the last term of anybody, and when it was seen here,
-/// which is no earlier than it was written.
-pub fn may_begin(last: Option<(&Term, Time)>, own_server: &str, won: Time) -> Time {
+/// When a candidate that has just won may begin. `last` is the last term, and when it was seen here, which is not
+/// before it was written.
+pub fn may_begin(last: Option<(&TermRecord, Time)>, own_server: &str, won: Time) -> Time {
     match last {
         Some((term, seen)) if term.server != own_server => won.max(is_over(term, seen)),
         _ => won,
     }
 }
 
-/// Since when no master has decided anything, at the latest when the next one begins: since the last one
-/// resigned, or could no longer believe in its mastership. Be it our own: what we have forgotten since, we may
-/// have granted until then. `others` is until when masters before the last one may have believed in theirs.
-pub fn vacant_since(last: Option<(&Term, Time)>, others: Option<Time>, begins: Time) -> Time {
-    // If nothing is known of anybody, etcd may have been set up anew.
+/// Since when no master has decided anything: since the last one resigned, or had to stop acting; at the latest
+/// since the next one begins. The own last mastership counts as well, because its leases are forgotten. `others` is
+/// until when masters before the last one may have acted.
+pub fn vacant_since(last: Option<(&TermRecord, Time)>, others: Option<Time>, begins: Time) -> Time {
+    // Without any term, etcd may have been set up anew.
     let over = last.map_or(begins, |(term, seen)| match term {
-        _ if planted::is(Bug::VacantTooEarly) => seen,
+        _ if session_bugs::is(SessionBug::VacantTooEarly) => seen,
         term => is_over(term, seen),
     });
     others.map_or(over, |others| others.max(over)).min(begins)
 }
 
-/// What a term says of its length. One that has not begun covers what is left of its predecessor's, whose place
-/// it has taken: who succeeds it early must wait as long. In whole milliseconds, as it is written, never less.
+/// The length to write in a term. A term that has not begun overwrites its predecessor's, so it covers what is left
+/// of that one: an early successor must wait as long. In whole milliseconds, rounded up.
 pub fn length(begins: Time, ttl: Duration, now: Time) -> Duration {
     whole_millis(ttl.max(begins.since(now)))
 }
 
-/// What a candidate adds to the revision at which it creates the master's key, to have its epoch: nothing,
-/// unless etcd has gone back, because it was set up anew or restored from a backup. Then its epoch is above the
-/// highest one that is known all the same, so that clients believe it. `revision` is one at which etcd was
-/// before the key is created.
+/// What a candidate adds to the revision of the master's key to get its epoch: nothing, unless etcd has gone back,
+/// because it was set up anew or restored from a backup. Then the sum is above the highest known epoch, so that
+/// clients accept it. `revision` is a revision of etcd before the key is created.
 pub fn epoch_offset(highest_epoch: u64, revision: u64) -> u64 {
     highest_epoch.saturating_sub(revision)
 }
 
-/// A span in whole milliseconds, never less than it is.
+/// A span in whole milliseconds, rounded up.
 pub(super) fn whole_millis(span: Duration) -> Duration {
     let millis = span.as_nanos().div_ceil(1_000_000);
     u64::try_from(millis).map_or(Duration::MAX, Duration::from_millis)
@@ -94,8 +92,8 @@ mod tests {
 
     const TTL: Duration = Duration::from_secs(10);
 
-    fn term(server: &str, resigned: bool) -> Term {
-        Term {
+    fn term(server: &str, resigned: bool) -> TermRecord {
+        TermRecord {
             epoch: 7,
             address: "there:1".into(),
             server: server.into(),
@@ -122,19 +120,19 @@ mod tests {
         for part in [0.001, 0.01, 0.05, 0.1, 0.25] {
             let until = valid_until(at(7), TTL, ClockError::of_part(part));
             let holds = until.since(at(7)).as_secs_f64();
-            // The master's clock is as slow as it may be, the successor's as fast.
+            // The master's clock is as slow as allowed, the successor's as fast.
             let (ends, begins) = (holds / (1.0 - part), TTL.as_secs_f64() / (1.0 + part));
             assert!(ends <= begins + 1e-6, "{part}: {ends} {begins}");
-            // And there is time to renew it: that is done every third of the TTL.
+            // There is time to renew it, which happens every third of the TTL.
             assert!(holds > TTL.as_secs_f64() * 0.55, "{part}: {holds}");
         }
     }
 
     #[test]
-    fn a_successor_begins_when_its_predecessor_has_ended_for_certain() {
+    fn a_successor_begins_when_its_predecessor_has_certainly_ended() {
         let theirs = term("theirs", false);
         for (what, last, won, begins) in [
-            ("there was nobody before", None, 1, 1),
+            ("there was no master before", None, 1, 1),
             ("it crashed, and its lease ran out", Some(&theirs), 11, 11),
             ("its key was deleted by hand", Some(&theirs), 3, 10),
             ("it resigned", Some(&term("theirs", true)), 3, 3),
@@ -143,7 +141,7 @@ mod tests {
             let last = last.map(|term| (term, at(0)));
             assert_eq!(may_begin(last, "ours", at(won)), at(begins), "{what}");
         }
-        // What the predecessor believes is over before.
+        // The predecessor stops before.
         assert!(
             valid_until(at(0), TTL, ClockError::LEAST)
                 < may_begin(Some((&theirs, at(0))), "ours", at(0))
@@ -151,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_vacant_since_nobody_can_have_decided() {
+    fn a_node_is_vacant_since_the_last_moment_of_a_decision() {
         let (theirs, ours) = (term("theirs", false), term("ours", false));
         let resigned = term("theirs", true);
         for (what, last, others, begins, vacant) in [
@@ -160,8 +158,8 @@ mod tests {
             ("it was this process", Some(&ours), None, 60, 10),
             ("it resigned", Some(&resigned), None, 60, 0),
             ("it began early", Some(&theirs), None, 3, 3),
-            ("one before it has time", Some(&resigned), Some(7), 60, 7),
-            ("ones before it had", Some(&theirs), Some(7), 60, 10),
+            ("one before it may act", Some(&resigned), Some(7), 60, 7),
+            ("ones before it might", Some(&theirs), Some(7), 60, 10),
         ] {
             let last = last.map(|term| (term, at(0)));
             let found = vacant_since(last, others.map(at), at(begins));

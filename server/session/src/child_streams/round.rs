@@ -1,8 +1,8 @@
-//! Rounds: what changes within one is told together.
+//! Rounds: changes within one are pushed together.
 
 use std::time::Duration;
 
-use crate::planted::{self, Bug};
+use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
 /// Longer than anything runs.
@@ -32,7 +32,7 @@ impl Round {
         let is_over = self.until().is_some_and(|until| until <= now);
         if is_over {
             *self = Self::Quiet;
-            if planted::is(Bug::RoundNeverBeginsAgain) {
+            if session_bugs::is(SessionBug::RoundNeverBeginsAgain) {
                 self.begin(NEVER, now);
             }
         }

@@ -1,4 +1,4 @@
-//! Tables of what child streams do: who is replaced, refused and cut off, and when changes are told.
+//! Child streams: which ones are replaced, refused and closed, and when changes are pushed.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn at(millis: u64) -> Time {
     Time::after_origin(Duration::from_millis(millis))
 }
 
-/// Streams without bounds.
+/// Streams without limits.
 fn streams() -> ChildStreams {
     ChildStreams::new(ROUND)
 }
@@ -22,46 +22,46 @@ fn hello(child: &str) -> Hello {
         caller: None,
         is_refused: false,
         mastership: 1,
-        room: Room::default(),
+        limits: StreamLimits::default(),
     }
 }
 
-fn close(number: u64, closing: Closing) -> Action {
-    Action::Close { number, closing }
+fn close(number: u64, closing: CloseReason) -> StreamAction {
+    StreamAction::Close { number, closing }
 }
 
-fn subscribe(child: &str) -> Action {
-    Action::Subscribe(SmolStr::new(child))
+fn subscribe(child: &str) -> StreamAction {
+    StreamAction::Subscribe(SmolStr::new(child))
 }
 
-fn unsubscribe(child: &str) -> Action {
-    Action::Unsubscribe(SmolStr::new(child))
+fn unsubscribe(child: &str) -> StreamAction {
+    StreamAction::Unsubscribe(SmolStr::new(child))
 }
 
-/// Drains.
+/// Takes all actions.
 #[track_caller]
-fn does(streams: &mut ChildStreams, expected: &[Action]) {
-    let done: Vec<Action> = std::iter::from_fn(|| streams.poll_action()).collect();
+fn does(streams: &mut ChildStreams, expected: &[StreamAction]) {
+    let done: Vec<StreamAction> = std::iter::from_fn(|| streams.poll_action()).collect();
     assert_eq!(done, expected);
 }
 
-/// A stream that begins with that message, and what is done about it.
+/// Opens a stream with that first message, and returns its number.
 #[track_caller]
 fn opens(streams: &mut ChildStreams, hello: Hello) -> u64 {
     let child = hello.child.clone();
     let number = streams.handle_connected(Time::ZERO);
     streams.handle_hello(number, hello);
-    assert_eq!(streams.of(&child), Some(number));
+    assert_eq!(streams.stream_of(&child), Some(number));
     number
 }
 
 #[test]
-fn the_first_message_tells_whose_a_stream_is() {
+fn the_first_message_names_the_child_of_a_stream() {
     let mut streams = streams();
     let number = streams.handle_connected(at(0));
-    assert_eq!(streams.state(number), Some(State::Opening));
+    assert_eq!(streams.state(number), Some(StreamState::Opening));
     streams.handle_hello(number, hello("eu"));
-    assert_eq!(streams.state(number), Some(State::Open));
+    assert_eq!(streams.state(number), Some(StreamState::Open));
     does(&mut streams, &[subscribe("eu")]);
     assert_eq!(streams.poll_timeout(), None);
     for _ in 0..2 {
@@ -77,8 +77,8 @@ fn the_first_message_tells_whose_a_stream_is() {
 }
 
 #[test]
-fn who_is_replaced_and_who_is_refused_beside_a_stream_of_the_same_child() {
-    use Closing::{AnotherProcess, OlderMaster};
+fn a_second_stream_of_a_child_replaces_the_first_or_is_refused() {
+    use CloseReason::{AnotherProcess, OlderMaster};
     let of = |epoch, incarnation| Hello {
         epoch,
         incarnation,
@@ -88,13 +88,13 @@ fn who_is_replaced_and_who_is_refused_beside_a_stream_of_the_same_child() {
         is_refused: true,
         ..hello
     };
-    // The stream that is open, the newer one, and why that is refused, if it is.
+    // The open stream, the newer one, and why the newer one is refused (None: it replaces).
     let table = [
         (of(None, None), of(None, None), None),
         (of(Some(7), None), of(Some(7), None), None),
         (of(Some(7), None), of(Some(8), None), None),
         (of(Some(7), None), of(Some(6), None), Some(OlderMaster)),
-        // Who says no epoch is compared with nobody.
+        // Without an epoch nothing is compared.
         (of(Some(7), None), of(None, None), None),
         (of(None, None), of(Some(0), None), None),
         // Another process: a restarted one, unless the node refuses it.
@@ -114,9 +114,9 @@ fn who_is_replaced_and_who_is_refused_beside_a_stream_of_the_same_child() {
             refused(of(None, Some(2))),
             Some(AnotherProcess),
         ),
-        // One that the node refuses, and that has the stream already, keeps it.
+        // A process that the node refuses keeps a stream that it already has.
         (of(None, Some(1)), refused(of(None, Some(1))), None),
-        // Of several reasons the process counts first.
+        // Of two reasons, the process counts first.
         (
             of(Some(7), Some(1)),
             refused(of(Some(6), Some(2))),
@@ -136,16 +136,16 @@ fn who_is_replaced_and_who_is_refused_beside_a_stream_of_the_same_child() {
         let after = streams.handle_connected(at(1));
         streams.handle_hello(after, newer.clone());
         let (first, newer) = (format!("{first:?}"), format!("{newer:?}"));
-        let done: Vec<Action> = std::iter::from_fn(|| streams.poll_action()).collect();
+        let done: Vec<StreamAction> = std::iter::from_fn(|| streams.poll_action()).collect();
         if let Some(closing) = refusal {
             assert_eq!(done, [close(after, closing)], "{first} {newer}");
-            assert_eq!(streams.of("eu"), Some(before), "{first} {newer}");
+            assert_eq!(streams.stream_of("eu"), Some(before), "{first} {newer}");
             assert!(streams.handle_message(before, "eu"));
         } else {
-            let expected = [close(before, Closing::Replaced), subscribe("eu")];
+            let expected = [close(before, CloseReason::Replaced), subscribe("eu")];
             assert_eq!(done, expected, "{first} {newer}");
-            assert_eq!(streams.of("eu"), Some(after), "{first} {newer}");
-            // The replaced one is over, whatever still comes of it.
+            assert_eq!(streams.stream_of("eu"), Some(after), "{first} {newer}");
+            // Later messages on the replaced stream are ignored.
             assert!(!streams.handle_message(before, "eu"), "{first} {newer}");
             streams.handle_gone(before);
             does(&mut streams, &[]);
@@ -155,7 +155,7 @@ fn who_is_replaced_and_who_is_refused_beside_a_stream_of_the_same_child() {
 }
 
 #[test]
-fn a_process_that_the_node_refuses_has_a_stream_if_nobody_else_has() {
+fn a_process_that_the_node_refuses_gets_a_stream_if_no_other_has_one() {
     let mut streams = streams();
     let refused = Hello {
         is_refused: true,
@@ -165,7 +165,7 @@ fn a_process_that_the_node_refuses_has_a_stream_if_nobody_else_has() {
     does(&mut streams, &[subscribe("eu")]);
 }
 
-/// Two processes that live do not take turns: who was replaced and comes back was there first.
+/// Two live processes do not replace each other for ever: one that was replaced and comes back was first.
 #[test]
 fn a_process_that_comes_back_keeps_its_stream_from_the_one_that_took_it() {
     let of = |process| Hello {
@@ -179,7 +179,7 @@ fn a_process_that_comes_back_keeps_its_stream_from_the_one_that_took_it() {
         &mut streams,
         &[
             subscribe("eu"),
-            close(first, Closing::Replaced),
+            close(first, CloseReason::Replaced),
             subscribe("eu"),
         ],
     );
@@ -188,17 +188,17 @@ fn a_process_that_comes_back_keeps_its_stream_from_the_one_that_took_it() {
     does(
         &mut streams,
         &[
-            close(later, Closing::Replaced),
+            close(later, CloseReason::Replaced),
             subscribe("eu"),
-            close(back, Closing::Replaced),
+            close(back, CloseReason::Replaced),
             subscribe("eu"),
         ],
     );
     let refused = streams.handle_connected(at(1));
     streams.handle_hello(refused, of(2));
-    does(&mut streams, &[close(refused, Closing::AnotherProcess)]);
-    assert_eq!(streams.of("eu"), Some(again));
-    // Another one that is started, or the later one when the first is gone, has the stream.
+    does(&mut streams, &[close(refused, CloseReason::AnotherProcess)]);
+    assert_eq!(streams.stream_of("eu"), Some(again));
+    // A process that starts afterwards gets the stream, as does the later one once the first is gone.
     streams.handle_gone(again);
     let later = opens(&mut streams, of(2));
     let newest = opens(&mut streams, of(3));
@@ -207,15 +207,15 @@ fn a_process_that_comes_back_keeps_its_stream_from_the_one_that_took_it() {
         &[
             unsubscribe("eu"),
             subscribe("eu"),
-            close(later, Closing::Replaced),
+            close(later, CloseReason::Replaced),
             subscribe("eu"),
         ],
     );
-    assert_eq!(streams.of("eu"), Some(newest));
+    assert_eq!(streams.stream_of("eu"), Some(newest));
 }
 
 #[test]
-fn an_older_epoch_is_compared_with_the_stream_that_is_open_and_no_other() {
+fn an_epoch_is_compared_only_with_that_of_the_open_stream() {
     let of = |epoch| Hello {
         epoch: Some(epoch),
         ..hello("eu")
@@ -229,15 +229,15 @@ fn an_older_epoch_is_compared_with_the_stream_that_is_open_and_no_other() {
 }
 
 #[test]
-fn so_many_children_have_streams_and_so_many_of_one_address() {
+fn children_with_streams_are_limited_in_all_and_per_address() {
     let mut streams = streams();
-    let room = Room {
+    let limits = StreamLimits {
         children_max: Some(4),
         children_of_caller_max: Some(2),
     };
     let from = |child, caller| Hello {
         caller,
-        room,
+        limits,
         ..hello(child)
     };
     let refused = |streams: &mut ChildStreams, hello, closing| {
@@ -248,12 +248,16 @@ fn so_many_children_have_streams_and_so_many_of_one_address() {
     };
     opens(&mut streams, from("a", Some(1)));
     let b = opens(&mut streams, from("b", Some(1)));
-    refused(&mut streams, from("c", Some(1)), Closing::TooManyOfAddress);
+    refused(
+        &mut streams,
+        from("c", Some(1)),
+        CloseReason::TooManyOfAddress,
+    );
     opens(&mut streams, from("c", Some(2)));
     opens(&mut streams, from("d", None));
-    refused(&mut streams, from("e", None), Closing::TooMany);
-    refused(&mut streams, from("e", Some(1)), Closing::TooMany);
-    // Who has a stream may have another one instead; and who is gone leaves room.
+    refused(&mut streams, from("e", None), CloseReason::TooMany);
+    refused(&mut streams, from("e", Some(1)), CloseReason::TooMany);
+    // A child may replace its own stream; and a child that disconnects makes room.
     let b_again = opens(&mut streams, from("b", Some(1)));
     assert_ne!(b, b_again);
     streams.handle_gone(b_again);
@@ -261,7 +265,7 @@ fn so_many_children_have_streams_and_so_many_of_one_address() {
 }
 
 #[test]
-fn a_stream_that_says_nothing_for_ten_seconds_ends() {
+fn a_stream_without_a_first_message_is_closed_after_ten_seconds() {
     let mut streams = streams();
     let first = streams.handle_connected(at(0));
     let second = streams.handle_connected(at(3_000));
@@ -270,15 +274,15 @@ fn a_stream_that_says_nothing_for_ten_seconds_ends() {
     streams.handle_timeout(at(9_999));
     does(&mut streams, &[]);
     streams.handle_timeout(at(10_000));
-    does(&mut streams, &[close(first, Closing::Late)]);
-    // What it says then comes too late.
+    does(&mut streams, &[close(first, CloseReason::Late)]);
+    // A message after that comes too late.
     streams.handle_hello(first, hello("eu"));
     assert!(!streams.handle_message(first, "eu"));
     does(&mut streams, &[]);
     assert_eq!(streams.poll_timeout(), Some(at(13_000)));
     streams.handle_hello(second, hello("us"));
     does(&mut streams, &[subscribe("us")]);
-    // Gone before it said anything.
+    // Disconnected before the first message.
     streams.handle_gone(third);
     assert_eq!(streams.poll_timeout(), None);
     streams.handle_timeout(at(60_000));
@@ -286,13 +290,13 @@ fn a_stream_that_says_nothing_for_ten_seconds_ends() {
 }
 
 #[test]
-fn a_stream_is_of_one_child() {
+fn a_stream_belongs_to_one_child() {
     let mut streams = streams();
     let eu = opens(&mut streams, hello("eu"));
     let us = opens(&mut streams, hello("us"));
     does(&mut streams, &[subscribe("eu"), subscribe("us")]);
     assert!(!streams.handle_message(eu, "us"));
-    let closed = close(eu, Closing::OtherChild);
+    let closed = close(eu, CloseReason::OtherChild);
     does(&mut streams, &[unsubscribe("eu"), closed]);
     assert!(
         streams.handle_message(us, "us"),
@@ -301,7 +305,7 @@ fn a_stream_is_of_one_child() {
 }
 
 #[test]
-fn a_change_is_told_after_one_round_together_with_what_changes_meanwhile() {
+fn a_change_is_pushed_after_one_round_together_with_later_ones() {
     let mut streams = streams();
     for began in [1_000, 7_000, 7_050] {
         assert!(!streams.is_gathering());
@@ -312,8 +316,8 @@ fn a_change_is_told_after_one_round_together_with_what_changes_meanwhile() {
         streams.handle_timeout(at(began + 49));
         does(&mut streams, &[]);
         streams.handle_timeout(at(began + 50));
-        does(&mut streams, &[Action::Push]);
-        // And no more, until something changes again: then another round begins.
+        does(&mut streams, &[StreamAction::Push]);
+        // Then nothing more, until a change begins another round.
         assert_eq!(streams.poll_timeout(), None);
         streams.handle_timeout(at(began + 50));
         does(&mut streams, &[]);
@@ -327,25 +331,32 @@ fn the_earlier_of_a_round_and_a_first_message_is_due() {
     streams.handle_change(at(9_940));
     assert_eq!(streams.poll_timeout(), Some(at(9_990)));
     streams.handle_timeout(at(10_000));
-    does(&mut streams, &[close(number, Closing::Late), Action::Push]);
+    does(
+        &mut streams,
+        &[close(number, CloseReason::Late), StreamAction::Push],
+    );
 }
 
 #[test]
-fn a_child_that_does_not_take_what_it_is_sent_is_cut_off() {
+fn a_child_that_does_not_read_is_disconnected() {
     let mut streams = streams();
     let number = opens(&mut streams, hello("eu"));
     streams.handle_full(number);
-    let cut_off = [unsubscribe("eu"), close(number, Closing::Full)];
+    let cut_off = [unsubscribe("eu"), close(number, CloseReason::Full)];
     does(&mut streams, &[&[subscribe("eu")], &cut_off[..]].concat());
-    assert_eq!(streams.of("eu"), None);
+    assert_eq!(streams.stream_of("eu"), None);
     streams.handle_full(number);
     does(&mut streams, &[]);
     opens(&mut streams, hello("eu"));
 }
 
 #[test]
-fn what_is_refused_as_a_whole_ends_the_stream_that_it_came_on() {
-    for closing in [Closing::Malformed, Closing::Cycle, Closing::NotMaster] {
+fn a_message_that_is_refused_as_a_whole_closes_its_stream() {
+    for closing in [
+        CloseReason::Malformed,
+        CloseReason::Cycle,
+        CloseReason::NotMaster,
+    ] {
         let mut streams = streams();
         let opening = streams.handle_connected(at(0));
         streams.handle_refused(opening, closing);
@@ -360,7 +371,7 @@ fn what_is_refused_as_a_whole_ends_the_stream_that_it_came_on() {
 }
 
 #[test]
-fn streams_of_masterships_before_the_present_one_end() {
+fn streams_of_earlier_masterships_are_closed() {
     let mut streams = streams();
     let of = |child, mastership| Hello {
         mastership,
@@ -374,14 +385,14 @@ fn streams_of_masterships_before_the_present_one_end() {
     streams.handle_mastership(3);
     let ended = [
         unsubscribe("eu"),
-        close(eu, Closing::NotMaster),
+        close(eu, CloseReason::NotMaster),
         unsubscribe("us"),
-        close(us, Closing::NotMaster),
+        close(us, CloseReason::NotMaster),
     ];
     does(&mut streams, &ended);
-    // One that came after it began, or has not said whose it is, goes on.
-    assert_eq!(streams.state(asia), Some(State::Open));
-    assert_eq!(streams.state(opening), Some(State::Opening));
+    // A stream that came later, or whose first message has not come, stays.
+    assert_eq!(streams.state(asia), Some(StreamState::Open));
+    assert_eq!(streams.state(opening), Some(StreamState::Opening));
     streams.handle_mastership(3);
     does(&mut streams, &[]);
 }
@@ -393,13 +404,13 @@ fn a_child_that_turns_out_to_be_an_ancestor_loses_its_stream() {
     opens(&mut streams, hello("us"));
     while streams.poll_action().is_some() {}
     streams.handle_ancestors(["root", "eu", "eu"]);
-    let ended = [unsubscribe("eu"), close(eu, Closing::Cycle)];
+    let ended = [unsubscribe("eu"), close(eu, CloseReason::Cycle)];
     does(&mut streams, &ended);
-    assert!(streams.of("us").is_some());
+    assert!(streams.stream_of("us").is_some());
 }
 
 #[test]
-fn a_server_that_ends_has_no_streams_and_takes_none() {
+fn a_server_that_shuts_down_closes_its_streams_and_refuses_new_ones() {
     let mut streams = streams();
     let eu = opens(&mut streams, hello("eu"));
     let opening = streams.handle_connected(at(0));
@@ -408,9 +419,9 @@ fn a_server_that_ends_has_no_streams_and_takes_none() {
     let late = streams.handle_connected(at(1));
     let ended = [
         unsubscribe("eu"),
-        close(eu, Closing::Stopping),
-        close(opening, Closing::Stopping),
-        close(late, Closing::Stopping),
+        close(eu, CloseReason::Stopping),
+        close(opening, CloseReason::Stopping),
+        close(late, CloseReason::Stopping),
     ];
     does(&mut streams, &ended);
     streams.handle_hello(late, hello("us"));
@@ -419,7 +430,7 @@ fn a_server_that_ends_has_no_streams_and_takes_none() {
 }
 
 #[test]
-fn it_shows_how_many_streams_there_are_and_why_others_were_closed() {
+fn the_snapshot_counts_streams_and_why_others_were_closed() {
     let mut streams = streams();
     opens(&mut streams, hello("eu"));
     opens(&mut streams, hello("eu"));
@@ -428,12 +439,15 @@ fn it_shows_how_many_streams_there_are_and_why_others_were_closed() {
     streams.handle_full(eu);
     streams.handle_connected(at(0));
     let seen = streams.snapshot();
-    assert_eq!(seen.streams, [(State::Opening, 1), (State::Open, 1)]);
+    assert_eq!(
+        seen.streams,
+        [(StreamState::Opening, 1), (StreamState::Open, 1)]
+    );
     for (position, (closing, count)) in seen.closed.into_iter().enumerate() {
-        assert_eq!(closing, Closing::ALL[position]);
+        assert_eq!(closing, CloseReason::ALL[position]);
         let expected = match closing {
-            Closing::Replaced => 2,
-            Closing::Full => 1,
+            CloseReason::Replaced => 2,
+            CloseReason::Full => 1,
             _ => 0,
         };
         assert_eq!(count, expected, "{closing}");

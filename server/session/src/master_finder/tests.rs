@@ -1,4 +1,4 @@
-//! Tables of what happens to who looks for a master, and of whom it asks then.
+//! Tables: what happens to a finder, and which server it asks then.
 
 use super::*;
 
@@ -10,67 +10,67 @@ fn known(texts: &str) -> Arc<[Address]> {
     texts.split_whitespace().map(address).collect()
 }
 
-/// What happens.
+/// An event.
 #[derive(Clone, Copy, Debug)]
-enum Step {
-    /// etcd tells of these, and perhaps of a master and its epoch.
-    Told(&'static str, Option<(&'static str, u64)>),
-    /// The one that is asked says that it is the master, while leases last for so many seconds.
+enum FinderStep {
+    /// etcd lists these, and perhaps a master with its epoch.
+    EtcdNames(&'static str, Option<(&'static str, u64)>),
+    /// The server answers that it is the master of an epoch, while leases last for so many seconds.
     Master(Option<u64>, u64),
-    /// It answers as one.
+    /// It answers a request as the master.
     Answers,
-    /// It names another one, while leases last for so many seconds.
+    /// It names another server, while leases last for so many seconds.
     Names(Option<&'static str>, Option<u64>, u64),
-    /// It is of no use.
+    /// It fails.
     Fails,
 }
 
-use Step::{Answers, Fails, Master, Names, Told};
+use FinderStep::{Answers, EtcdNames, Fails, Master, Names};
 
-/// What comes of it, as a text: what is returned, and whom to ask next; `!` if another server named it.
-fn play(finder: &mut MasterFinder, step: Step) -> String {
+/// The result as a text: what is returned, and which server to ask next; `!` if another server named it.
+fn play(finder: &mut MasterFinder, step: FinderStep) -> String {
     let seconds = Duration::from_secs;
-    let heard = |heard: Result<Option<u64>, Lost>| match heard {
+    let result = |result: Result<Option<u64>, DeadEnd>| match result {
         Ok(None) => String::new(),
         Ok(Some(forgotten)) => format!("forgets {forgotten}: "),
         Err(lost) if lost.is_election => format!("election, {}: ", kind(&lost.why)),
         Err(lost) => format!("{}: ", kind(&lost.why)),
     };
-    let said = match step {
-        Told(addresses, master) => {
+    let returned = match step {
+        EtcdNames(addresses, master) => {
             let named = master.map(|(master, epoch)| (address(master), epoch));
             let is_new = finder.handle_addresses(known(addresses), named);
             String::from(if is_new { "new: " } else { "" })
         }
-        Master(epoch, leases) => heard(finder.handle_master(epoch, seconds(leases))),
+        Master(epoch, leases) => result(finder.handle_master(epoch, seconds(leases))),
         Answers => {
             finder.handle_answer();
             String::new()
         }
         Names(master, epoch, leases) => {
-            heard(finder.handle_redirect(master, epoch, seconds(leases)))
+            result(finder.handle_redirect(master, epoch, seconds(leases)))
         }
-        Fails => heard(Err(finder.handle_failure())),
+        Fails => result(Err(finder.handle_failure())),
     };
     let target = finder.target().map_or("nobody".to_owned(), |target| {
         let mark = if target.was_named { "!" } else { "" };
         format!("{}{mark}", target.address)
     });
-    said + &target
+    returned + &target
 }
 
-fn kind(why: &Why) -> &'static str {
+fn kind(why: &DeadEndReason) -> &'static str {
     match why {
-        Why::OutOfDate(_) => "out of date",
-        Why::NoMaster => "no master",
-        Why::BadAddress(_) => "bad address",
-        Why::TooManyRedirects { .. } => "loop",
-        Why::Failed => "failed",
+        DeadEndReason::OutOfDate(_) => "out of date",
+        DeadEndReason::NoMaster => "no master",
+        DeadEndReason::BadAddress(_) => "bad address",
+        DeadEndReason::TooManyRedirects { .. } => "loop",
+        DeadEndReason::Failed => "failed",
     }
 }
 
 #[track_caller]
-fn check(given: &str, steps: &[(Step, &str)]) {
+fn check(given: &str, steps: &[(FinderStep, &str)]) {
     let mut finder = MasterFinder::new(known(given));
     for (number, (step, expected)) in steps.iter().enumerate() {
         let came = play(&mut finder, *step);
@@ -107,7 +107,7 @@ fn the_master_comes_first_then_the_others_then_what_was_given() {
     check(
         "z:1 a:1",
         &[
-            (Told("b:1 a:1 z:1", Some(("b:1", 5))), "new: b:1"),
+            (EtcdNames("b:1 a:1 z:1", Some(("b:1", 5))), "new: b:1"),
             (Fails, "failed: a:1"),
             (Fails, "failed: z:1"),
             (Fails, "failed: b:1"),
@@ -116,60 +116,60 @@ fn the_master_comes_first_then_the_others_then_what_was_given() {
 }
 
 #[test]
-fn a_new_master_comes_first_whoevers_turn_it_was() {
+fn a_newly_named_master_is_asked_next() {
     check(
         "",
         &[
-            (Told("a:1 b:1 c:1", Some(("a:1", 5))), "new: a:1"),
-            // That one fails, and etcd does not know yet.
+            (EtcdNames("a:1 b:1 c:1", Some(("a:1", 5))), "new: a:1"),
+            // It fails, and etcd does not know yet.
             (Fails, "failed: b:1"),
-            (Told("a:1 b:1 c:1", Some(("a:1", 5))), "b:1"),
+            (EtcdNames("a:1 b:1 c:1", Some(("a:1", 5))), "b:1"),
             (Fails, "failed: c:1"),
-            (Told("b:1 c:1", None), "b:1"),
+            (EtcdNames("b:1 c:1", None), "b:1"),
             (Fails, "failed: c:1"),
-            (Told("c:1 b:1", Some(("c:1", 9))), "new: c:1"),
+            (EtcdNames("c:1 b:1", Some(("c:1", 9))), "new: c:1"),
             (Fails, "failed: b:1"),
             // The same server, elected again.
-            (Told("c:1 b:1", Some(("c:1", 12))), "new: c:1"),
-            // In whatever order they come.
-            (Told("b:1 c:1 d:1", Some(("d:1", 13))), "new: d:1"),
+            (EtcdNames("c:1 b:1", Some(("c:1", 12))), "new: c:1"),
+            // In any order of the list.
+            (EtcdNames("b:1 c:1 d:1", Some(("d:1", 13))), "new: d:1"),
         ],
     );
 }
 
 #[test]
-fn what_is_known_is_kept_while_etcd_knows_nobody() {
+fn the_last_list_counts_while_etcd_lists_no_server() {
     check(
         "",
         &[
-            (Told("", None), "nobody"),
-            (Told("a:1 b:1", Some(("a:1", 5))), "new: a:1"),
+            (EtcdNames("", None), "nobody"),
+            (EtcdNames("a:1 b:1", Some(("a:1", 5))), "new: a:1"),
             (Fails, "failed: b:1"),
-            (Told("", None), "b:1"),
+            (EtcdNames("", None), "b:1"),
             (Fails, "failed: a:1"),
-            (Told("a:1 b:1", Some(("a:1", 5))), "a:1"),
+            (EtcdNames("a:1 b:1", Some(("a:1", 5))), "a:1"),
         ],
     );
 }
 
 #[test]
-fn there_is_somebody_new_if_a_master_is_named_or_nobody_was_known() {
+fn a_new_master_and_the_first_address_are_reported_as_new() {
     check(
         "",
         &[
-            (Told("", None), "nobody"),
-            (Told("a:1 b:1", None), "new: a:1"),
-            (Told("a:1 b:1", Some(("a:1", 5))), "new: a:1"),
-            (Told("a:1 b:1", None), "a:1"),
-            (Told("b:1", None), "b:1"),
-            (Told("b:1", Some(("b:1", 9))), "new: b:1"),
-            (Told("b:1", Some(("b:1", 9))), "b:1"),
+            (EtcdNames("", None), "nobody"),
+            (EtcdNames("a:1 b:1", None), "new: a:1"),
+            (EtcdNames("a:1 b:1", Some(("a:1", 5))), "new: a:1"),
+            (EtcdNames("a:1 b:1", None), "a:1"),
+            (EtcdNames("b:1", None), "b:1"),
+            (EtcdNames("b:1", Some(("b:1", 9))), "new: b:1"),
+            (EtcdNames("b:1", Some(("b:1", 9))), "b:1"),
         ],
     );
 }
 
 #[test]
-fn whom_a_server_names_is_asked_before_the_one_whose_turn_it_is() {
+fn a_named_server_is_asked_before_the_next_address() {
     check(
         "a:1 b:1",
         &[
@@ -177,8 +177,8 @@ fn whom_a_server_names_is_asked_before_the_one_whose_turn_it_is() {
             (Names(Some("y:1"), None, 0), "y:1!"),
             (Master(None, 0), "y:1!"),
             (Answers, "y:1!"),
-            // It stays the one that is asked until it is of no use, and not for longer.
-            (Told("b:1 a:1", None), "y:1!"),
+            // It is asked until it fails.
+            (EtcdNames("b:1 a:1", None), "y:1!"),
             (Fails, "election, failed: a:1"),
             (Fails, "failed: b:1"),
         ],
@@ -190,11 +190,11 @@ fn a_master_that_etcd_names_comes_before_one_that_a_server_named() {
     check(
         "",
         &[
-            (Told("a:1 b:1", Some(("a:1", 5))), "new: a:1"),
+            (EtcdNames("a:1 b:1", Some(("a:1", 5))), "new: a:1"),
             (Names(Some("b:1"), Some(9), 60), "b:1!"),
-            // Etcd is late.
-            (Told("a:1 b:1", Some(("a:1", 5))), "b:1!"),
-            (Told("b:1 a:1", Some(("b:1", 9))), "new: b:1"),
+            // The list from etcd is late.
+            (EtcdNames("a:1 b:1", Some(("a:1", 5))), "b:1!"),
+            (EtcdNames("b:1 a:1", Some(("b:1", 9))), "new: b:1"),
         ],
     );
 }
@@ -223,7 +223,7 @@ fn a_loop_is_left_after_five_redirects_for_the_next_address() {
             (Names(Some("y:1"), None, 0), "y:1!"),
             (Names(Some("x:1"), None, 0), "x:1!"),
             (Names(Some("y:1"), None, 0), "y:1!"),
-            // That it takes itself for the master when it is asked is no answer of one.
+            // That it is the master by Discovery does not count as an answer of a master.
             (Master(None, 0), "y:1!"),
             (Names(Some("x:1"), None, 0), "x:1!"),
             (Names(Some("y:1"), None, 0), left),
@@ -239,7 +239,7 @@ fn a_loop_is_left_after_five_redirects_for_the_next_address() {
 }
 
 #[test]
-fn nobody_goes_back_to_an_older_epoch_while_a_lease_is_valid() {
+fn an_older_epoch_is_refused_while_a_lease_is_valid() {
     check(
         "a:1 b:1",
         &[
@@ -250,7 +250,7 @@ fn nobody_goes_back_to_an_older_epoch_while_a_lease_is_valid() {
                 Names(Some("x:1"), Some(8), 60),
                 "election, out of date: b:1",
             ),
-            // What tells no epoch is taken as it is.
+            // A master without an epoch is accepted.
             (Master(None, 60), "b:1"),
             (Names(Some("x:1"), None, 60), "x:1!"),
             (Master(Some(10), 60), "x:1!"),
@@ -261,7 +261,7 @@ fn nobody_goes_back_to_an_older_epoch_while_a_lease_is_valid() {
 }
 
 #[test]
-fn an_epoch_is_forgotten_when_no_lease_is_left_and_that_is_told_once() {
+fn an_epoch_is_forgotten_when_no_lease_is_left_and_that_is_returned_once() {
     check(
         "a:1 b:1",
         &[
@@ -275,27 +275,27 @@ fn an_epoch_is_forgotten_when_no_lease_is_left_and_that_is_told_once() {
 }
 
 #[test]
-fn etcd_is_looked_at_anew_unless_others_may_know_of_a_master() {
+fn etcd_is_read_again_unless_other_servers_may_know_the_master() {
     let mut finder = MasterFinder::new(known("a:1"));
-    let two = Told("a:1 b:1", Some(("a:1", 5)));
+    let two = EtcdNames("a:1 b:1", Some(("a:1", 5)));
     let no_master = Names(None, None, 0);
     for (step, is_due) in [
         (Fails, true),
         // It did not answer.
-        (Told("", None), true),
+        (EtcdNames("", None), true),
         (two, false),
-        // Both are asked before it is.
+        // Both servers are asked before etcd is.
         (no_master, false),
         (no_master, true),
         (two, false),
         (no_master, false),
-        // That one is named, and asked at once.
+        // The named server is asked at once.
         (Names(Some("x:1"), None, 0), false),
-        // A master that is named and dead is about to have a successor: that is no master, too.
+        // A named master that is dead is about to get a successor: this counts as no master, too.
         (Fails, true),
         (two, false),
         (no_master, false),
-        // Something else is wrong.
+        // Another kind of failure.
         (Fails, true),
         (two, false),
         (Master(None, 0), true),
@@ -308,7 +308,7 @@ fn etcd_is_looked_at_anew_unless_others_may_know_of_a_master() {
 }
 
 #[test]
-fn what_servers_name_is_shown_cut_and_without_what_cannot_be_seen() {
+fn names_from_servers_are_shortened_and_escaped() {
     let mut finder = MasterFinder::new(known("a:1"));
     let mut problem = |master: &str| {
         let lost = finder.handle_redirect(Some(master), None, Duration::ZERO);
@@ -316,7 +316,7 @@ fn what_servers_name_is_shown_cut_and_without_what_cannot_be_seen() {
     };
     assert_eq!(
         problem("\u{1b}[2J\u{202e}"),
-        r#"it names a master at "\u{1b}[2J\u{202e}", which is no host:port"#
+        r#"it names a master at "\u{1b}[2J\u{202e}", which is not host:port"#
     );
     assert!(problem(&"\u{202e}".repeat(10_000)).len() < 2_000);
     for _ in 0..REDIRECTS_MAX {
@@ -326,7 +326,7 @@ fn what_servers_name_is_shown_cut_and_without_what_cannot_be_seen() {
     let looped = finder.handle_redirect(Some("y:1"), None, Duration::ZERO);
     assert_eq!(
         looped.unwrap_err().to_string(),
-        "its servers send from one to the other: more than 5 redirects in a row, the last to y:1"
+        "its servers redirect to each other: more than 5 redirects in a row, the last to y:1"
     );
 }
 

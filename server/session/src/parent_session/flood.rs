@@ -1,8 +1,8 @@
 //! How many messages a parent may send on a stream.
 //!
-//! It answers a request, and tells what changed once a round of 50 ms: some forty messages a second, and more
-//! only where one would be too large. Each costs the node's lock, so a parent that sends without end would keep
-//! this server from its holders.
+//! A parent answers requests, and pushes changes once a round of 50 ms: some forty messages a second, and more
+//! only if one message would be too large. Each message takes the node's lock, so a parent that sends without
+//! end would starve this server's holders.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Counts messages, second by second.
 #[derive(Clone, Debug)]
-pub(super) struct Flood {
+pub(super) struct FloodGuard {
     second: Time,
     messages: u32,
 }
 
-impl Flood {
+impl FloodGuard {
     pub(super) const fn new(now: Time) -> Self {
         Self {
             second: now,
@@ -28,7 +28,7 @@ impl Flood {
         }
     }
 
-    /// A message came. Returns whether these are too many.
+    /// A message came. Returns whether there are too many.
     pub(super) fn note_message(&mut self, now: Time) -> bool {
         if now.since(self.second) >= SECOND {
             *self = Self::new(now);
@@ -43,13 +43,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parent_that_sends_without_end_is_found_out_and_a_busy_one_is_not() {
-        let mut busy = Flood::new(Time::ZERO);
+    fn a_parent_that_floods_is_detected_and_a_busy_one_is_not() {
+        let mut busy = FloodGuard::new(Time::ZERO);
         for number in 0..10_000 {
             let now = Time::ZERO + Duration::from_millis(number);
             assert!(!busy.note_message(now), "1,000 a second");
         }
-        let mut flood = Flood::new(Time::ZERO);
+        let mut flood = FloodGuard::new(Time::ZERO);
         let too_many = (0..3_000).position(|_| flood.note_message(Time::ZERO));
         assert_eq!(too_many, Some(2_000));
     }

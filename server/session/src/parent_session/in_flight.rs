@@ -1,81 +1,80 @@
-//! What was asked of the parent and is not answered yet.
+//! Requests to the parent that are not fully answered yet.
 //!
-//! Of each resource at most one request is on its way, so every resource of a request waits for an
-//! answer of its own. A parent that answers everything but one resource is found out as well: that
-//! resource would not be asked for again as long as the stream lasts.
+//! Each resource has at most one request in flight, so every resource of a request waits for an answer of its
+//! own. This also detects a parent that answers everything but one resource: otherwise that resource would not
+//! be asked for again as long as the stream lasts.
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::parent_session::Answered;
-use crate::planted::{self, Bug};
+use crate::parent_session::AnsweredResource;
+use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
-/// Requests on their way, oldest first.
+/// Requests in flight, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InFlight {
-    requests: VecDeque<Sent>,
+    requests: VecDeque<SentRequest>,
 }
 
 #[derive(Clone, Debug)]
-struct Sent {
+struct SentRequest {
     sequence: u64,
-    /// The resources that are not answered yet, by their numbers. Of a request about nothing, any answer is
-    /// one.
+    /// The resources that are not answered yet, by their numbers. Any answer completes a request for none.
     resources: BTreeSet<u64>,
-    /// When it was sent, or the one before it was answered: a parent that is slow but answers one
+    /// When it was sent, or the request before it was answered: a parent that is slow but answers one request
     /// after the other is not stuck.
     since: Time,
 }
 
 impl InFlight {
-    /// The request was sent, about these resources.
+    /// The request was sent, for these resources.
     pub(super) fn note_sent(
         &mut self,
         sequence: u64,
         resources: impl IntoIterator<Item = u64>,
         now: Time,
     ) {
-        self.requests.push_back(Sent {
+        self.requests.push_back(SentRequest {
             sequence,
             resources: resources.into_iter().collect(),
             since: now,
         });
     }
 
-    /// Requests of which something is not answered.
+    /// Requests that are not fully answered.
     pub(super) fn len(&self) -> usize {
         self.requests.len()
     }
 
-    /// Since when the parent owes an answer.
+    /// When the parent began to owe the oldest answer.
     pub(super) fn since(&self) -> Option<Time> {
         self.requests.front().map(|sent| sent.since)
     }
 
-    /// Part of a large request arrived: the rest has its time again.
+    /// A part of a large answer arrived: the timeout for the rest begins anew.
     pub(super) fn note_progress(&mut self, now: Time) {
         if let Some(sent) = self.requests.front_mut() {
             sent.since = now;
         }
     }
 
-    /// Whether that request is on its way.
+    /// Whether that request is in flight.
     pub(super) fn awaits(&self, sequence: u64) -> bool {
         self.requests.iter().any(|sent| sent.sequence == sequence)
     }
 
-    /// All is answered.
+    /// Everything is answered.
     pub(super) fn clear(&mut self) {
         self.requests.clear();
     }
 
-    /// The parent answered, or told something unasked.
-    pub(super) fn note_answer(&mut self, answered: &[Answered], now: Time) {
+    /// The parent answered, or pushed a change.
+    pub(super) fn note_answer(&mut self, answered: &[AnsweredResource], now: Time) {
         for answer in answered {
-            // To an older request, it tells what changed before this one arrived.
+            // An answer to an older request does not complete a newer one.
             let sequence = answer.to.unwrap_or(u64::MAX);
             for sent in &mut self.requests {
-                if sent.sequence <= sequence || planted::is(Bug::OlderAnswerCounts) {
+                if sent.sequence <= sequence || session_bugs::is(SessionBug::OlderAnswerCounts) {
                     sent.resources.remove(&answer.resource);
                 }
             }
@@ -104,8 +103,8 @@ mod tests {
         Time::after_origin(Duration::from_secs(seconds))
     }
 
-    fn to(resource: u64, to: Option<u64>) -> Answered {
-        Answered { resource, to }
+    fn to(resource: u64, to: Option<u64>) -> AnsweredResource {
+        AnsweredResource { resource, to }
     }
 
     #[test]
@@ -120,17 +119,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_unasked_answers_nothing() {
+    fn a_pushed_change_answers_no_request() {
         let mut in_flight = InFlight::default();
         in_flight.note_sent(5, [A], at(0));
-        for unasked in [to(A, Some(4)), to(B, None), to(B, Some(5))] {
-            in_flight.note_answer(&[unasked], at(0));
+        for pushed in [to(A, Some(4)), to(B, None), to(B, Some(5))] {
+            in_flight.note_answer(&[pushed], at(0));
         }
         assert_eq!(in_flight.len(), 1);
     }
 
     #[test]
-    fn any_answer_is_one_to_a_request_about_nothing() {
+    fn any_answer_completes_a_request_for_no_resource() {
         let mut in_flight = InFlight::default();
         in_flight.note_sent(5, [], at(0));
         assert_eq!(in_flight.since(), Some(at(0)));
@@ -139,13 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn the_parent_has_its_time_for_each_request() {
+    fn each_request_has_the_full_timeout() {
         let mut in_flight = InFlight::default();
         in_flight.note_sent(5, [A], at(0));
         in_flight.note_sent(6, [B], at(0));
         in_flight.note_answer(&[to(A, Some(5))], at(1));
         assert_eq!(in_flight.since(), Some(at(1)));
-        // But answering other things does not excuse it.
+        // Answers to other requests do not extend it.
         in_flight.note_sent(7, [A], at(1));
         in_flight.note_answer(&[to(A, Some(7))], at(2));
         assert_eq!(in_flight.since(), Some(at(1)));

@@ -1,11 +1,11 @@
-//! Transitions of a session, as a table reads: what happens, and what is wanted done.
+//! The transitions of a session: each event, and the actions that follow.
 
-mod whom;
+mod which_address;
 
 use super::*;
-use crate::closing::Closing;
+use crate::close_reason::CloseReason;
 
-/// A session at some second, whose actions are collected as texts.
+/// A session at a virtual time, whose actions are collected as text.
 struct Story {
     session: ParentSession,
     now: Time,
@@ -15,15 +15,15 @@ fn addresses(all: &[&str]) -> Arc<[Address]> {
     all.iter().map(|it| Address::parse(it).unwrap()).collect()
 }
 
-fn told(master: Option<&str>, epoch: Option<u64>) -> Mastership<'_> {
-    Mastership {
+fn elsewhere(master: Option<&str>, epoch: Option<u64>) -> MasterInfo<'_> {
+    MasterInfo {
         is_master: false,
         master,
         epoch,
     }
 }
 
-const MASTER: Mastership<'static> = Mastership {
+const MASTER: MasterInfo<'static> = MasterInfo {
     is_master: true,
     master: None,
     epoch: Some(5),
@@ -51,28 +51,34 @@ impl Story {
         self
     }
 
-    /// What is wanted done, and then the state.
+    /// The actions, and then the state.
     fn does(&mut self) -> String {
         let mut done = Vec::new();
         while let Some(action) = self.session.poll_action() {
             done.push(match action {
-                Action::Connect { to, way, .. } => format!("connect {to} {way:?}"),
-                Action::Discover => "discover".to_owned(),
-                Action::Open => "open".to_owned(),
-                Action::Pace(way) => format!("pace {way:?}"),
-                Action::Send { greets: true } => "greet".to_owned(),
-                Action::Send { greets: false } => "send".to_owned(),
-                Action::Call => "call".to_owned(),
-                Action::Close => "close".to_owned(),
-                Action::Report(report) => match report {
-                    Report::Answers { way, is_news } => format!("answers {way:?}{}", news(is_news)),
-                    Report::Polls { why, is_news, .. } => format!("polls {why:?}{}", news(is_news)),
-                    Report::Redirected { from, to } => format!("from {from} to {to}"),
-                    Report::StandsBack { is_news } => format!("stands back{}", news(is_news)),
-                    Report::Down { trouble, is_news } => {
-                        format!("down ({trouble}){}", news(is_news))
+                ParentAction::Connect { to, transport, .. } => {
+                    format!("connect {to} {transport:?}")
+                }
+                ParentAction::Discover => "discover".to_owned(),
+                ParentAction::Open => "open".to_owned(),
+                ParentAction::SetPace(transport) => format!("pace {transport:?}"),
+                ParentAction::Send { is_hello: true } => "greet".to_owned(),
+                ParentAction::Send { is_hello: false } => "send".to_owned(),
+                ParentAction::Call => "call".to_owned(),
+                ParentAction::Close => "close".to_owned(),
+                ParentAction::Report(report) => match report {
+                    ParentReport::Answers { transport, is_news } => {
+                        format!("answers {transport:?}{}", news(is_news))
                     }
-                    Report::Forgot { forgotten, epoch } => {
+                    ParentReport::Polls { why, is_news, .. } => {
+                        format!("polls {why:?}{}", news(is_news))
+                    }
+                    ParentReport::Redirected { from, to } => format!("from {from} to {to}"),
+                    ParentReport::Replaced { is_news } => format!("stands back{}", news(is_news)),
+                    ParentReport::Down { failure, is_news } => {
+                        format!("down ({failure}){}", news(is_news))
+                    }
+                    ParentReport::EpochForgotten { forgotten, epoch } => {
                         format!("forgot {forgotten} for {epoch}")
                     }
                 },
@@ -94,14 +100,14 @@ impl Story {
         self
     }
 
-    fn discovers(&mut self, told: Mastership<'_>) -> &mut Self {
-        self.discovers_with_leases(told, Duration::ZERO)
+    fn discovers(&mut self, master: MasterInfo<'_>) -> &mut Self {
+        self.discovers_with_leases(master, Duration::ZERO)
     }
 
-    fn discovers_with_leases(&mut self, told: Mastership<'_>, last: Duration) -> &mut Self {
+    fn discovers_with_leases(&mut self, master: MasterInfo<'_>, last: Duration) -> &mut Self {
         let on = self.on();
         self.session
-            .handle_discovered(on, told, last, CHANCE, self.now);
+            .handle_discovered(on, master, last, CHANCE, self.now);
         self
     }
 
@@ -117,24 +123,24 @@ impl Story {
         self
     }
 
-    fn replies(&mut self, reply: &Reply<'_>) -> Verdict {
+    fn replies(&mut self, reply: &Reply<'_>) -> Disposition {
         let on = self.on();
         self.session
             .handle_reply(on, reply, Duration::ZERO, CHANCE, self.now)
     }
 
-    /// The parent answers what was sent about one resource.
+    /// The parent answers one resource of a request.
     fn answers(&mut self, sequence: u64, resource: u64) -> &mut Self {
         let to = Some(sequence);
         let reply = Reply {
-            answered: &[Answered { resource, to }],
+            answered: &[AnsweredResource { resource, to }],
             ..Reply::default()
         };
-        assert_eq!(self.replies(&reply), Verdict::Keep);
+        assert_eq!(self.replies(&reply), Disposition::Keep);
         self
     }
 
-    fn is_closed(&mut self, closed: Closed) -> &mut Self {
+    fn is_closed(&mut self, closed: ConnectionEnd) -> &mut Self {
         let on = self.on();
         self.session.handle_closed(on, closed, CHANCE, self.now);
         self
@@ -149,7 +155,7 @@ impl Story {
         self
     }
 
-    /// It has a stream, of that many seconds, on which the parent answered.
+    /// A stream is open for that many seconds, and the parent has answered on it.
     fn streams_for(&mut self, seconds: f64) -> &mut Self {
         self.connects().discovers(MASTER).opens().sends(1, &[7]);
         self.answers(1, 7).after(seconds);
@@ -163,7 +169,7 @@ fn news(is_news: bool) -> &'static str {
 }
 
 #[test]
-fn a_stream_is_opened_at_the_master_and_greets() {
+fn a_stream_is_opened_at_the_master_with_a_first_message() {
     let mut story = Story::new(&["a:1"]);
     story.check("connect a:1 Stream, connecting");
     story.connects().check("discover, discovering");
@@ -172,7 +178,7 @@ fn a_stream_is_opened_at_the_master_and_greets() {
     assert_eq!(story.session.answers(), None);
     story.sends(1, &[7]).answers(1, 7);
     story.check("answers Stream!, streaming");
-    assert_eq!(story.session.answers(), Some(Way::Stream));
+    assert_eq!(story.session.answers(), Some(Transport::Stream));
     assert_eq!(story.session.poll_timeout(), None);
 }
 
@@ -184,34 +190,34 @@ fn only_a_master_asks() {
     story.check("close, standby");
     let on = story.on();
     story.session.handle_connected(on, story.now);
-    story.is_closed(Closed::Failed).check("standby");
+    story.is_closed(ConnectionEnd::Failed).check("standby");
     assert_eq!(story.session.poll_timeout(), None);
     story.session.handle_mastership(true, CHANCE, story.now);
     story.check("connect a:1 Stream, connecting");
 }
 
 #[test]
-fn what_comes_of_an_older_connection_is_for_nobody() {
+fn events_of_an_older_connection_are_ignored() {
     let mut story = Story::new(&["a:1"]);
     story.streams_for(60.0);
     let old = story.on();
-    story.is_closed(Closed::Failed);
+    story.is_closed(ConnectionEnd::Failed);
     story.check("close, down (the connection ended)!, waiting");
     story.is_late().check("connect a:1 Stream, connecting");
     story.session.handle_connected(old, story.now);
     story
         .session
-        .handle_closed(old, Closed::Failed, CHANCE, story.now);
+        .handle_closed(old, ConnectionEnd::Failed, CHANCE, story.now);
     let reply = Reply::default();
     let verdict = story
         .session
         .handle_reply(old, &reply, Duration::ZERO, CHANCE, story.now);
-    assert_eq!(verdict, Verdict::Drop);
+    assert_eq!(verdict, Disposition::Drop);
     story.check("connecting");
-    // Nor does it answer what is asked on the next one.
+    // Nor does it answer a request on the next connection.
     story.connects().discovers(MASTER).opens().sends(2, &[7]);
     story.does();
-    let answered = [Answered {
+    let answered = [AnsweredResource {
         resource: 7,
         to: None,
     }];
@@ -222,12 +228,12 @@ fn what_comes_of_an_older_connection_is_for_nobody() {
     let verdict = story
         .session
         .handle_reply(old, &reply, Duration::ZERO, CHANCE, story.now);
-    assert_eq!(verdict, Verdict::Drop);
+    assert_eq!(verdict, Disposition::Drop);
     assert!(story.session.poll_timeout().is_some(), "it is waited for");
 }
 
 #[test]
-fn each_step_has_its_time() {
+fn each_step_has_a_timeout() {
     let mut story = Story::new(&["a:1"]);
     story.does();
     for (what, at) in [
@@ -259,10 +265,10 @@ fn each_step_has_its_time() {
 fn a_parent_that_dies_four_seconds_after_a_stream_began_is_not_polled() {
     let mut story = Story::new(&["a:1"]);
     story.streams_for(4.0);
-    story.is_closed(Closed::Failed);
+    story.is_closed(ConnectionEnd::Failed);
     story.check("close, down (the connection ended)!, waiting");
     story.is_late().check("connect a:1 Stream, connecting");
-    story.is_closed(Closed::Unreachable);
+    story.is_closed(ConnectionEnd::Unreachable);
     story.check("close, down (the connection ended), waiting");
     story.is_late().check("connect a:1 Stream, connecting");
     story
@@ -275,15 +281,15 @@ fn a_parent_that_dies_four_seconds_after_a_stream_began_is_not_polled() {
 fn a_parent_that_dies_before_it_has_answered_is_not_polled_either() {
     let mut story = Story::new(&["a:1"]);
     story.connects().discovers(MASTER).opens().does();
-    story.is_closed(Closed::Failed);
+    story.is_closed(ConnectionEnd::Failed);
     story.check("close, polls StreamsBreak!, connect a:1 Calls, connecting");
-    story.is_closed(Closed::Unreachable);
+    story.is_closed(ConnectionEnd::Unreachable);
     story.check("close, down (the connection ended)!, waiting");
     story.is_late().check("connect a:1 Stream, connecting");
 }
 
 #[test]
-fn a_stream_that_swallows_a_request_is_not_trusted_while_it_is_young() {
+fn a_young_stream_that_swallows_a_request_leads_to_polling() {
     let mut story = Story::new(&["a:1"]);
     story.streams_for(1.0);
     story.sends(2, &[7, 8]).answers(2, 7);
@@ -291,7 +297,7 @@ fn a_stream_that_swallows_a_request_is_not_trusted_while_it_is_young() {
     story.is_late();
     assert_eq!(story.now, since + ANSWER_TIMEOUT);
     story.check("close, polls StreamsBreak!, connect a:1 Calls, connecting");
-    // An old one is opened again.
+    // A stream that lasted is opened again.
     let mut story = Story::new(&["a:1"]);
     story.streams_for(10.0);
     story.sends(2, &[7]).is_late();
@@ -300,14 +306,14 @@ fn a_stream_that_swallows_a_request_is_not_trusted_while_it_is_young() {
 }
 
 #[test]
-fn who_is_polled_is_asked_by_one_call_after_the_other_and_then_by_a_stream_again() {
+fn a_polled_parent_gets_one_call_at_a_time_and_later_a_stream_again() {
     let mut story = Story::new(&["a:1"]);
     story.connects().discovers(MASTER).does();
-    story.is_closed(Closed::Unimplemented);
+    story.is_closed(ConnectionEnd::Unimplemented);
     story.check("close, polls NoStreams!, connect a:1 Calls, connecting");
     let polled_until = story.now + Duration::from_secs(300);
-    // It cannot say who is the master either.
-    story.connects().is_closed(Closed::Unimplemented);
+    // It does not support Discovery either.
+    story.connects().is_closed(ConnectionEnd::Unimplemented);
     story.check("discover, pace Calls, call, polling");
     story.sends(1, &[7]);
     assert!(!story.session.may_ask());
@@ -315,27 +321,31 @@ fn who_is_polled_is_asked_by_one_call_after_the_other_and_then_by_a_stream_again
         call: Some(call),
         ..Reply::default()
     };
-    assert_eq!(story.replies(&reply(9)), Verdict::Drop, "of another call");
-    assert_eq!(story.replies(&reply(1)), Verdict::Keep);
-    assert_eq!(story.replies(&reply(1)), Verdict::Drop, "it came twice");
+    assert_eq!(
+        story.replies(&reply(9)),
+        Disposition::Drop,
+        "of another call"
+    );
+    assert_eq!(story.replies(&reply(1)), Disposition::Keep);
+    assert_eq!(story.replies(&reply(1)), Disposition::Drop, "it came twice");
     story.check("answers Calls!, polling");
     story.session.handle_due();
     story.check("call, polling").sends(2, &[7]);
-    // A call under way is waited for.
+    // A call in flight may end first.
     story.after(1.0);
-    assert_eq!(story.replies(&reply(2)), Verdict::Keep);
+    assert_eq!(story.replies(&reply(2)), Disposition::Keep);
     story.is_late();
     assert_eq!(story.now, polled_until);
     story.check("close, connect a:1 Stream, connecting");
 }
 
 #[test]
-fn a_polled_parent_that_nobody_asks_anything_is_there_all_the_same() {
+fn a_polled_parent_counts_as_reachable_while_nothing_is_due() {
     let mut story = Story::new(&["a:1"]);
     story
         .connects()
         .discovers(MASTER)
-        .is_closed(Closed::Unimplemented);
+        .is_closed(ConnectionEnd::Unimplemented);
     story.connects().discovers(MASTER).does();
     story.session.handle_nothing_due();
     story.check("answers Calls!, polling");
@@ -344,7 +354,7 @@ fn a_polled_parent_that_nobody_asks_anything_is_there_all_the_same() {
 }
 
 #[test]
-fn so_many_requests_are_in_flight_and_no_more() {
+fn requests_in_flight_are_limited() {
     let mut story = Story::new(&["a:1"]);
     story.streams_for(0.0);
     for sequence in 0..IN_FLIGHT_MAX as u64 {
@@ -361,9 +371,9 @@ fn so_many_requests_are_in_flight_and_no_more() {
 }
 
 #[test]
-fn a_stream_that_a_newer_one_replaced_is_opened_again_later_and_later() {
+fn each_replaced_stream_is_opened_again_after_a_longer_wait() {
     let mut story = Story::new(&["a:1"]);
-    let replaced = Closed::Said(Closing::Replaced);
+    let replaced = ConnectionEnd::ByParent(CloseReason::Replaced);
     for (wait, is_news) in [(200, "!"), (400, ""), (800, "")] {
         story.streams_for(1.0).is_closed(replaced);
         story.check(&format!("close, stands back{is_news}, waiting"));
@@ -371,7 +381,7 @@ fn a_stream_that_a_newer_one_replaced_is_opened_again_later_and_later() {
         assert_eq!(story.session.poll_timeout(), Some(until));
         story.is_late().check("connect a:1 Stream, connecting");
     }
-    // Of one that worked it is news.
+    // After a stream that lasted it is news again.
     story.streams_for(10.0).is_closed(replaced);
     story.check("close, stands back!, waiting");
 }
@@ -380,7 +390,7 @@ fn a_stream_that_a_newer_one_replaced_is_opened_again_later_and_later() {
 fn the_second_process_of_a_node_is_polled_and_known_as_such() {
     let mut story = Story::new(&["a:1"]);
     story.connects().discovers(MASTER).does();
-    story.is_closed(Closed::Said(Closing::AnotherProcess));
+    story.is_closed(ConnectionEnd::ByParent(CloseReason::AnotherProcess));
     story.check("close, polls AnotherProcess!, connect a:1 Calls, connecting");
     assert!(story.session.is_second(story.now));
     story.after(30.0);
@@ -388,22 +398,22 @@ fn the_second_process_of_a_node_is_polled_and_known_as_such() {
 }
 
 #[test]
-fn what_is_due_is_asked_once_when_polling_begins() {
+fn due_requests_are_called_once_when_polling_begins() {
     let mut story = Story::new(&["a:1"]);
     story.connects().discovers(MASTER).does();
-    story.is_closed(Closed::Unimplemented).connects();
-    story.discovers(Mastership::UNTOLD);
+    story.is_closed(ConnectionEnd::Unimplemented).connects();
+    story.discovers(MasterInfo::NOT_STATED);
     story.session.handle_due();
     let done = story.does();
     assert_eq!(done.matches("call").count(), 1, "{done}");
-    // While that is under way, nothing is known of the parent.
+    // Until the call is answered, the parent does not count as reachable.
     story.sends(1, &[7]);
     story.session.handle_nothing_due();
     story.check("polling");
 }
 
 #[test]
-fn what_was_to_be_done_on_a_connection_is_not_done_on_the_next() {
+fn actions_queued_for_one_connection_are_dropped_with_it() {
     let mut story = Story::new(&["a:1"]);
     story.connects().discovers(MASTER).does();
     story.opens();
@@ -415,33 +425,36 @@ fn what_was_to_be_done_on_a_connection_is_not_done_on_the_next() {
 fn a_stream_that_lasted_shows_that_streams_work_however_it_ends() {
     let mut story = Story::new(&["a:1"]);
     for _ in 0..2 {
-        story.streams_for(4.0).is_closed(Closed::Failed).is_late();
+        story
+            .streams_for(4.0)
+            .is_closed(ConnectionEnd::Failed)
+            .is_late();
     }
     story.streams_for(60.0);
     let reply = Reply {
-        not_master: Some(told(Some("a:1"), Some(6))),
+        not_master: Some(elsewhere(Some("a:1"), Some(6))),
         ..Reply::default()
     };
-    assert_eq!(story.replies(&reply), Verdict::Drop);
+    assert_eq!(story.replies(&reply), Disposition::Drop);
     story.does();
-    // The third young one in a row would be taken for a sign.
-    let master = Mastership {
+    // The third young stream in a row would lead to polling.
+    let master = MasterInfo {
         epoch: Some(6),
         ..MASTER
     };
     story.connects().discovers(master).opens().sends(2, &[7]);
     story.answers(2, 7).after(4.0).does();
-    story.is_closed(Closed::Failed);
+    story.is_closed(ConnectionEnd::Failed);
     story.check("close, down (the connection ended)!, waiting");
 }
 
 #[test]
-fn a_parent_that_sends_without_end_is_left() {
+fn a_parent_that_floods_is_left() {
     let mut story = Story::new(&["a:1"]);
     story.streams_for(60.0);
     for _ in 0..MESSAGES_PER_SECOND_MAX {
-        assert_eq!(story.replies(&Reply::default()), Verdict::Keep);
+        assert_eq!(story.replies(&Reply::default()), Disposition::Keep);
     }
-    assert_eq!(story.replies(&Reply::default()), Verdict::Drop);
+    assert_eq!(story.replies(&Reply::default()), Disposition::Drop);
     story.check("close, down (it sends more than 2000 messages a second)!, waiting");
 }

@@ -1,82 +1,85 @@
-//! How a session goes from one state to the next, and what it says of it.
+//! The transitions of a session, and what it reports.
 
 use std::time::Duration;
 
 use super::{
-    Action, BACKOFF, BACKOFF_ELECTION, Connection, Mastership, ParentSession, Polled, Report,
-    State, Told, Trouble, Way, streams,
+    BACKOFF, BACKOFF_ELECTION, Connection, LastReport, MasterInfo, ParentAction, ParentFailure,
+    ParentReport, ParentSession, PollReason, SessionState, Transport, stream_health,
 };
 use crate::address::Address;
 use crate::backoff;
-use crate::closing::{Closed, Closing};
-use crate::master_finder::Lost;
+use crate::close_reason::{CloseReason, ConnectionEnd};
+use crate::master_finder::DeadEnd;
 use crate::parent_session::CONNECT_TIMEOUT;
-use crate::planted::{self, Bug};
+use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
 impl ParentSession {
-    /// Connects to whoever's turn it is.
-    pub(super) fn begin(&mut self, chance: f64, now: Time) {
+    /// Connects to the server that the finder names.
+    pub(super) fn connect_next(&mut self, chance: f64, now: Time) {
         let Some(target) = self.finder.target() else {
-            return self.fail(Trouble::NoAddress, chance, now);
+            return self.fail(ParentFailure::NoAddress, chance, now);
         };
         self.become_connecting(target.address, now);
     }
 
     pub(super) fn become_connecting(&mut self, to: Address, now: Time) {
         if self.address.as_ref() != Some(&to) {
-            // That streams did not work at one server says nothing of another.
+            // Whether streams work is known of one server only.
             self.streams.try_again();
         }
-        let way = match self.streams.polled(now) {
-            Some(_) => Way::Calls,
-            None => Way::Stream,
+        let transport = match self.streams.polled(now) {
+            Some(_) => Transport::Calls,
+            None => Transport::Stream,
         };
         self.address = Some(to.clone());
         self.connection = Connection(self.connection.0 + 1);
-        self.state = State::Connecting {
-            way,
+        self.state = SessionState::Connecting {
+            transport,
             until: now + CONNECT_TIMEOUT,
         };
         let connection = self.connection;
-        self.actions.push_back(Action::Connect {
+        self.actions.push_back(ParentAction::Connect {
             connection,
             to,
-            way,
+            transport,
         });
     }
 
-    pub(super) fn become_waiting(&mut self, why: Trouble, until: Time) {
-        self.state = State::Waiting { until, why };
+    pub(super) fn become_waiting(&mut self, why: ParentFailure, until: Time) {
+        self.state = SessionState::Waiting { until, why };
     }
 
-    /// What was there of a connection is gone.
+    /// Leaves the connection, if there is one.
     pub(super) fn close(&mut self, now: Time) {
-        if let State::Streaming { since, .. } = self.state
-            && now.since(since) >= streams::WORKS_AFTER
+        if let SessionState::Streaming { since, .. } = self.state
+            && now.since(since) >= stream_health::WORKS_AFTER
         {
-            // It has shown that streams work here, however it ends.
-            self.polls_told = None;
+            // The stream lasted, so streams work here.
+            self.last_poll_reason = None;
             self.replaced.succeed();
-            self.streams = streams::Streams::default();
+            self.streams = stream_health::StreamHealth::default();
         }
-        let is_connected = !matches!(self.state, State::Standby | State::Waiting { .. });
+        let is_connected = !matches!(
+            self.state,
+            SessionState::Standby | SessionState::Waiting { .. }
+        );
         if is_connected {
-            // What it still does is for nobody, and what was to be done on it is not to be.
+            // Later events of the connection, and actions that are queued for it, are void.
             self.connection = Connection(self.connection.0 + 1);
             self.actions
-                .retain(|action| matches!(action, Action::Close | Action::Report(_)));
-            if !planted::is(Bug::LossNotTold) {
-                self.actions.push_back(Action::Close);
+                .retain(|action| matches!(action, ParentAction::Close | ParentAction::Report(_)));
+            if !session_bugs::is(SessionBug::LossNotReported) {
+                self.actions.push_back(ParentAction::Close);
             }
         }
     }
 
-    /// The connection ended: what to do instead.
-    pub(super) fn end(&mut self, trouble: Trouble, chance: f64, now: Time) {
+    /// The connection ended: polls, waits, or tries the next server.
+    pub(super) fn on_connection_end(&mut self, failure: ParentFailure, chance: f64, now: Time) {
         let stream = match self.state {
-            State::Opening { .. } => Some((now, false)),
-            State::Streaming {
+            SessionState::Opening { .. } => Some((now, false)),
+            SessionState::Streaming {
                 since,
                 has_answered,
                 ..
@@ -84,103 +87,113 @@ impl ParentSession {
             _ => None,
         };
         self.close(now);
-        let Trouble::Closed(closed) = trouble else {
-            // What is swallowed while the connection stands is no death of the server.
-            return self.distrust(stream, false, trouble, chance, now);
+        let ParentFailure::Closed(closed) = failure else {
+            // The server swallowed something while connected, so it did not die.
+            return self.note_unreliable_stream(stream, false, failure, chance, now);
         };
         match (closed, stream) {
-            (Closed::Unimplemented, Some(_)) if !planted::is(Bug::StreamsInsistedOn) => {
-                self.poll(Polled::NoStreams, trouble, now)
+            (ConnectionEnd::Unimplemented, Some(_))
+                if !session_bugs::is(SessionBug::StreamsInsistedOn) =>
+            {
+                self.start_polling(PollReason::NoStreams, failure, now)
             }
-            (Closed::Said(Closing::AnotherProcess), Some(_)) => {
-                self.poll(Polled::AnotherProcess, trouble, now);
+            (ConnectionEnd::ByParent(CloseReason::AnotherProcess), Some(_)) => {
+                self.start_polling(PollReason::AnotherProcess, failure, now);
             }
-            (Closed::Said(closing), Some(_)) if closing.is_replacement() => {
-                self.stand_back(trouble, chance, now);
+            (ConnectionEnd::ByParent(closing), Some(_)) if closing.is_replacement() => {
+                self.wait_after_replacement(failure, chance, now);
             }
-            // Another one may have time; and who waits for long has no lease any more.
-            (Closed::Overloaded(_), _) if self.finder.others() > 0 => {
-                self.fail(trouble, chance, now);
+            // Another server may have capacity to answer, and a long wait would cost the lease.
+            (ConnectionEnd::Overloaded(_), _) if self.finder.others() > 0 => {
+                self.fail(failure, chance, now);
             }
-            (Closed::Overloaded(retry_in), _) => {
-                let told = retry_in.min(BACKOFF.cap);
-                let until = now + backoff::come_back(told, chance);
-                self.report_down(&trouble);
-                self.become_waiting(trouble, until);
+            (ConnectionEnd::Overloaded(retry_in), _) => {
+                let retry_in = retry_in.min(BACKOFF.cap);
+                let until = now + backoff::come_back(retry_in, chance);
+                self.report_down(&failure);
+                self.become_waiting(failure, until);
             }
-            (Closed::Unreachable, _) => {
+            (ConnectionEnd::Unreachable, _) => {
                 self.streams.note_unreachable();
-                self.fail(trouble, chance, now);
+                self.fail(failure, chance, now);
             }
-            // It says so itself: that is nothing that a proxy would do.
+            // The parent itself named the reason, so no proxy broke the stream.
             (
-                Closed::Said(
-                    Closing::Cycle
-                    | Closing::Stopping
-                    | Closing::NotMaster
-                    | Closing::TooMany
-                    | Closing::TooManyOfAddress,
+                ConnectionEnd::ByParent(
+                    CloseReason::Cycle
+                    | CloseReason::Stopping
+                    | CloseReason::NotMaster
+                    | CloseReason::TooMany
+                    | CloseReason::TooManyOfAddress,
                 ),
                 _,
-            ) => self.fail(trouble, chance, now),
-            (Closed::Failed, _) => {
+            ) => self.fail(failure, chance, now),
+            (ConnectionEnd::Failed, _) => {
                 let has_answered = stream.is_some_and(|(_, has_answered)| has_answered);
-                self.distrust(stream, has_answered, trouble, chance, now);
+                self.note_unreliable_stream(stream, has_answered, failure, chance, now);
             }
-            (Closed::Said(_) | Closed::Unimplemented | Closed::TakesNoMore, _) => {
-                self.distrust(stream, false, trouble, chance, now);
+            (
+                ConnectionEnd::ByParent(_)
+                | ConnectionEnd::Unimplemented
+                | ConnectionEnd::TakesNoMore,
+                _,
+            ) => {
+                self.note_unreliable_stream(stream, false, failure, chance, now);
             }
         }
     }
 
-    /// A connection ended in a way that may mean that streams do not work there; `is_sound`: more likely it
-    /// does not.
-    pub(super) fn distrust(
+    /// A connection ended, perhaps because streams do not work there; `is_sound`: that is unlikely.
+    pub(super) fn note_unreliable_stream(
         &mut self,
         stream: Option<(Time, bool)>,
         is_sound: bool,
-        trouble: Trouble,
+        failure: ParentFailure,
         chance: f64,
         now: Time,
     ) {
         let is_polled =
             stream.is_some_and(|(since, _)| self.streams.note_broken(since, is_sound, now));
         if is_polled {
-            self.report_polls(Polled::StreamsBreak, trouble);
-            self.begin_again(now);
+            self.report_polls(PollReason::StreamsBreak, failure);
+            self.reconnect(now);
         } else {
-            self.fail(trouble, chance, now);
+            self.fail(failure, chance, now);
         }
     }
 
-    /// Connects to the same server, as far as it is not known to be another one.
-    pub(super) fn begin_again(&mut self, now: Time) {
+    /// Connects to the same server again.
+    pub(super) fn reconnect(&mut self, now: Time) {
         let address = self.address.clone();
         if let Some(address) = address {
             self.become_connecting(address, now);
         }
     }
 
-    pub(super) fn poll(&mut self, why: Polled, trouble: Trouble, now: Time) {
+    pub(super) fn start_polling(&mut self, why: PollReason, failure: ParentFailure, now: Time) {
         self.streams.poll(why, now);
-        self.report_polls(why, trouble);
-        self.begin_again(now);
+        self.report_polls(why, failure);
+        self.reconnect(now);
     }
 
-    /// The parent has a newer stream of this node, which this server is the master of: opens
-    /// another one after a while. Two servers that both take themselves for the node's only one
-    /// would do so in turns.
-    pub(super) fn stand_back(&mut self, trouble: Trouble, chance: f64, now: Time) {
+    /// The parent replaced the stream, although this server is the master: waits before it opens another. Two
+    /// servers that both are their node's only one by configuration would replace each other's streams at once.
+    pub(super) fn wait_after_replacement(
+        &mut self,
+        failure: ParentFailure,
+        chance: f64,
+        now: Time,
+    ) {
         let is_news = self.replaced.failures() == 0;
         self.actions
-            .push_back(Action::Report(Report::StandsBack { is_news }));
+            .push_back(ParentAction::Report(ParentReport::Replaced { is_news }));
         let wait = self.replaced.note_failure(BACKOFF, 0, chance);
-        self.become_waiting(trouble, now + wait);
+        self.become_waiting(failure, now + wait);
     }
 
     pub(super) fn handle_not_master(
         &mut self,
-        told: Mastership<'_>,
+        master: MasterInfo<'_>,
         leases_last: Duration,
         chance: f64,
         now: Time,
@@ -188,47 +201,47 @@ impl ParentSession {
         self.close(now);
         match self
             .finder
-            .handle_redirect(told.master, told.epoch, leases_last)
+            .handle_redirect(master.master, master.epoch, leases_last)
         {
             Ok(forgotten) => {
-                self.note_forgotten(forgotten, told.epoch);
-                self.redirect(chance, now);
+                self.note_forgotten(forgotten, master.epoch);
+                self.follow_master(chance, now);
             }
-            Err(lost) => self.lose(&lost, chance, now),
+            Err(lost) => self.leave_dead_end(&lost, chance, now),
         }
     }
 
-    /// Goes to whom the finder names now.
-    pub(super) fn redirect(&mut self, chance: f64, now: Time) {
+    /// Connects to the server that the finder names now.
+    pub(super) fn follow_master(&mut self, chance: f64, now: Time) {
         let from = self.address.clone();
         let to = self.finder.target().map(|target| target.address);
         if let Some((from, to)) = from.zip(to) {
             self.actions
-                .push_back(Action::Report(Report::Redirected { from, to }));
+                .push_back(ParentAction::Report(ParentReport::Redirected { from, to }));
         }
-        self.begin(chance, now);
+        self.connect_next(chance, now);
     }
 
-    /// Whoever was asked leads nowhere: the finder has gone on to the next already.
-    pub(super) fn lose(&mut self, lost: &Lost, chance: f64, now: Time) {
-        let trouble = Trouble::Lost(lost.why.clone());
-        self.wait_or_go_on(trouble, lost.is_election, chance, now);
+    /// The server does not lead to a master. The finder has moved on to the next address already.
+    pub(super) fn leave_dead_end(&mut self, lost: &DeadEnd, chance: f64, now: Time) {
+        let failure = ParentFailure::DeadEnd(lost.why.clone());
+        self.try_next_or_wait(failure, lost.is_election, chance, now);
     }
 
-    /// Tells whoever looks, and waits before the next address is tried.
-    pub(super) fn fail(&mut self, trouble: Trouble, chance: f64, now: Time) {
+    /// Reports the failure, and moves on to the next address.
+    pub(super) fn fail(&mut self, failure: ParentFailure, chance: f64, now: Time) {
         let lost = self.finder.handle_failure();
-        self.wait_or_go_on(trouble, lost.is_election, chance, now);
+        self.try_next_or_wait(failure, lost.is_election, chance, now);
     }
 
-    pub(super) fn wait_or_go_on(
+    pub(super) fn try_next_or_wait(
         &mut self,
-        trouble: Trouble,
+        failure: ParentFailure,
         is_election: bool,
         chance: f64,
         now: Time,
     ) {
-        self.report_down(&trouble);
+        self.report_down(&failure);
         let limits = if is_election {
             BACKOFF_ELECTION
         } else {
@@ -238,50 +251,61 @@ impl ParentSession {
         let wait = self.backoff.note_failure(limits, others, chance);
         if self.backoff.failures() <= others && self.finder.target().is_some() {
             // The other addresses are tried at once.
-            return self.begin(chance, now);
+            return self.connect_next(chance, now);
         }
-        self.become_waiting(trouble, now + wait);
+        self.become_waiting(failure, now + wait);
     }
 
-    pub(super) fn note_answered(&mut self, way: Way) {
-        if let State::Streaming { has_answered, .. } | State::Polling { has_answered, .. } =
-            &mut self.state
+    pub(super) fn note_answered(&mut self, transport: Transport) {
+        if let SessionState::Streaming { has_answered, .. }
+        | SessionState::Polling { has_answered, .. } = &mut self.state
             && !std::mem::replace(has_answered, true)
         {
             self.backoff.succeed();
             self.finder.handle_answer();
-            let told = Told::Answers(way);
-            let is_news = std::mem::replace(&mut self.told, told) != told;
+            let report = LastReport::Answers(transport);
+            let is_news = std::mem::replace(&mut self.last_report, report) != report;
             self.actions
-                .push_back(Action::Report(Report::Answers { way, is_news }));
+                .push_back(ParentAction::Report(ParentReport::Answers {
+                    transport,
+                    is_news,
+                }));
         }
     }
 
     pub(super) fn note_forgotten(&mut self, forgotten: Option<u64>, epoch: Option<u64>) {
         if let Some((forgotten, epoch)) = forgotten.zip(epoch) {
             self.actions
-                .push_back(Action::Report(Report::Forgot { forgotten, epoch }));
+                .push_back(ParentAction::Report(ParentReport::EpochForgotten {
+                    forgotten,
+                    epoch,
+                }));
         }
     }
 
-    pub(super) fn report_polls(&mut self, why: Polled, trouble: Trouble) {
-        let is_news = self.polls_told.replace(why) != Some(why);
-        self.actions.push_back(Action::Report(Report::Polls {
-            why,
-            trouble,
-            is_news,
-        }));
+    pub(super) fn report_polls(&mut self, why: PollReason, failure: ParentFailure) {
+        let is_news = self.last_poll_reason.replace(why) != Some(why);
+        self.actions
+            .push_back(ParentAction::Report(ParentReport::Polls {
+                why,
+                failure,
+                is_news,
+            }));
     }
 
-    /// That the parent cannot be reached and that it refuses us are different things to mend.
-    pub(super) fn report_down(&mut self, trouble: &Trouble) {
-        let refuses = matches!(trouble, Trouble::Closed(Closed::Said(Closing::Cycle)));
-        let told = Told::Down { refuses };
-        let before = std::mem::replace(&mut self.told, told);
-        let is_news = !matches!(before, Told::Down { .. }) || (refuses && before != told);
-        self.actions.push_back(Action::Report(Report::Down {
-            trouble: trouble.clone(),
-            is_news,
-        }));
+    /// An operator repairs a parent that refuses otherwise than one that is unreachable, so both are news.
+    pub(super) fn report_down(&mut self, failure: &ParentFailure) {
+        let refuses = matches!(
+            failure,
+            ParentFailure::Closed(ConnectionEnd::ByParent(CloseReason::Cycle))
+        );
+        let report = LastReport::Down { refuses };
+        let before = std::mem::replace(&mut self.last_report, report);
+        let is_news = !matches!(before, LastReport::Down { .. }) || (refuses && before != report);
+        self.actions
+            .push_back(ParentAction::Report(ParentReport::Down {
+                failure: failure.clone(),
+                is_news,
+            }));
     }
 }

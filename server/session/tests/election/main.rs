@@ -1,5 +1,5 @@
-//! Candidates that meet in an etcd of a few lines, at virtual times: what each does in each state
-//! (`transitions`, `stories`, `templates`), and that never two of them believe to be the master, whatever goes wrong (`never_two`).
+//! Candidates in an election, with a model of etcd and virtual time: what each does in each state
+//! (`state_table`, `election_stories`, `templates`), and that never two of them believe to be the master, whatever goes wrong (`never_two`).
 
 #![allow(
     clippy::unwrap_used,
@@ -10,12 +10,12 @@
     reason = "a test"
 )]
 
-mod chance;
+mod driven_candidate;
+mod election_chance;
+mod election_stories;
+mod election_world;
+mod etcd_model;
 mod mishaps;
 mod never_two;
-mod played;
-mod store;
-mod stories;
+mod state_table;
 mod templates;
-mod transitions;
-mod world;

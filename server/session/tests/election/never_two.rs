@@ -1,11 +1,11 @@
-//! Never two masters, whatever goes wrong; and one again when nothing does.
+//! Never two masters, whatever goes wrong; and one master again after everything is healed.
 
 use std::time::Duration;
 
+use crate::election_world::{ElectionWorld, TTL};
 use crate::mishaps::Mishaps;
-use crate::world::{TTL, World};
 
-/// How many worlds of each kind. More by the environment, for who looks for something rare.
+/// How many worlds of each kind. Set the variable for more, to look for something rare.
 fn worlds() -> u64 {
     std::env::var("DOORWARD_SESSION_WORLDS")
         .ok()
@@ -19,7 +19,7 @@ fn play(mishaps: Mishaps) {
     let mut masterships = 0;
     for seed in 0..worlds() {
         let count = 2 + (seed % 2) as usize;
-        let mut world = World::new(seed, count, mishaps);
+        let mut world = ElectionWorld::new(seed, count, mishaps);
         let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.play(LENGTH)));
         if let Err(failed) = played {
             println!("seed {seed}: {mishaps:?}");

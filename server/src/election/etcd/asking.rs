@@ -5,7 +5,7 @@ use std::sync::Arc;
 use doorward_engine::template::Templates;
 use doorward_etcd::layout::NodeKeys;
 use doorward_etcd::{Connection, Error};
-use doorward_session::candidate::store::{Asking, LeaseId, Op, OpAnswer};
+use doorward_session::candidate::store::{EtcdRequest, LeaseId, Op, OpAnswer};
 use etcd_client::{Client, LeaseGrantResponse};
 use tracing::debug;
 
@@ -31,7 +31,7 @@ impl Asker {
     /// Asks. Without a question, for ever. Cancel safe: what was asked may be done or not.
     pub(super) async fn answer(
         &mut self,
-        asking: Option<Asking>,
+        asking: Option<EtcdRequest>,
         in_force: Arc<Templates>,
     ) -> Answer {
         let Some(asking) = asking else {
@@ -74,14 +74,14 @@ impl Asker {
 
     async fn ask(&mut self, op: Op, in_force: &Templates) -> Result<OpAnswer, Error> {
         match op {
-            Op::Hear => {
+            Op::Probe => {
                 let key = self.keys.master();
                 self.connection
                     .call("get", async move |client: &mut Client| {
                         client.get(key, None).await
                     })
                     .await?;
-                Ok(OpAnswer::Heard)
+                Ok(OpAnswer::Probed)
             }
             Op::Grant(ttl) => {
                 let ttl = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);

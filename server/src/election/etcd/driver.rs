@@ -7,11 +7,11 @@ use std::sync::Arc;
 use doorward_engine::template::Templates;
 use doorward_etcd::follow::{Follow, Followed, View};
 use doorward_etcd::layout::NodeKeys;
-use doorward_session::candidate::report::Report;
+use doorward_session::candidate::report::ElectionReport;
 use doorward_session::candidate::standing::Standing;
-use doorward_session::candidate::state::State;
-use doorward_session::candidate::store::{Asking, OpId};
-use doorward_session::candidate::{self, Action};
+use doorward_session::candidate::state::CandidateState;
+use doorward_session::candidate::store::{EtcdRequest, OpId};
+use doorward_session::candidate::{self, CandidateAction};
 use doorward_session::time::Time;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, info, warn};
@@ -31,7 +31,7 @@ pub(super) struct Ways {
     pub(super) place: Arc<dyn Fn() -> TreePlace + Send + Sync>,
     pub(super) changes: mpsc::Receiver<Change>,
     pub(super) standings: watch::Sender<Standing>,
-    pub(super) states: watch::Sender<State>,
+    pub(super) states: watch::Sender<CandidateState>,
     pub(super) contacts: Contacts,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Driver {
     /// Templates that the candidate has yet to let through.
     next: Option<Change>,
     /// What is to be asked of etcd next.
-    asking: Option<Asking>,
+    asking: Option<EtcdRequest>,
     /// The number of the question under way.
     asked: Option<OpId>,
     /// What the matter was with the last question that was not answered.
@@ -64,7 +64,7 @@ enum Event {
 }
 
 impl Driver {
-    pub(super) fn new(config: candidate::Config, in_force: Templates, ways: Ways) -> Self {
+    pub(super) fn new(config: candidate::CandidateConfig, in_force: Templates, ways: Ways) -> Self {
         let mut driver = Self {
             candidate: candidate::Candidate::new(config, clock::machine_now()),
             nodes: ways.follow.receiver(),
@@ -83,7 +83,7 @@ impl Driver {
     /// Until it is stopped, and has given everything back.
     pub(super) async fn run(mut self, mut asker: Asker, mut stopped: oneshot::Receiver<()>) {
         let mut is_stopped = false;
-        while self.candidate.state(clock::machine_now()) != State::Over {
+        while self.candidate.state(clock::machine_now()) != CandidateState::Over {
             let asking = self.asking.take();
             self.asked = asking.as_ref().map(|asking| asking.id);
             let mut answering = pin!(asker.answer(asking, Arc::clone(&self.in_force)));
@@ -114,7 +114,7 @@ impl Driver {
     }
 
     fn is_over(&self) -> bool {
-        self.candidate.state(clock::machine_now()) == State::Over
+        self.candidate.state(clock::machine_now()) == CandidateState::Over
     }
 
     /// Hands in what happened, after what is known of the keys: a key of its own that is gone counts first.
@@ -176,9 +176,9 @@ impl Driver {
     fn drain(&mut self) {
         while let Some(action) = self.candidate.poll_action() {
             match action {
-                Action::Ask(asking) => self.asking = Some(asking),
-                Action::ApplyTemplates => self.apply(),
-                Action::Report(report) => self.tell(report),
+                CandidateAction::Ask(asking) => self.asking = Some(asking),
+                CandidateAction::ApplyTemplates => self.apply(),
+                CandidateAction::Report(report) => self.tell(report),
             }
         }
     }
@@ -199,41 +199,47 @@ impl Driver {
     }
 
     /// Tells people.
-    fn tell(&mut self, report: Report) {
+    fn tell(&mut self, report: ElectionReport) {
         match report {
-            Report::Answers => self.ways.contacts.note(None),
-            Report::Away => self.ways.contacts.note(Some(self.problem.clone())),
-            Report::Elected { epoch, wait } if wait.is_zero() => debug!(epoch, "elected"),
-            Report::Elected { epoch, wait } => info!(
+            ElectionReport::Answers => self.ways.contacts.note(None),
+            ElectionReport::Away => self.ways.contacts.note(Some(self.problem.clone())),
+            ElectionReport::Elected { epoch, wait } if wait.is_zero() => debug!(epoch, "elected"),
+            ElectionReport::Elected { epoch, wait } => info!(
                 epoch,
                 ?wait,
                 "elected; the master before may still believe in its mastership, and is given time"
             ),
-            Report::Lost { epoch, why } => warn!(epoch, why = why.as_str(), "mastership lost"),
-            Report::TooLow { epoch, highest } => warn!(
+            ElectionReport::Lost { epoch, why } => {
+                warn!(epoch, why = why.as_str(), "mastership lost")
+            }
+            ElectionReport::TooLow { epoch, highest } => warn!(
                 epoch,
                 highest, "etcd has gone back: another server has seen a higher epoch"
             ),
-            Report::NotHighest => {
+            ElectionReport::NotHighest => {
                 debug!(
                     "the key of the master is of an epoch that is not the highest; giving it back"
                 );
             }
-            Report::NobodysKey => {
+            ElectionReport::KeyWithoutLease => {
                 warn!("the key of the master was written by hand and is nobody's; deleting it");
             }
-            Report::Mended => {
+            ElectionReport::Mended => {
                 warn!("the key of the master was written by hand; writing it again");
             }
-            Report::Resigned { epoch, was_ours } => info!(epoch, was_ours, "mastership resigned"),
-            Report::NotResigned => {
+            ElectionReport::Resigned { epoch, was_ours } => {
+                info!(epoch, was_ours, "mastership resigned")
+            }
+            ElectionReport::NotResigned => {
                 warn!(
                     problem = self.problem,
                     "the mastership could not be resigned"
                 );
             }
-            Report::NotRevoked => debug!(problem = self.problem, "the lease runs out by itself"),
-            Report::ResignationLate => {
+            ElectionReport::NotRevoked => {
+                debug!(problem = self.problem, "the lease runs out by itself")
+            }
+            ElectionReport::ResignationLate => {
                 warn!("etcd does not answer: the mastership ends when its lease does");
             }
         }

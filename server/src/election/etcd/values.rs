@@ -12,10 +12,10 @@ use doorward_etcd::follow;
 use doorward_etcd::layout::NodeKeys;
 use doorward_session::candidate::clock_error::ClockError;
 use doorward_session::candidate::store::{
-    Compare, Entry, Key, LeaseId, LeaseLengths, Master, Registration, Step, Term, Txn, TxnAnswer,
-    Value, View,
+    Compare, EtcdEntry, EtcdKey, LeaseId, LeaseLengths, Master, Registration, TermRecord, Txn,
+    TxnAnswer, TxnStep, Value, View,
 };
-use doorward_session::candidate::{InForce, NextTemplates};
+use doorward_session::candidate::{ActiveTemplates, NextTemplates};
 use doorward_session::time::Time;
 use etcd_client::{CompareOp, KeyValue, PutOptions, ResponseHeader, TxnOp, TxnOpResponse};
 use serde::de::DeserializeOwned;
@@ -43,7 +43,7 @@ struct Place {
 pub fn view(keys: &NodeKeys, view: &follow::View) -> View {
     let entries = view.entries.iter().filter_map(|(text, entry)| {
         let key = key(keys, text)?;
-        let entry = Entry {
+        let entry = EtcdEntry {
             value: value(&key, &entry.value),
             created: unsigned(entry.create_revision),
             modified: unsigned(entry.mod_revision),
@@ -77,14 +77,14 @@ pub(super) fn txn(keys: &NodeKeys, txn: &Txn) -> etcd_client::Txn {
             lease.map_or(0, |lease| lease.0),
         ),
     });
-    let ops = |steps: &[Step]| {
+    let ops = |steps: &[TxnStep]| {
         let ops = steps.iter().map(|step| match step {
-            Step::Put { key, value, lease } => {
+            TxnStep::Put { key, value, lease } => {
                 let options = lease.map(|lease| PutOptions::new().with_lease(lease.0));
                 TxnOp::put(key_text(keys, key), bytes(value), options)
             }
-            Step::Delete(key) => TxnOp::delete(key_text(keys, key), None),
-            Step::Get(key) => TxnOp::get(key_text(keys, key), None),
+            TxnStep::Delete(key) => TxnOp::delete(key_text(keys, key), None),
+            TxnStep::Get(key) => TxnOp::get(key_text(keys, key), None),
         });
         ops.collect::<Vec<_>>()
     };
@@ -111,9 +111,9 @@ pub(super) fn txn_answer(
     }
 }
 
-fn entry_found(keys: &NodeKeys, found: &KeyValue, now: Time) -> Option<Entry> {
+fn entry_found(keys: &NodeKeys, found: &KeyValue, now: Time) -> Option<EtcdEntry> {
     let key = key(keys, &String::from_utf8_lossy(found.key()))?;
-    Some(Entry {
+    Some(EtcdEntry {
         value: value(&key, found.value()),
         created: unsigned(found.create_revision()),
         modified: unsigned(found.mod_revision()),
@@ -122,46 +122,46 @@ fn entry_found(keys: &NodeKeys, found: &KeyValue, now: Time) -> Option<Entry> {
     })
 }
 
-fn key(keys: &NodeKeys, text: &str) -> Option<Key> {
+fn key(keys: &NodeKeys, text: &str) -> Option<EtcdKey> {
     if text == keys.master() {
-        Some(Key::Master)
+        Some(EtcdKey::Master)
     } else if text == keys.term() {
-        Some(Key::Term)
+        Some(EtcdKey::Term)
     } else {
         let address = text.strip_prefix(&keys.servers())?;
-        Some(Key::Server(address.into()))
+        Some(EtcdKey::Server(address.into()))
     }
 }
 
-fn key_text(keys: &NodeKeys, key: &Key) -> String {
+fn key_text(keys: &NodeKeys, key: &EtcdKey) -> String {
     match key {
-        Key::Master => keys.master(),
-        Key::Term => keys.term(),
-        Key::Server(address) => keys.server(address),
+        EtcdKey::Master => keys.master(),
+        EtcdKey::Term => keys.term(),
+        EtcdKey::Server(address) => keys.server(address),
     }
 }
 
-fn value(key: &Key, bytes: &[u8]) -> Value {
+fn value(key: &EtcdKey, bytes: &[u8]) -> Value {
     fn read<T: DeserializeOwned>(bytes: &[u8], value: impl FnOnce(T) -> Value) -> Value {
         serde_json::from_slice(bytes).map_or(Value::Unreadable, value)
     }
     match key {
-        Key::Master => read(bytes, |key: MasterKey| {
+        EtcdKey::Master => read(bytes, |key: MasterKey| {
             Value::Master(Master {
                 address: key.master.address.into(),
                 server: key.master.server.into(),
                 epoch_offset: key.epoch_offset,
             })
         }),
-        Key::Term => read(bytes, |term: directory::Term| Value::Term(term_read(term))),
-        Key::Server(_) => read(bytes, |registration: directory::Registration| {
+        EtcdKey::Term => read(bytes, |term: directory::Term| Value::Term(term_read(term))),
+        EtcdKey::Server(_) => read(bytes, |registration: directory::Registration| {
             Value::Server(registration_read(registration))
         }),
     }
 }
 
-fn term_read(term: directory::Term) -> Term {
-    Term {
+fn term_read(term: directory::Term) -> TermRecord {
+    TermRecord {
         epoch: term.epoch,
         address: term.address.into(),
         server: term.server.into(),
@@ -259,8 +259,8 @@ pub(super) fn rest(node: &str) -> SmolStr {
 }
 
 /// Templates in force, as far as an election goes by them.
-pub fn in_force(templates: &Templates, has_history: bool) -> InForce {
-    InForce {
+pub fn in_force(templates: &Templates, has_history: bool) -> ActiveTemplates {
+    ActiveTemplates {
         digest: digest(templates),
         longest: templates.longest_lease(),
         has_history,
@@ -327,8 +327,8 @@ mod tests {
     /// What servers of every version read and write: a candidate reads it, and writes the same.
     #[test]
     fn what_is_read_is_written_as_it_was() {
-        let (master, term) = (Key::Master, Key::Term);
-        let server = Key::Server("a:1".into());
+        let (master, term) = (EtcdKey::Master, EtcdKey::Term);
+        let server = EtcdKey::Server("a:1".into());
         for (key, json) in [
             (
                 &master,
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_master_of_a_version_without_offsets_has_none() {
-        let read = value(&Key::Master, br#"{"address":"a:1","server":"s"}"#);
+        let read = value(&EtcdKey::Master, br#"{"address":"a:1","server":"s"}"#);
         let Value::Master(master) = read else {
             panic!("{read:?}");
         };
@@ -369,7 +369,11 @@ mod tests {
 
     #[test]
     fn keys_are_read_back_and_others_are_passed_over() {
-        for known in [Key::Master, Key::Term, Key::Server("a:1".into())] {
+        for known in [
+            EtcdKey::Master,
+            EtcdKey::Term,
+            EtcdKey::Server("a:1".into()),
+        ] {
             assert_eq!(key(&keys(), &key_text(&keys(), &known)), Some(known));
         }
         for other in ["/p/n/else", "/p/m/master", "/p/n/servers", ""] {

@@ -3,7 +3,7 @@
 use doorward_engine::node::ancestry::Cycle;
 use doorward_engine::time::Time;
 use doorward_session::child_streams::{ChildStreams, FIRST_MESSAGE_WITHIN};
-use doorward_session::closing::Closing;
+use doorward_session::close_reason::CloseReason;
 use tonic::Status as RpcStatus;
 
 use crate::limits::Limit;
@@ -16,35 +16,37 @@ pub(super) fn status(
     board: &Board,
     streams: &ChildStreams,
     of: Option<(&str, Option<u64>)>,
-    closing: Closing,
+    closing: CloseReason,
 ) -> RpcStatus {
     let (child, epoch) = of.unwrap_or_default();
     match closing {
-        Closing::Replaced => RpcStatus::aborted(format!(
+        CloseReason::Replaced => RpcStatus::aborted(format!(
             "{REPLACED} stream of {child} took the place of this one; if that happens again and \
                  again, two servers have the same --node"
         )),
-        Closing::OlderMaster => RpcStatus::aborted(format!(
+        CloseReason::OlderMaster => RpcStatus::aborted(format!(
             "{REPLACED} master of {child} is connected, of epoch {}; this one is of {}",
             streams.epoch_of(child).unwrap_or_default(),
             epoch.unwrap_or_default(),
         )),
-        Closing::AnotherProcess => RpcStatus::already_exists(format!(
+        CloseReason::AnotherProcess => RpcStatus::already_exists(format!(
             "another live process asks as {child}, and is connected: two servers have the same --node"
         )),
-        Closing::Full => RpcStatus::resource_exhausted("the child takes nothing"),
-        Closing::NotMaster => RpcStatus::aborted("the mastership that it was opened in is over"),
-        Closing::Cycle => cycle::refusal(&cycle_of(board, child)),
-        Closing::Stopping => RpcStatus::unavailable("the server is shutting down"),
-        Closing::TooMany => exhausted(board, Limit::ChildServers),
-        Closing::TooManyOfAddress => exhausted(board, Limit::ChildServersPerAddress),
-        Closing::Late => {
+        CloseReason::Full => RpcStatus::resource_exhausted("the child takes nothing"),
+        CloseReason::NotMaster => {
+            RpcStatus::aborted("the mastership that it was opened in is over")
+        }
+        CloseReason::Cycle => cycle::refusal(&cycle_of(board, child)),
+        CloseReason::Stopping => RpcStatus::unavailable("the server is shutting down"),
+        CloseReason::TooMany => exhausted(board, Limit::ChildServers),
+        CloseReason::TooManyOfAddress => exhausted(board, Limit::ChildServersPerAddress),
+        CloseReason::Late => {
             RpcStatus::deadline_exceeded(format!("no message within {FIRST_MESSAGE_WITHIN:?}"))
         }
-        Closing::OtherChild => RpcStatus::invalid_argument(format!(
+        CloseReason::OtherChild => RpcStatus::invalid_argument(format!(
             "this stream is {child}'s; open another one for each other node"
         )),
-        Closing::Malformed => RpcStatus::invalid_argument("the message is wrong as a whole"),
+        CloseReason::Malformed => RpcStatus::invalid_argument("the message is wrong as a whole"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Candidates against the model of etcd: who is the master when, whatever becomes of what they ask and hear.
 
-use doorward_session::candidate::state::State;
+use doorward_session::candidate::state::CandidateState;
 
 use super::*;
 use crate::recording::Checker;
@@ -43,11 +43,11 @@ fn master(world: &World<'_>) -> (u64, usize) {
     (epoch.unwrap_or_default(), masters.count())
 }
 
-fn states(world: &World<'_>) -> Vec<State> {
+fn states(world: &World<'_>) -> Vec<CandidateState> {
     let place = &world.places[0];
     let local = session_time(place.clock.shows(world.now));
     let all = place.servers.iter().filter_map(|it| it.contender.as_ref());
-    let mut states: Vec<State> = all.map(|it| it.candidate.state(local)).collect();
+    let mut states: Vec<CandidateState> = all.map(|it| it.candidate.state(local)).collect();
     states.sort_unstable();
     states
 }
@@ -57,7 +57,11 @@ fn everybody_is_elected_before_it_begins_and_all_but_one_watch() {
     let scenario = scenario("");
     let mut world = World::new(&scenario);
     assert_eq!(master(&world).1, 1);
-    let expected = [State::Watching, State::Watching, State::Master];
+    let expected = [
+        CandidateState::Watching,
+        CandidateState::Watching,
+        CandidateState::Master,
+    ];
     assert_eq!(states(&world), expected);
     let epoch = master(&world).0;
     play_until(&mut world, 300.0);
@@ -259,12 +263,20 @@ fn who_was_succeeded_follows_and_knows_where_the_master_is() {
     let states_apart = states(&world);
     assert_eq!(
         states_apart,
-        [State::Watching, State::Master, State::Lapsed]
+        [
+            CandidateState::Watching,
+            CandidateState::Master,
+            CandidateState::Lapsed
+        ]
     );
     play_until(&mut world, 165.0);
     assert_eq!(
         states(&world),
-        [State::Watching, State::Watching, State::Master]
+        [
+            CandidateState::Watching,
+            CandidateState::Watching,
+            CandidateState::Master
+        ]
     );
     let place = &world.places[0];
     let local = place.clock.shows(world.now);

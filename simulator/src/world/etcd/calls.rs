@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use doorward_engine::time::Time;
-use doorward_session::candidate::store::{Asking, Op, OpAnswer, OpId};
+use doorward_session::candidate::store::{EtcdRequest, Op, OpAnswer, OpId};
 
 use crate::world::World;
 use crate::world::clock::session_time;
@@ -13,7 +13,7 @@ use crate::world::message::ServerId;
 
 impl World<'_> {
     /// A server asks.
-    pub(in crate::world) fn ask_etcd(&mut self, from: ServerId, asking: Asking) {
+    pub(in crate::world) fn ask_etcd(&mut self, from: ServerId, asking: EtcdRequest) {
         let now = self.now;
         let Some(way) = self.way_to_etcd(from) else {
             return;
@@ -37,7 +37,7 @@ impl World<'_> {
     }
 
     /// A question has arrived: it is done, whether or not the answer arrives.
-    pub(super) fn answer_question(&mut self, from: ServerId, asking: Asking, sent: Time) {
+    pub(super) fn answer_question(&mut self, from: ServerId, asking: EtcdRequest, sent: Time) {
         let now = self.now;
         let before = self.etcd.store.revision();
         let answer = match &asking.op {

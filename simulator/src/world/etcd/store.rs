@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 use doorward_session::candidate::store::{
-    Compare, Entry, Key, LeaseId, Op, OpAnswer, Step, Txn, TxnAnswer, Value, View,
+    Compare, EtcdEntry, EtcdKey, LeaseId, Op, OpAnswer, Txn, TxnAnswer, TxnStep, Value, View,
 };
 use doorward_session::time::Time as LocalTime;
 
@@ -27,8 +27,8 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    fn entry(&self, seen_at: LocalTime) -> Entry {
-        Entry {
+    fn entry(&self, seen_at: LocalTime) -> EtcdEntry {
+        EtcdEntry {
             value: self.value.clone(),
             created: self.created,
             modified: self.modified,
@@ -37,14 +37,14 @@ impl Stored {
         }
     }
 
-    fn is_as(&self, entry: &Entry) -> bool {
+    fn is_as(&self, entry: &EtcdEntry) -> bool {
         (self.created, self.modified, self.lease) == (entry.created, entry.modified, entry.lease)
             && self.value == entry.value
     }
 }
 
 /// The keys of a node.
-pub(crate) type Keys = BTreeMap<Key, Stored>;
+pub(crate) type Keys = BTreeMap<EtcdKey, Stored>;
 
 /// The keys of a node at a revision: what is read, and what a watch tells.
 #[derive(Clone, Debug)]
@@ -141,14 +141,14 @@ impl Store {
     /// With which lease the master's key of a node goes, if it is there.
     pub(crate) fn master_lease(&self, node: u32) -> Option<LeaseId> {
         let keys = self.state.nodes.get(node as usize)?;
-        keys.get(&Key::Master)?.lease
+        keys.get(&EtcdKey::Master)?.lease
     }
 
     /// Does what a candidate of that node asks for. What it reads is as if it had been seen at the origin:
     /// when that is, is known when the answer has come. [`Op::ReadHistory`] is none of its business.
     pub(crate) fn execute(&mut self, node: u32, op: &Op, now: Time) -> OpAnswer {
         match op {
-            Op::Hear => OpAnswer::Heard,
+            Op::Probe => OpAnswer::Probed,
             Op::Grant(ttl) => OpAnswer::Granted(self.grant(node, *ttl, now), *ttl),
             Op::Renew(lease) => match self.state.leases.get_mut(lease) {
                 Some(lease) => {
@@ -212,9 +212,9 @@ impl Store {
         let succeeded = txn.when.iter().all(|compare| holds(&keys, compare));
         let steps = if succeeded { &txn.then } else { &txn.or_else };
         let is_gone = |lease: &LeaseId| !self.state.leases.contains_key(lease);
-        let needs_gone = |step: &Step| match step {
-            Step::Put { lease, .. } => lease.as_ref().is_some_and(is_gone),
-            Step::Delete(_) | Step::Get(_) => false,
+        let needs_gone = |step: &TxnStep| match step {
+            TxnStep::Put { lease, .. } => lease.as_ref().is_some_and(is_gone),
+            TxnStep::Delete(_) | TxnStep::Get(_) => false,
         };
         if steps.iter().any(needs_gone) {
             return OpAnswer::LeaseGone;
@@ -223,7 +223,7 @@ impl Store {
         let (mut found, mut is_written) = (None, false);
         for step in steps {
             match step {
-                Step::Put { key, value, lease } => {
+                TxnStep::Put { key, value, lease } => {
                     let before = keys.get(key).map(|stored| stored.created);
                     let stored = Stored {
                         value: value.clone(),
@@ -234,16 +234,16 @@ impl Store {
                     Arc::make_mut(&mut keys).insert(key.clone(), stored);
                     is_written = true;
                 }
-                Step::Delete(key) => {
+                TxnStep::Delete(key) => {
                     if keys.contains_key(key) {
                         Arc::make_mut(&mut keys).remove(key);
                         is_written = true;
                     }
                 }
-                Step::Get(key) if found.is_none() => {
+                TxnStep::Get(key) if found.is_none() => {
                     found = keys.get(key).map(|stored| stored.entry(LocalTime::ZERO));
                 }
-                Step::Get(_) => {}
+                TxnStep::Get(_) => {}
             }
         }
         if is_written && let Some(place) = self.state.nodes.get_mut(node as usize) {
@@ -261,10 +261,10 @@ impl Store {
     /// The master's key of a node is deleted. Returns whether it was there.
     pub(crate) fn delete_master(&mut self, node: u32, now: Time) -> bool {
         let keys = self.state.nodes.get_mut(node as usize);
-        let Some(keys) = keys.filter(|keys| keys.contains_key(&Key::Master)) else {
+        let Some(keys) = keys.filter(|keys| keys.contains_key(&EtcdKey::Master)) else {
             return false;
         };
-        Arc::make_mut(keys).remove(&Key::Master);
+        Arc::make_mut(keys).remove(&EtcdKey::Master);
         self.state.revision += 1;
         self.note(now);
         true

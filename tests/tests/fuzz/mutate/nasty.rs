@@ -130,7 +130,7 @@ pub fn whole(chance: &mut Chance) -> u64 {
     }
 }
 
-/// A number: of the above, one somebody may have meant, or any.
+/// A number: of the above, a plausible one, or any.
 pub fn number(chance: &mut Chance) -> f64 {
     match chance.below(4) {
         0 => f64::from_bits(chance.number()),

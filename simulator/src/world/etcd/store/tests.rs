@@ -18,12 +18,12 @@ fn master(server: &str) -> Value {
     })
 }
 
-fn put(key: Key, value: Value, lease: Option<LeaseId>) -> Step {
-    Step::Put { key, value, lease }
+fn put(key: EtcdKey, value: Value, lease: Option<LeaseId>) -> TxnStep {
+    TxnStep::Put { key, value, lease }
 }
 
-fn txn(when: Vec<Compare>, then: Vec<Step>) -> Op {
-    let or_else = vec![Step::Get(Key::Master)];
+fn txn(when: Vec<Compare>, then: Vec<TxnStep>) -> Op {
+    let or_else = vec![TxnStep::Get(EtcdKey::Master)];
     Op::Transact(
         "test",
         Txn {
@@ -38,8 +38,8 @@ fn txn(when: Vec<Compare>, then: Vec<Step>) -> Op {
 fn with_master() -> (Store, LeaseId) {
     let mut store = Store::new(2, true);
     let lease = grant(&mut store, 0);
-    let created = put(Key::Master, master("a"), Some(lease));
-    let vacant = Compare::Created(Key::Master, 0);
+    let created = put(EtcdKey::Master, master("a"), Some(lease));
+    let vacant = Compare::Created(EtcdKey::Master, 0);
     check(&mut store, 0, &txn(vec![vacant], vec![created]), true, 2);
     (store, lease)
 }
@@ -67,50 +67,50 @@ fn a_transaction_does_one_thing_or_the_other_by_what_stands_there() {
     let (store, lease) = with_master();
     let other = LeaseId(77);
     for (compare, holds) in [
-        (Compare::Created(Key::Master, 2), true),
-        (Compare::Created(Key::Master, 0), false),
-        (Compare::Created(Key::Term, 0), true),
-        (Compare::Modified(Key::Master, 2), true),
-        (Compare::Modified(Key::Master, 3), false),
-        (Compare::Modified(Key::Term, 0), true),
-        (Compare::Lease(Key::Master, Some(lease)), true),
-        (Compare::Lease(Key::Master, Some(other)), false),
-        (Compare::Lease(Key::Master, None), false),
-        (Compare::Lease(Key::Term, None), true),
+        (Compare::Created(EtcdKey::Master, 2), true),
+        (Compare::Created(EtcdKey::Master, 0), false),
+        (Compare::Created(EtcdKey::Term, 0), true),
+        (Compare::Modified(EtcdKey::Master, 2), true),
+        (Compare::Modified(EtcdKey::Master, 3), false),
+        (Compare::Modified(EtcdKey::Term, 0), true),
+        (Compare::Lease(EtcdKey::Master, Some(lease)), true),
+        (Compare::Lease(EtcdKey::Master, Some(other)), false),
+        (Compare::Lease(EtcdKey::Master, None), false),
+        (Compare::Lease(EtcdKey::Term, None), true),
     ] {
         let mut store = Store {
             history: None,
             state: store.state.clone(),
             ..store
         };
-        let write = put(Key::Term, master("a"), None);
+        let write = put(EtcdKey::Term, master("a"), None);
         let op = txn(vec![compare], vec![write]);
         check(&mut store, 0, &op, holds, if holds { 3 } else { 2 });
-        assert_eq!(store.keys(0).contains_key(&Key::Term), holds, "{op:?}");
+        assert_eq!(store.keys(0).contains_key(&EtcdKey::Term), holds, "{op:?}");
     }
 }
 
 #[test]
 fn what_is_written_again_came_to_be_when_it_was_first_written() {
     let (mut store, lease) = with_master();
-    let again = put(Key::Master, master("b"), Some(lease));
+    let again = put(EtcdKey::Master, master("b"), Some(lease));
     check(&mut store, 0, &txn(vec![], vec![again]), true, 3);
-    let found = store.keys(0).get(&Key::Master).cloned().unwrap();
+    let found = store.keys(0).get(&EtcdKey::Master).cloned().unwrap();
     assert_eq!((found.created, found.modified), (2, 3));
     // Once it was deleted it is another one. What is not there is not deleted, and is no write.
-    let delete = || txn(vec![], vec![Step::Delete(Key::Master)]);
+    let delete = || txn(vec![], vec![TxnStep::Delete(EtcdKey::Master)]);
     check(&mut store, 0, &delete(), true, 4);
     check(&mut store, 0, &delete(), true, 4);
-    let anew = put(Key::Master, master("b"), Some(lease));
+    let anew = put(EtcdKey::Master, master("b"), Some(lease));
     check(&mut store, 0, &txn(vec![], vec![anew]), true, 5);
-    assert_eq!(store.keys(0).get(&Key::Master).unwrap().created, 5);
+    assert_eq!(store.keys(0).get(&EtcdKey::Master).unwrap().created, 5);
     assert!(store.keys(1).is_empty(), "of another node");
 }
 
 #[test]
 fn what_is_read_is_what_stands_there_when_the_transaction_is_done() {
     let (mut store, _) = with_master();
-    let vacant = Compare::Created(Key::Master, 0);
+    let vacant = Compare::Created(EtcdKey::Master, 0);
     let op = txn(vec![vacant], vec![]);
     let OpAnswer::Transacted(answer) = store.execute(0, &op, at(1)) else {
         panic!("{op:?}");
@@ -129,7 +129,7 @@ fn keys_go_with_their_lease_and_nobody_writes_under_one_that_is_gone() {
     );
     assert_eq!(store.ends(lease), Some(at(15)));
     let other = grant(&mut store, 1);
-    let theirs = put(Key::Master, master("b"), Some(other));
+    let theirs = put(EtcdKey::Master, master("b"), Some(other));
     check(&mut store, 1, &txn(vec![], vec![theirs]), true, 3);
     assert_eq!(
         store.execute(0, &Op::Revoke(lease), at(6)),
@@ -141,7 +141,7 @@ fn keys_go_with_their_lease_and_nobody_writes_under_one_that_is_gone() {
     for op in [
         Op::Renew(lease),
         Op::Revoke(lease),
-        txn(vec![], vec![put(Key::Master, master("a"), Some(lease))]),
+        txn(vec![], vec![put(EtcdKey::Master, master("a"), Some(lease))]),
     ] {
         assert_eq!(store.execute(0, &op, at(7)), OpAnswer::LeaseGone, "{op:?}");
     }
@@ -151,7 +151,7 @@ fn keys_go_with_their_lease_and_nobody_writes_under_one_that_is_gone() {
 #[test]
 fn a_backup_has_what_was_there_when_it_was_made() {
     let (mut store, lease) = with_master();
-    let second = put(Key::Term, master("a"), None);
+    let second = put(EtcdKey::Term, master("a"), None);
     let op = txn(vec![], vec![second]);
     store.execute(0, &op, at(5));
     store.end(lease, at(9));
@@ -180,15 +180,15 @@ fn what_has_not_changed_was_seen_when_it_was_first_seen() {
     let (mut store, lease) = with_master();
     let seen = |seconds| LocalTime::after_origin(Duration::from_secs(seconds));
     let first = store.read(0).seen(None, seen(3));
-    let term = put(Key::Term, master("a"), None);
+    let term = put(EtcdKey::Term, master("a"), None);
     check(&mut store, 0, &txn(vec![], vec![term]), true, 3);
     let second = store.read(0).seen(Some(&first), seen(7));
     assert_eq!(second.revision, 3);
-    assert_eq!(second.entries[&Key::Master].seen_at, seen(3));
-    assert_eq!(second.entries[&Key::Term].seen_at, seen(7));
+    assert_eq!(second.entries[&EtcdKey::Master].seen_at, seen(3));
+    assert_eq!(second.entries[&EtcdKey::Term].seen_at, seen(7));
     // The same revisions in an etcd that was set up anew are not the same key.
-    let again = put(Key::Master, master("b"), Some(lease));
+    let again = put(EtcdKey::Master, master("b"), Some(lease));
     check(&mut store, 0, &txn(vec![], vec![again]), true, 4);
     let third = store.read(0).seen(Some(&second), seen(9));
-    assert_eq!(third.entries[&Key::Master].seen_at, seen(9));
+    assert_eq!(third.entries[&EtcdKey::Master].seen_at, seen(9));
 }

@@ -1,17 +1,17 @@
-//! What a candidate does in each state, whatever happens in it: a table.
+//! A table: what a candidate does in each state on each event.
 
 use std::time::Duration;
 
-use doorward_session::candidate::state::State;
+use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::{LeaseId, OpAnswer};
 
-use crate::played::{Played, TTL};
+use crate::driven_candidate::{DrivenCandidate, TTL};
 
-type Event = fn(&mut Played);
+type Input = fn(&mut DrivenCandidate);
 
-/// After what happens in a state: the state, and what is asked.
+/// For each event in a state: the next state, and the request.
 #[track_caller]
-fn check(from: fn() -> Played, cases: &[(&str, Event, State, &str)]) {
+fn check(from: fn() -> DrivenCandidate, cases: &[(&str, Input, CandidateState, &str)]) {
     for (what, event, state, asks) in cases {
         let mut played = from();
         event(&mut played);
@@ -19,36 +19,41 @@ fn check(from: fn() -> Played, cases: &[(&str, Event, State, &str)]) {
     }
 }
 
-const FAILED: Event = |played| played.answer(OpAnswer::Failed);
-const LEASE_GONE: Event = |played| played.answer(OpAnswer::LeaseGone);
-const YES: Event = |played| played.transacted(true);
-const NO: Event = |played| played.transacted(false);
-const RESIGN: Event = Played::resign;
-const KEY_GONE: Event = Played::lose_key;
+const FAILED: Input = |played| played.answer(OpAnswer::Failed);
+const LEASE_GONE: Input = |played| played.answer(OpAnswer::LeaseGone);
+const YES: Input = |played| played.transacted(true);
+const NO: Input = |played| played.transacted(false);
+const RESIGN: Input = DrivenCandidate::resign;
+const KEY_GONE: Input = DrivenCandidate::lose_key;
 
 #[test]
 fn outside() {
     check(
-        Played::outside,
+        DrivenCandidate::outside,
         &[
-            ("nothing", |_| {}, State::Outside, "grant"),
+            ("nothing", |_| {}, CandidateState::Outside, "grant"),
             (
                 "it has a lease",
                 |played| {
                     played.is_registered = false;
                     played.answer(OpAnswer::Granted(LeaseId(9), TTL));
                 },
-                State::Watching,
+                CandidateState::Watching,
                 "register",
             ),
-            ("the other endpoint at once", FAILED, State::Outside, "hear"),
+            (
+                "the other endpoint at once",
+                FAILED,
+                CandidateState::Outside,
+                "probe",
+            ),
             (
                 "none of both, it waits",
                 |played| {
                     FAILED(played);
                     FAILED(played);
                 },
-                State::Outside,
+                CandidateState::Outside,
                 "",
             ),
             (
@@ -57,12 +62,12 @@ fn outside() {
                     FAILED(played);
                     FAILED(played);
                     played.wait(Duration::from_secs(1));
-                    played.answer(OpAnswer::Heard);
+                    played.answer(OpAnswer::Probed);
                 },
-                State::Outside,
+                CandidateState::Outside,
                 "grant",
             ),
-            ("it resigns", RESIGN, State::Over, ""),
+            ("it resigns", RESIGN, CandidateState::Over, ""),
         ],
     );
 }
@@ -70,13 +75,13 @@ fn outside() {
 #[test]
 fn watching() {
     check(
-        Played::watching,
+        DrivenCandidate::watching,
         &[
-            ("nothing", |_| {}, State::Watching, ""),
+            ("nothing", |_| {}, CandidateState::Watching, ""),
             (
                 "there is no master",
                 KEY_GONE,
-                State::Standing,
+                CandidateState::Standing,
                 "stand for election",
             ),
             (
@@ -85,13 +90,13 @@ fn watching() {
                     played.candidate.handle_able(false, played.now);
                     KEY_GONE(played);
                 },
-                State::Watching,
+                CandidateState::Watching,
                 "",
             ),
             (
                 "the lease is due",
                 |played| played.wait(TTL / 3),
-                State::Watching,
+                CandidateState::Watching,
                 "renew",
             ),
             (
@@ -102,44 +107,44 @@ fn watching() {
                     FAILED(played);
                     assert_eq!(played.asks(), "", "it waits");
                     played.wait(Duration::from_secs(1));
-                    played.answer(OpAnswer::Heard);
+                    played.answer(OpAnswer::Probed);
                     played.answer(OpAnswer::Renewed);
                     played.wait(TTL / 3);
                     assert_eq!(played.asks(), "renew");
                     FAILED(played);
                 },
-                State::Watching,
-                "hear",
+                CandidateState::Watching,
+                "probe",
             ),
             (
-                "its key under its lease: it was not told that it won",
+                "its key under its lease: the answer that it won was lost",
                 |played| played.see(Some(("ours", 120, 9)), None),
-                State::Elected,
+                CandidateState::Elected,
                 "confirm a mastership",
             ),
             (
-                "the key is nobody's, but not for long",
+                "the key has no lease, but not for long",
                 |played| played.see(Some(("hand", 120, 0)), None),
-                State::Watching,
+                CandidateState::Watching,
                 "",
             ),
             (
-                "the key is nobody's for a TTL",
+                "the key has no lease for a TTL",
                 |played| {
                     played.see(Some(("hand", 120, 0)), None);
                     played.wait(TTL + Duration::from_secs(1));
                     played.answer(OpAnswer::Renewed);
                 },
-                State::Watching,
-                "delete a key of nobody",
+                CandidateState::Watching,
+                "delete a key without a lease",
             ),
             (
                 "its place is another one",
                 |played| played.candidate.handle_place("leaf".into(), played.now),
-                State::Watching,
+                CandidateState::Watching,
                 "",
             ),
-            ("it resigns", RESIGN, State::Resigning, "revoke"),
+            ("it resigns", RESIGN, CandidateState::Resigning, "revoke"),
         ],
     );
 }
@@ -147,24 +152,29 @@ fn watching() {
 #[test]
 fn standing() {
     check(
-        Played::standing,
+        DrivenCandidate::standing,
         &[
-            ("it won", YES, State::Elected, "confirm a mastership"),
-            ("another was faster", NO, State::Watching, ""),
+            (
+                "it won",
+                YES,
+                CandidateState::Elected,
+                "confirm a mastership",
+            ),
+            ("another was faster", NO, CandidateState::Watching, ""),
             (
                 "no answer: it asks again, elsewhere",
                 FAILED,
-                State::Standing,
+                CandidateState::Standing,
                 "stand for election",
             ),
-            ("its lease is gone", LEASE_GONE, State::Outside, ""),
+            ("its lease is gone", LEASE_GONE, CandidateState::Outside, ""),
             (
                 "a master came meanwhile",
                 |played| {
                     played.see(Some(("theirs", 120, 7)), None);
                     NO(played);
                 },
-                State::Watching,
+                CandidateState::Watching,
                 "",
             ),
             (
@@ -173,10 +183,10 @@ fn standing() {
                     played.see(Some(("theirs", 500, 7)), None);
                     YES(played);
                 },
-                State::Watching,
+                CandidateState::Watching,
                 "give a mastership back",
             ),
-            ("it resigns", RESIGN, State::Resigning, "revoke"),
+            ("it resigns", RESIGN, CandidateState::Resigning, "revoke"),
         ],
     );
 }
@@ -184,24 +194,24 @@ fn standing() {
 #[test]
 fn elected() {
     check(
-        Played::elected,
+        DrivenCandidate::elected,
         &[
-            ("it is confirmed", YES, State::Master, ""),
-            ("it is not", NO, State::Watching, ""),
+            ("it is confirmed", YES, CandidateState::Master, ""),
+            ("it is not", NO, CandidateState::Watching, ""),
             (
                 "no answer: it asks again, elsewhere",
                 FAILED,
-                State::Elected,
+                CandidateState::Elected,
                 "confirm a mastership",
             ),
-            ("its lease is gone", LEASE_GONE, State::Outside, ""),
+            ("its lease is gone", LEASE_GONE, CandidateState::Outside, ""),
             (
                 "its key is gone",
                 KEY_GONE,
-                State::Standing,
+                CandidateState::Standing,
                 "stand for election",
             ),
-            ("it resigns", RESIGN, State::Resigning, "resign"),
+            ("it resigns", RESIGN, CandidateState::Resigning, "resign"),
         ],
     );
 }
@@ -209,19 +219,19 @@ fn elected() {
 #[test]
 fn master() {
     check(
-        Played::master,
+        DrivenCandidate::master,
         &[
-            ("nothing", |_| {}, State::Master, ""),
+            ("nothing", |_| {}, CandidateState::Master, ""),
             (
                 "its key is gone",
                 KEY_GONE,
-                State::Standing,
+                CandidateState::Standing,
                 "stand for election",
             ),
             (
                 "another has its key",
                 |played| played.see(Some(("theirs", 300, 7)), None),
-                State::Watching,
+                CandidateState::Watching,
                 "",
             ),
             (
@@ -230,35 +240,35 @@ fn master() {
                     let created = played.revision - 1;
                     played.see(Some(("theirs", created - 1, 7)), None);
                 },
-                State::Watching,
+                CandidateState::Watching,
                 "",
             ),
             (
-                "somebody has seen a higher epoch: etcd went back",
+                "another server has seen a higher epoch: etcd went back",
                 |played| {
                     let created = played.epoch();
                     played.other_saw = Some(5_000);
                     played.see(Some(("ours", created, 9)), None);
                 },
-                State::Watching,
+                CandidateState::Watching,
                 "give a mastership back",
             ),
             (
-                "somebody wrote over its key by hand",
+                "its key was overwritten by hand",
                 |played| {
                     let created = played.epoch();
                     played.see(Some(("hand", created, 0)), None);
                 },
-                State::Master,
+                CandidateState::Master,
                 "confirm a mastership",
             ),
             (
-                "time passes without a word",
+                "time passes without an answer",
                 |played| played.wait(TTL),
-                State::Lapsed,
+                CandidateState::Lapsed,
                 "renew",
             ),
-            ("it resigns", RESIGN, State::Resigning, "resign"),
+            ("it resigns", RESIGN, CandidateState::Resigning, "resign"),
         ],
     );
 }
@@ -266,12 +276,12 @@ fn master() {
 #[test]
 fn renewing() {
     check(
-        Played::renewing,
+        DrivenCandidate::renewing,
         &[
             (
                 "renewed, and not confirmed yet",
                 |played| played.answer(OpAnswer::Renewed),
-                State::Master,
+                CandidateState::Master,
                 "confirm a mastership",
             ),
             (
@@ -280,7 +290,7 @@ fn renewing() {
                     played.answer(OpAnswer::Renewed);
                     YES(played);
                 },
-                State::Master,
+                CandidateState::Master,
                 "",
             ),
             (
@@ -290,7 +300,7 @@ fn renewing() {
                     NO(played);
                 },
                 // It still sees its key, and makes sure that it is gone.
-                State::Watching,
+                CandidateState::Watching,
                 "give a mastership back",
             ),
             (
@@ -299,15 +309,15 @@ fn renewing() {
                     played.answer(OpAnswer::Renewed);
                     FAILED(played);
                 },
-                State::Master,
-                "hear",
+                CandidateState::Master,
+                "probe",
             ),
-            ("no answer", FAILED, State::Master, "hear"),
-            ("its lease is gone", LEASE_GONE, State::Outside, ""),
+            ("no answer", FAILED, CandidateState::Master, "probe"),
+            ("its lease is gone", LEASE_GONE, CandidateState::Outside, ""),
             (
                 "its key is gone: the renewal is given up",
                 KEY_GONE,
-                State::Watching,
+                CandidateState::Watching,
                 "renew",
             ),
         ],
@@ -317,9 +327,9 @@ fn renewing() {
 #[test]
 fn lapsed() {
     check(
-        Played::lapsed,
+        DrivenCandidate::lapsed,
         &[
-            ("nothing", |_| {}, State::Lapsed, "renew"),
+            ("nothing", |_| {}, CandidateState::Lapsed, "renew"),
             (
                 "renewed and confirmed, by the time of the renewal",
                 |played| {
@@ -327,10 +337,10 @@ fn lapsed() {
                     YES(played);
                     played.wait(Duration::ZERO);
                 },
-                State::Lapsed,
+                CandidateState::Lapsed,
                 "renew",
             ),
-            ("its lease is gone", LEASE_GONE, State::Outside, ""),
+            ("its lease is gone", LEASE_GONE, CandidateState::Outside, ""),
         ],
     );
 }
@@ -338,12 +348,17 @@ fn lapsed() {
 #[test]
 fn resigning() {
     check(
-        Played::resigning,
+        DrivenCandidate::resigning,
         &[
-            ("nothing", |_| {}, State::Resigning, "resign"),
-            ("it has resigned", YES, State::Resigning, "revoke"),
-            ("the key was not its own", NO, State::Resigning, "revoke"),
-            ("no answer", FAILED, State::Resigning, "resign"),
+            ("nothing", |_| {}, CandidateState::Resigning, "resign"),
+            ("it has resigned", YES, CandidateState::Resigning, "revoke"),
+            (
+                "the key was not its own",
+                NO,
+                CandidateState::Resigning,
+                "revoke",
+            ),
+            ("no answer", FAILED, CandidateState::Resigning, "resign"),
             (
                 "no answer from any, thrice",
                 |played| {
@@ -351,7 +366,7 @@ fn resigning() {
                         FAILED(played);
                     }
                 },
-                State::Resigning,
+                CandidateState::Resigning,
                 "revoke",
             ),
             (
@@ -360,7 +375,7 @@ fn resigning() {
                     YES(played);
                     played.answer(OpAnswer::Revoked);
                 },
-                State::Over,
+                CandidateState::Over,
                 "",
             ),
             (
@@ -369,7 +384,7 @@ fn resigning() {
                     played.asked = None;
                     played.wait(Duration::from_secs(1));
                 },
-                State::Over,
+                CandidateState::Over,
                 "",
             ),
         ],

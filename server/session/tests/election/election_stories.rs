@@ -1,19 +1,19 @@
-//! What a candidate does that no table shows.
+//! Behaviour of a candidate that no table shows.
 
 use std::time::Duration;
 
-use doorward_session::candidate::report::{Loss, Report};
+use doorward_session::candidate::report::{ElectionReport, LossReason};
 use doorward_session::candidate::standing::Standing;
-use doorward_session::candidate::state::State;
+use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::{
-    Compare, Key, LeaseId, OpAnswer, OpId, Step, Term, Value,
+    Compare, EtcdKey, LeaseId, OpAnswer, OpId, TermRecord, TxnStep, Value,
 };
 
-use crate::played::{Played, TTL};
+use crate::driven_candidate::{DrivenCandidate, TTL};
 
 #[test]
-fn an_answer_to_what_was_given_up_is_passed_over() {
-    let mut played = Played::renewing();
+fn an_answer_to_an_abandoned_request_is_ignored() {
+    let mut played = DrivenCandidate::renewing();
     let given_up = played.asked.clone().unwrap();
     played.lose_key();
     let asked = played.asked.clone();
@@ -24,13 +24,13 @@ fn an_answer_to_what_was_given_up_is_passed_over() {
         .candidate
         .handle_answer(OpId(77), OpAnswer::LeaseGone, 0.5, played.now);
     played.drain();
-    assert_eq!(played.state(), State::Watching);
-    assert_eq!(played.asked, asked, "it waits for what it asked since");
+    assert_eq!(played.state(), CandidateState::Watching);
+    assert_eq!(played.asked, asked, "it waits for its last request");
 }
 
 #[test]
 fn a_mastership_counts_from_when_its_renewal_was_sent() {
-    let mut played = Played::renewing();
+    let mut played = DrivenCandidate::renewing();
     let sent = played.now;
     played.now = played.now + Duration::from_secs(1);
     played.answer(OpAnswer::Renewed);
@@ -42,20 +42,20 @@ fn a_mastership_counts_from_when_its_renewal_was_sent() {
     assert_eq!(term.valid_until, sent + Duration::from_secs(9));
 }
 
-/// etcd may have been restored from a backup: then its key is as it was, and so is its term, although another one
-/// has decided in between.
+/// etcd may have been restored from a backup: then its key and term are unchanged, although another master has
+/// decided in between.
 #[test]
 fn a_mastership_that_had_lapsed_is_vacant_until_it_is_confirmed() {
     for (what, late, is_vacant_until_then) in
         [("in time", 1, false), ("after it had lapsed", 60, true)]
     {
-        let mut played = Played::renewing();
+        let mut played = DrivenCandidate::renewing();
         let Standing::Master(before) = played.candidate.standing(played.now) else {
             panic!("it is the master");
         };
         played.now = played.now + Duration::from_secs(late);
         played.answer(OpAnswer::Failed);
-        played.answer(OpAnswer::Heard);
+        played.answer(OpAnswer::Probed);
         played.answer(OpAnswer::Renewed);
         played.transacted(true);
         let Standing::Master(term) = played.candidate.standing(played.now) else {
@@ -74,7 +74,7 @@ fn a_mastership_that_had_lapsed_is_vacant_until_it_is_confirmed() {
 /// been elected before that of whom nothing is left.
 #[test]
 fn a_candidate_gives_time_to_a_master_that_it_never_saw() {
-    let own = |played: &Played| Term {
+    let own = |played: &DrivenCandidate| TermRecord {
         epoch: played.epoch(),
         address: "here:1".into(),
         server: "ours".into(),
@@ -82,28 +82,33 @@ fn a_candidate_gives_time_to_a_master_that_it_never_saw() {
         resigned: false,
         leases: None,
     };
-    let is_wiped: fn(&mut Played, Term) = |played, _| played.see(None, None);
-    let is_told: fn(&mut Played, Term) = |played, term| {
+    let is_wiped: fn(&mut DrivenCandidate, TermRecord) = |played, _| played.see(None, None);
+    let is_told: fn(&mut DrivenCandidate, TermRecord) = |played, term| {
         played.other_saw = Some(term.epoch + 7);
         played.see(None, Some(term));
     };
-    let lost_its_key: fn(&mut Played, Term) = |played, term| played.see(None, Some(term));
+    let lost_its_key: fn(&mut DrivenCandidate, TermRecord) =
+        |played, term| played.see(None, Some(term));
     for (what, happens, waits) in [
         ("etcd was wiped", is_wiped, TTL),
         ("another one tells of an epoch", is_told, TTL),
         ("it lost its key", lost_its_key, Duration::ZERO),
     ] {
-        let mut played = Played::master();
+        let mut played = DrivenCandidate::master();
         let term = own(&played);
         played.see(Some(("ours", term.epoch, 9)), Some(term.clone()));
         played.now = played.now + Duration::from_secs(1);
         played.asked = None;
         let heard = played.now;
         happens(&mut played, term);
-        assert_eq!(played.state(), State::Standing, "{what}");
+        assert_eq!(played.state(), CandidateState::Standing, "{what}");
         played.transacted(true);
         played.transacted(true);
-        assert_eq!(played.state() == State::Master, waits.is_zero(), "{what}");
+        assert_eq!(
+            played.state() == CandidateState::Master,
+            waits.is_zero(),
+            "{what}"
+        );
         while played.now < heard + waits {
             let due = played.candidate.poll_timeout().unwrap();
             played.wait(due.since(played.now));
@@ -122,28 +127,33 @@ fn a_candidate_gives_time_to_a_master_that_it_never_saw() {
 }
 
 #[test]
-fn what_a_master_writes_is_bound_to_its_key() {
-    let bound = |played: &Played, created: u64| {
-        let compare = Compare::Created(Key::Master, created);
+fn every_transaction_of_a_master_is_bound_to_its_key() {
+    let bound = |played: &DrivenCandidate, created: u64| {
+        let compare = Compare::Created(EtcdKey::Master, created);
         assert!(played.txn().when.contains(&compare), "{:?}", played.txn());
     };
-    let mut renewing = Played::renewing();
+    let mut renewing = DrivenCandidate::renewing();
     let created = renewing.epoch();
     renewing.answer(OpAnswer::Renewed);
     bound(&renewing, created);
-    let lease = Compare::Lease(Key::Master, Some(LeaseId(9)));
+    let lease = Compare::Lease(EtcdKey::Master, Some(LeaseId(9)));
     assert!(renewing.txn().when.contains(&lease));
-    let mut resigning = Played::master();
+    let mut resigning = DrivenCandidate::master();
     let created = resigning.epoch();
     resigning.resign();
     bound(&resigning, created);
-    assert!(resigning.txn().then.contains(&Step::Delete(Key::Master)));
+    assert!(
+        resigning
+            .txn()
+            .then
+            .contains(&TxnStep::Delete(EtcdKey::Master))
+    );
 }
 
-/// What a term says that is to be written: whether it is resigned, and for how long it may be believed.
-fn written(played: &Played) -> (bool, Duration) {
+/// The term that is to be written: whether it is resigned, and its length.
+fn written(played: &DrivenCandidate) -> (bool, Duration) {
     let mut terms = played.txn().then.iter().filter_map(|step| match step {
-        Step::Put {
+        TxnStep::Put {
             value: Value::Term(term),
             ..
         } => Some((term.resigned, term.length)),
@@ -153,8 +163,8 @@ fn written(played: &Played) -> (bool, Duration) {
 }
 
 #[test]
-fn who_resigns_before_it_has_begun_leaves_its_successor_the_wait() {
-    let term = Term {
+fn a_resignation_before_the_beginning_leaves_the_wait_to_the_successor() {
+    let term = TermRecord {
         epoch: 60,
         address: "there:1".into(),
         server: "theirs".into(),
@@ -162,45 +172,44 @@ fn who_resigns_before_it_has_begun_leaves_its_successor_the_wait() {
         resigned: false,
         leases: None,
     };
-    let mut played = Played::watching().that_stands(Some(term));
+    let mut played = DrivenCandidate::watching().that_stands(Some(term));
     played.transacted(true);
     assert_eq!(written(&played), (false, 3 * TTL));
     played.now = played.now + TTL;
     played.resign();
     assert_eq!(written(&played), (false, 2 * TTL));
-    let mut master = Played::master();
+    let mut master = DrivenCandidate::master();
     master.resign();
     assert_eq!(written(&master), (true, TTL));
 }
 
 #[test]
-fn a_master_that_was_heard_of_too_long_ago_is_not_named() {
-    let mut played = Played::watching();
-    let heard_at = played.now;
-    let names = |played: &Played, later: Duration| {
-        let standing = played.candidate.standing(heard_at + later);
+fn a_master_in_an_outdated_view_is_not_named() {
+    let mut played = DrivenCandidate::watching();
+    let seen_at = played.now;
+    let names = |played: &DrivenCandidate, later: Duration| {
+        let standing = played.candidate.standing(seen_at + later);
         matches!(standing, Standing::Elsewhere { .. })
     };
     assert!(names(&played, 2 * TTL), "as long as etcd can be followed");
-    played.candidate.handle_contact(heard_at, true, played.now);
+    played.candidate.handle_contact(seen_at, true, played.now);
     let moment = Duration::from_nanos(1);
     assert!(names(&played, TTL - moment) && !names(&played, TTL));
-    // It says when it stands otherwise, though it has nothing to do then.
+    // Its timeout is when its standing changes, though no action follows.
     played.now = played.now + (TTL - moment);
     played.candidate.handle_timeout(played.now);
     let due = played.candidate.poll_timeout();
-    assert_eq!(due, Some(heard_at + TTL));
+    assert_eq!(due, Some(seen_at + TTL));
 }
 
 #[test]
-fn what_happened_is_told_once() {
-    let mut played = Played::master();
-    assert!(played.reports.contains(&Report::Answers));
+fn each_change_is_reported_once() {
+    let mut played = DrivenCandidate::master();
+    assert!(played.reports.contains(&ElectionReport::Answers));
     played.reports.clear();
     played.lose_key();
-    let lost =
-        |report: &&Report| matches!(report, Report::Lost { why, .. } if *why == Loss::KeyDeleted);
+    let lost = |report: &&ElectionReport| matches!(report, ElectionReport::Lost { why, .. } if *why == LossReason::KeyDeleted);
     assert_eq!(played.reports.iter().filter(lost).count(), 1);
-    let answers = |report: &&Report| **report == Report::Answers;
+    let answers = |report: &&ElectionReport| **report == ElectionReport::Answers;
     assert_eq!(played.reports.iter().filter(answers).count(), 0);
 }

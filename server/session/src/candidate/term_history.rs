@@ -1,4 +1,4 @@
-//! What a candidate remembers of the masterships of its node, whatever becomes of etcd.
+//! What a candidate remembers of the masterships of its node, whatever happens to etcd.
 //!
 //! Terms in etcd go on from one to the next as a rule. They go back if etcd is restored from a backup, are gone
 //! if it is wiped, and may be overwritten by hand. What an earlier one said stays true: its master may believe in
@@ -11,22 +11,22 @@
 
 use std::time::Duration;
 
-use super::lengths::Said;
-use super::store::Term;
+use super::older_leases::PredecessorLeases;
+use super::store::TermRecord;
 use super::term;
-use crate::planted::{self, Bug};
+use crate::session_bugs::{self, SessionBug};
 use crate::time::Time;
 
-/// The highest epoch that is believed. Epochs are revisions of etcd, which stay far below. What is above was
-/// written by hand, and would leave nothing to go on to.
+/// The highest epoch that is accepted. Epochs are revisions of etcd, which stay far below. A higher one was written
+/// by hand, and would leave no room for later epochs.
 const EPOCH_MAX: u64 = 1 << 60;
 
 /// What was seen of masterships so far.
 #[derive(Clone, Debug, Default)]
-pub struct Past {
-    /// The last term of anybody that was seen, and when.
-    last: Option<(Term, Time)>,
-    /// The highest epoch of anybody.
+pub struct TermHistory {
+    /// The last term that was seen, and when.
+    last: Option<(TermRecord, Time)>,
+    /// The highest epoch that was seen.
     highest_epoch: u64,
     /// The highest of which the term was seen, or that was our own.
     highest_term: u64,
@@ -37,14 +37,14 @@ pub struct Past {
     /// Some master may believe in its mastership until then, whatever the last term says: that one has taken
     /// the place of its term.
     not_before: Option<Time>,
-    /// Leases may last until then that the last term does not know of.
+    /// Leases that the last term does not cover may last until then.
     lost_until: Option<Time>,
 }
 
-impl Past {
-    /// The highest epoch of anybody. 0: none was seen.
+impl TermHistory {
+    /// The highest epoch that was seen. 0: none.
     pub fn highest_epoch(&self) -> u64 {
-        if planted::is(Bug::EpochGoesBack) {
+        if session_bugs::is(SessionBug::EpochGoesBack) {
             return 0;
         }
         self.highest_epoch
@@ -65,7 +65,7 @@ impl Past {
 
     /// Others tell then that they have seen an epoch. Its term is written before that as a rule; if it is not
     /// there, its master may have decided all the same.
-    pub fn note_told_epoch(&mut self, epoch: u64, ttl: Duration, seen: Time) {
+    pub fn note_reported_epoch(&mut self, epoch: u64, ttl: Duration, seen: Time) {
         let known = self.without_term.map_or(0, |(known, _)| known);
         if epoch > self.highest_term.max(known) && epoch <= EPOCH_MAX {
             self.without_term = Some((epoch, seen + ttl));
@@ -85,7 +85,7 @@ impl Past {
 
     /// A term was seen then. Without an epoch it cannot be read. `ttl` is how long a master may believe in its
     /// mastership whose term was not seen.
-    pub fn note_term(&mut self, term: &Term, ttl: Duration, seen: Time) {
+    pub fn note_term(&mut self, term: &TermRecord, ttl: Duration, seen: Time) {
         self.is_term_gone = false;
         self.without_term.take_if(|(epoch, _)| *epoch <= term.epoch);
         if term.epoch <= EPOCH_MAX {
@@ -95,7 +95,7 @@ impl Past {
             if last == term && *last_seen == seen {
                 return;
             }
-            // Who succeeds a master reads its term, and carries on what it says.
+            // A successor reads the term of its predecessor, and copies what it says about leases.
             let goes_on = last.epoch <= term.epoch;
             let is_over = term::is_over(last, *last_seen);
             if !goes_on {
@@ -128,7 +128,7 @@ impl Past {
         let begins = term::may_begin(last, own_server, won);
         let begins = self.not_before.map_or(begins, |before| before.max(begins));
         let begins = match begins {
-            _ if planted::is(Bug::BeginsAtOnce) => won,
+            _ if session_bugs::is(SessionBug::BeginsAtOnce) => won,
             begins => begins,
         };
         let others = self.not_before.max(decided_until);
@@ -137,15 +137,17 @@ impl Past {
         (begins, vacant_since)
     }
 
-    /// What the last term says of leases.
-    pub fn said(&self) -> Said<'_> {
+    /// What the last term states about leases.
+    pub fn predecessor_leases(&self) -> PredecessorLeases<'_> {
         let Some((term, _)) = &self.last else {
-            return Said::NoTerm;
+            return PredecessorLeases::NoTerm;
         };
-        term.leases.as_ref().map_or(Said::Nothing, Said::Lengths)
+        term.leases
+            .as_ref()
+            .map_or(PredecessorLeases::NotStated, PredecessorLeases::Lengths)
     }
 
-    /// How long after a node became vacant leases may last that the last term does not know of.
+    /// How long after a node became vacant leases may last that the last term does not cover.
     pub fn lost_after(&self, vacant_since: Time) -> Duration {
         self.lost_until
             .map_or(Duration::ZERO, |until| until.since(vacant_since))
@@ -168,8 +170,8 @@ mod tests {
     const TTL: Duration = Duration::from_secs(10);
 
     /// A term of 10 s, with leases of so many seconds if it says anything of them.
-    fn term(epoch: u64, resigned: bool, longest: Option<u64>) -> Term {
-        Term {
+    fn term(epoch: u64, resigned: bool, longest: Option<u64>) -> TermRecord {
+        TermRecord {
             epoch,
             address: "there:1".into(),
             server: "theirs".into(),
@@ -185,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_highest_epoch_stays() {
-        let mut past = Past::default();
+        let mut past = TermHistory::default();
         for (epoch, highest) in [(46, 46), (18, 46), (47, 47), (u64::MAX, 47), (0, 47)] {
             past.note_epoch(epoch);
             assert_eq!(past.highest_epoch(), highest, "after {epoch}");
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_master_whose_term_is_gone_is_given_time_all_the_same() {
+    fn a_successor_waits_for_a_master_whose_term_is_overwritten() {
         for (what, restored, won, begins, vacant) in [
             // Others may have been elected since it was backed up.
             ("it resigned in the backup", Some((18, true)), 3, 12, 12),
@@ -208,7 +210,7 @@ mod tests {
             ("its time is over", Some((18, true)), 20, 20, 12),
             ("it is as it was", None, 3, 10, 10),
         ] {
-            let mut past = Past::default();
+            let mut past = TermHistory::default();
             past.note_term(&term(46, false, None), TTL, at(0));
             if let Some((epoch, resigned)) = restored {
                 past.note_term(&term(epoch, resigned, None), TTL, at(2));
@@ -221,10 +223,10 @@ mod tests {
 
     /// This server was the master, confirmed last at 0 s, and hears of etcd again at 20 s; it has won at 21 s.
     #[track_caller]
-    fn check_unseen(what: &str, found: impl FnOnce(&mut Past), begins: u64, vacant: u64) {
-        let mut past = Past::default();
+    fn check_unseen(what: &str, found: impl FnOnce(&mut TermHistory), begins: u64, vacant: u64) {
+        let mut past = TermHistory::default();
         past.note_no_term(TTL, at(0));
-        past.note_told_epoch(40, TTL, at(0));
+        past.note_reported_epoch(40, TTL, at(0));
         past.note_term(&term(46, false, None), TTL, at(0));
         found(&mut past);
         let decided_until = Some(at(9));
@@ -240,36 +242,36 @@ mod tests {
     #[test]
     fn a_master_that_was_never_seen_is_given_time_if_something_shows_that_there_was_one() {
         check_unseen("nothing does", |_| (), 21, 21);
-        let wiped = |past: &mut Past| {
+        let wiped = |past: &mut TermHistory| {
             past.note_no_term(TTL, at(20));
             past.note_no_term(TTL, at(21));
         };
         check_unseen("etcd was wiped", wiped, 30, 30);
-        let told = |past: &mut Past| past.note_told_epoch(52, TTL, at(20));
+        let told = |past: &mut TermHistory| past.note_reported_epoch(52, TTL, at(20));
         check_unseen("others tell of it", told, 30, 30);
-        let told_before = |past: &mut Past| past.note_told_epoch(46, TTL, at(20));
+        let told_before = |past: &mut TermHistory| past.note_reported_epoch(46, TTL, at(20));
         check_unseen("others tell of this one", told_before, 21, 21);
-        let seen = |past: &mut Past| {
-            past.note_told_epoch(52, TTL, at(20));
+        let seen = |past: &mut TermHistory| {
+            past.note_reported_epoch(52, TTL, at(20));
             past.note_term(&term(52, true, None), TTL, at(20));
         };
         check_unseen("its term is seen", seen, 21, 21);
-        let by_hand = |past: &mut Past| past.note_told_epoch(u64::MAX, TTL, at(20));
+        let by_hand = |past: &mut TermHistory| past.note_reported_epoch(u64::MAX, TTL, at(20));
         check_unseen("somebody wrote nonsense", by_hand, 21, 21);
     }
 
     #[test]
     fn a_node_is_not_vacant_while_this_server_may_decide_itself() {
-        let mut past = Past::default();
+        let mut past = TermHistory::default();
         past.note_term(&term(46, true, None), TTL, at(0));
         let found = past.begin("ours", Some(at(9)), at(21));
         assert_eq!(found, (at(21), at(9)));
     }
 
     #[test]
-    fn what_a_term_said_of_leases_is_kept_if_the_next_does_not_carry_it_on() {
+    fn leases_of_a_term_are_kept_if_the_next_term_does_not_cover_them() {
         for (what, next, lost) in [
-            ("its successor carries it on", term(47, false, Some(5)), 0),
+            ("its successor copies them", term(47, false, Some(5)), 0),
             (
                 "its successor is of an older version",
                 term(47, false, None),
@@ -277,14 +279,18 @@ mod tests {
             ),
             ("it was restored from a backup", term(18, true, Some(5)), 50),
         ] {
-            let mut past = Past::default();
-            assert_eq!(past.said(), Said::NoTerm);
+            let mut past = TermHistory::default();
+            assert_eq!(past.predecessor_leases(), PredecessorLeases::NoTerm);
             past.note_term(&term(46, false, Some(40)), TTL, at(0));
-            assert!(matches!(past.said(), Said::Lengths(_)));
+            assert!(matches!(past.predecessor_leases(), PredecessorLeases::Lengths(_)));
             past.note_term(&next, TTL, at(2));
             assert_eq!(past.lost_after(at(0)), secs(lost), "{what}");
-            let says_nothing = next.leases.is_none();
-            assert_eq!(past.said() == Said::Nothing, says_nothing, "{what}");
+            let states_nothing = next.leases.is_none();
+            assert_eq!(
+                past.predecessor_leases() == PredecessorLeases::NotStated,
+                states_nothing,
+                "{what}"
+            );
         }
     }
 }

@@ -1,29 +1,29 @@
-//! Why a stream or a call between a child server and its parent was ended or refused: by name, since both
-//! sides decide by it.
+//! Why a parent closed or refused a stream or a call of a child server. Reasons travel by name, because both
+//! sides decide by them.
 //!
-//! A name that is not known comes from another release. Whoever hears it goes by what it would know without
-//! a name; so names are only ever added.
+//! An unknown name comes from another release. The receiver then decides as if there were no name. So names are
+//! only ever added.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Why a parent ends the stream of a child server, or refuses it, or a call.
+/// Why a parent closes or refuses a stream of a child server, or refuses a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Closing {
-    /// A newer stream of the same node took the place of this one.
+pub enum CloseReason {
+    /// A newer stream of the same node replaced this one.
     Replaced,
     /// A newer master of the child's node has a stream: this one is of an older mastership.
     OlderMaster,
-    /// Another live process of the child's node was there first, and has a stream.
+    /// Another live process of the child's node was first, and has a stream.
     AnotherProcess,
-    /// The child does not take what it is sent.
+    /// The child does not read.
     Full,
-    /// The parent is not the master of its node, or another mastership has begun. Where the master is, the
-    /// message before the end says.
+    /// The parent is not the master of its node, or another mastership has begun. The last message names the
+    /// master.
     NotMaster,
     /// The child is an ancestor of the parent.
     Cycle,
-    /// The parent is about to end.
+    /// The parent is shutting down.
     Stopping,
     /// The parent has as many child servers as it may have.
     TooMany,
@@ -31,13 +31,13 @@ pub enum Closing {
     TooManyOfAddress,
     /// The first message did not come in time.
     Late,
-    /// A message on the stream of one node speaks for another one.
+    /// A message on the stream of one node names another node.
     OtherChild,
-    /// A message cannot be read, or is wrong as a whole.
+    /// A message cannot be parsed, or is invalid as a whole.
     Malformed,
 }
 
-impl Closing {
+impl CloseReason {
     /// All of them, in the order of their declaration.
     pub const ALL: [Self; 12] = [
         Self::Replaced,
@@ -54,7 +54,7 @@ impl Closing {
         Self::Malformed,
     ];
 
-    /// As it travels, and is shown.
+    /// Its name, on the wire and on pages.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Replaced => "replaced",
@@ -72,7 +72,7 @@ impl Closing {
         }
     }
 
-    /// The one of that name. None: this release knows no such name.
+    /// The reason of that name. None: this release knows no such name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -85,27 +85,26 @@ impl Closing {
     }
 }
 
-impl fmt::Display for Closing {
+impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-/// What a child server makes of the end of its connection, of its stream, or of a call that failed.
+/// How a connection, a stream or a call ended, as a child server classifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Closed {
-    /// The parent ended or refused it, for this reason.
-    Said(Closing),
-    /// The parent does not know what it was asked for: it is a server that knows no streams, or cannot say
-    /// who is the master.
+pub enum ConnectionEnd {
+    /// The parent closed or refused it, for this reason.
+    ByParent(CloseReason),
+    /// The parent does not support the call: streams, or Discovery.
     Unimplemented,
-    /// The parent is too busy, and says when to come back.
+    /// The parent is overloaded, and says when to come back.
     Overloaded(Duration),
     /// No connection could be made.
     Unreachable,
-    /// The connection takes no more of what is sent.
+    /// The send queue of the connection is full.
     TakesNoMore,
-    /// The connection broke, or the parent gives no reason that decides anything.
+    /// The connection broke, or the parent gave no known reason.
     Failed,
 }
 
@@ -114,15 +113,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_has_a_name_of_its_own_by_which_it_is_known_again() {
-        for (position, closing) in Closing::ALL.into_iter().enumerate() {
+    fn every_reason_has_a_name_of_its_own_that_parses() {
+        for (position, closing) in CloseReason::ALL.into_iter().enumerate() {
             assert_eq!(closing as usize, position);
-            assert_eq!(Closing::parse(closing.as_str()), Some(closing));
+            assert_eq!(CloseReason::parse(closing.as_str()), Some(closing));
             let is_name = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
             assert!(closing.as_str().bytes().all(is_name), "{closing}");
         }
         for unknown in ["", "Replaced", "replaced ", "of-another-release"] {
-            assert_eq!(Closing::parse(unknown), None, "{unknown}");
+            assert_eq!(CloseReason::parse(unknown), None, "{unknown}");
         }
     }
 }

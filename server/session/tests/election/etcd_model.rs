@@ -1,26 +1,26 @@
-//! An etcd of a few lines: keys with revisions, leases, transactions.
+//! A small model of etcd: keys with revisions, leases, transactions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doorward_session::candidate::store::{
-    Compare, Entry, Key, LeaseId, Op, OpAnswer, Step, Txn, TxnAnswer, Value, View,
+    Compare, EtcdEntry, EtcdKey, LeaseId, Op, OpAnswer, Txn, TxnAnswer, TxnStep, Value, View,
 };
 use doorward_session::time::Time;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Store {
+pub(crate) struct EtcdModel {
     pub(crate) revision: u64,
-    pub(crate) keys: BTreeMap<Key, Entry>,
+    pub(crate) keys: BTreeMap<EtcdKey, EtcdEntry>,
     leases: BTreeMap<LeaseId, (Duration, Time)>,
     granted: i64,
 }
 
-impl Store {
-    /// Does what is asked, at that time.
+impl EtcdModel {
+    /// Executes an operation.
     pub(crate) fn apply(&mut self, op: &Op, now: Time) -> OpAnswer {
         match op {
-            Op::Hear => OpAnswer::Heard,
+            Op::Probe => OpAnswer::Probed,
             Op::Grant(ttl) => {
                 self.granted += 1;
                 let id = LeaseId(self.granted);
@@ -48,8 +48,8 @@ impl Store {
         let succeeded = txn.when.iter().all(|compare| self.holds(compare));
         let steps = if succeeded { &txn.then } else { &txn.or_else };
         let leases = steps.iter().filter_map(|step| match step {
-            Step::Put { lease, .. } => *lease,
-            Step::Delete(_) | Step::Get(_) => None,
+            TxnStep::Put { lease, .. } => *lease,
+            TxnStep::Delete(_) | TxnStep::Get(_) => None,
         });
         for lease in leases {
             if !self.leases.contains_key(&lease) {
@@ -60,17 +60,17 @@ impl Store {
         let next = self.revision + 1;
         for step in steps {
             match step {
-                Step::Put { key, value, lease } => {
+                TxnStep::Put { key, value, lease } => {
                     self.revision = next;
                     let created = self.keys.get(key).map_or(next, |entry| entry.created);
                     self.insert(key.clone(), value.clone(), *lease, created);
                 }
-                Step::Delete(key) => {
+                TxnStep::Delete(key) => {
                     if self.keys.remove(key).is_some() {
                         self.revision = next;
                     }
                 }
-                Step::Get(key) => found = found.or_else(|| self.keys.get(key).cloned()),
+                TxnStep::Get(key) => found = found.or_else(|| self.keys.get(key).cloned()),
             }
         }
         OpAnswer::Transacted(TxnAnswer {
@@ -80,8 +80,8 @@ impl Store {
         })
     }
 
-    fn insert(&mut self, key: Key, value: Value, lease: Option<LeaseId>, created: u64) {
-        let entry = Entry {
+    fn insert(&mut self, key: EtcdKey, value: Value, lease: Option<LeaseId>, created: u64) {
+        let entry = EtcdEntry {
             value,
             created,
             modified: self.revision,
@@ -99,7 +99,7 @@ impl Store {
         }
     }
 
-    /// Leases that nobody has renewed in time are gone, and the keys that go with them.
+    /// Ends leases that were not renewed in time, and deletes their keys.
     pub(crate) fn end_leases(&mut self, now: Time) {
         let over = self.leases.iter().filter(|(_, (_, ends))| *ends <= now);
         for id in over.map(|(id, _)| *id).collect::<Vec<_>>() {
@@ -114,19 +114,19 @@ impl Store {
         self.revision += u64::from(self.keys.len() < before);
     }
 
-    /// Somebody deletes a key by hand.
-    pub(crate) fn delete(&mut self, key: &Key) {
+    /// An operator deletes a key.
+    pub(crate) fn delete(&mut self, key: &EtcdKey) {
         self.revision += u64::from(self.keys.remove(key).is_some());
     }
 
-    /// Somebody writes a key by hand, with nobody's lease.
-    pub(crate) fn put(&mut self, key: Key, value: Value) {
+    /// An operator writes a key, without a lease.
+    pub(crate) fn put(&mut self, key: EtcdKey, value: Value) {
         self.revision += 1;
         let created = self.keys.get(&key).map_or(self.revision, |it| it.created);
         self.insert(key, value, None, created);
     }
 
-    /// It is what it was then. Leases begin anew, and numbers of leases are never given twice.
+    /// Restores a backup. Leases begin anew, and lease ids are never reused.
     pub(crate) fn restore(&mut self, backup: &Self, now: Time) {
         let granted = self.granted;
         *self = Self {
@@ -147,12 +147,12 @@ impl Store {
     }
 }
 
-/// A view that was first seen then, but for what was known to be so before.
+/// A view seen now. Entries that are unchanged since the last view keep the time when they were first seen.
 pub(crate) fn seen(mut view: View, known: Option<&View>, now: Time) -> View {
     for (key, entry) in &mut view.entries {
         entry.seen_at = now;
         if let Some(known) = known.and_then(|known| known.entries.get(key)) {
-            let since = Entry {
+            let since = EtcdEntry {
                 seen_at: known.seen_at,
                 ..entry.clone()
             };

@@ -1,47 +1,47 @@
-//! A candidate that is handed what happens by hand, and what it does.
+//! A candidate that a test drives by hand.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_session::candidate::clock_error::ClockError;
-use doorward_session::candidate::report::Report;
+use doorward_session::candidate::report::ElectionReport;
 use doorward_session::candidate::standing::Standing;
-use doorward_session::candidate::state::State;
+use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::{
-    Asking, Entry, Key, LeaseId, Master, Op, OpAnswer, Registration, Step, Term, Txn, TxnAnswer,
-    Value, View,
+    EtcdEntry, EtcdKey, EtcdRequest, LeaseId, Master, Op, OpAnswer, Registration, TermRecord, Txn,
+    TxnAnswer, TxnStep, Value, View,
 };
-use doorward_session::candidate::{Action, Candidate, Config, InForce};
+use doorward_session::candidate::{ActiveTemplates, Candidate, CandidateAction, CandidateConfig};
 use doorward_session::time::Time;
 
 pub(crate) const TTL: Duration = Duration::from_secs(10);
 
-/// A candidate, what it asked last, and what it told.
-pub(crate) struct Played {
+/// A candidate, its last request, and its reports.
+pub(crate) struct DrivenCandidate {
     pub(crate) candidate: Candidate,
-    pub(crate) asked: Option<Asking>,
-    pub(crate) reports: Vec<Report>,
+    pub(crate) asked: Option<EtcdRequest>,
+    pub(crate) reports: Vec<ElectionReport>,
     pub(crate) now: Time,
     pub(crate) revision: u64,
-    /// Whether a registration is answered at once.
+    /// Whether registrations are answered automatically.
     pub(crate) is_registered: bool,
-    /// The epoch that another server says it has seen.
+    /// The highest epoch in another server's registration.
     pub(crate) other_saw: Option<u64>,
     /// How often templates came into force.
     pub(crate) applied: u32,
     /// The term that it was shown.
-    term: Option<Entry>,
+    term: Option<EtcdEntry>,
 }
 
-impl Played {
-    /// It has just begun.
+impl DrivenCandidate {
+    /// It has just started.
     pub(crate) fn outside() -> Self {
         Self::begun(None)
     }
 
     /// The same, at the root.
-    pub(crate) fn begun(templates: Option<InForce>) -> Self {
-        let config = Config {
+    pub(crate) fn begun(templates: Option<ActiveTemplates>) -> Self {
+        let config = CandidateConfig {
             address: "here:1".into(),
             server: "ours".into(),
             pages: None,
@@ -67,30 +67,30 @@ impl Played {
         played
     }
 
-    /// It is there, and another one is the master.
+    /// It is registered, and another server is the master.
     pub(crate) fn watching() -> Self {
         Self::outside().that_watches()
     }
 
-    /// The same, by those templates.
+    /// The same, from another beginning.
     pub(crate) fn that_watches(self) -> Self {
         let mut played = self;
         played.see(Some(("theirs", 50, 7)), None);
         played.answer(OpAnswer::Granted(LeaseId(9), TTL));
-        assert_eq!(played.state(), State::Watching);
+        assert_eq!(played.state(), CandidateState::Watching);
         played
     }
 
-    /// There is no master, and it has asked to be.
+    /// There is no master, and it has asked for the mastership.
     pub(crate) fn standing() -> Self {
         Self::watching().that_stands(None)
     }
 
-    /// The same, after a master that wrote such a term.
-    pub(crate) fn that_stands(self, term: Option<Term>) -> Self {
+    /// The same, after a master that wrote that term.
+    pub(crate) fn that_stands(self, term: Option<TermRecord>) -> Self {
         let mut played = self;
         played.see(None, term);
-        assert_eq!(played.state(), State::Standing);
+        assert_eq!(played.state(), CandidateState::Standing);
         played
     }
 
@@ -98,7 +98,7 @@ impl Played {
     pub(crate) fn elected() -> Self {
         let mut played = Self::standing();
         played.transacted(true);
-        assert_eq!(played.state(), State::Elected);
+        assert_eq!(played.state(), CandidateState::Elected);
         played
     }
 
@@ -110,7 +110,7 @@ impl Played {
         let mut played = self;
         played.see_own_key();
         played.transacted(true);
-        assert_eq!(played.state(), State::Master);
+        assert_eq!(played.state(), CandidateState::Master);
         played
     }
 
@@ -127,26 +127,26 @@ impl Played {
     pub(crate) fn lapsed() -> Self {
         let mut played = Self::renewing();
         played.wait(TTL);
-        assert_eq!(played.state(), State::Lapsed);
+        assert_eq!(played.state(), CandidateState::Lapsed);
         played
     }
 
     pub(crate) fn resigning() -> Self {
         let mut played = Self::master();
         played.resign();
-        assert_eq!(played.state(), State::Resigning);
+        assert_eq!(played.state(), CandidateState::Resigning);
         played
     }
 
     pub(crate) fn drain(&mut self) {
         while let Some(action) = self.candidate.poll_action() {
             match action {
-                Action::Ask(asking) => self.asked = Some(asking),
-                Action::ApplyTemplates => {
+                CandidateAction::Ask(asking) => self.asked = Some(asking),
+                CandidateAction::ApplyTemplates => {
                     self.applied += 1;
                     self.candidate.handle_applied(self.now);
                 }
-                Action::Report(report) => self.reports.push(report),
+                CandidateAction::Report(report) => self.reports.push(report),
             }
         }
         if self.asks() == "register" && self.is_registered {
@@ -169,7 +169,7 @@ impl Played {
 
     pub(crate) fn transacted(&mut self, succeeded: bool) {
         self.revision += 1;
-        let reads_term = succeeded && self.txn().then.contains(&Step::Get(Key::Term));
+        let reads_term = succeeded && self.txn().then.contains(&TxnStep::Get(EtcdKey::Term));
         let found = self.term.clone().filter(|_| reads_term);
         self.answer(OpAnswer::Transacted(TxnAnswer {
             succeeded,
@@ -178,14 +178,14 @@ impl Played {
         }));
     }
 
-    /// A view with such a master (which process, the revision of the key, its lease), and such a term.
-    pub(crate) fn see(&mut self, master: Option<(&str, u64, i64)>, term: Option<Term>) {
+    /// Shows it a view with that master (its process, the key's revision and lease), and that term.
+    pub(crate) fn see(&mut self, master: Option<(&str, u64, i64)>, term: Option<TermRecord>) {
         self.revision += 1;
         let mut view = View {
             revision: self.revision,
             ..View::default()
         };
-        let entry = |value, created, lease| Entry {
+        let entry = |value, created, lease| EtcdEntry {
             value,
             created,
             modified: created,
@@ -205,13 +205,13 @@ impl Played {
             });
             let lease = Some(LeaseId(lease)).filter(|lease| lease.0 != 0);
             view.entries
-                .insert(Key::Master, entry(value, created, lease));
+                .insert(EtcdKey::Master, entry(value, created, lease));
         }
         self.term = term.map(|term| entry(Value::Term(term), 60, None));
         if let Some(term) = self.term.clone() {
-            view.entries.insert(Key::Term, term);
+            view.entries.insert(EtcdKey::Term, term);
         }
-        // What it says of itself stands: nobody fights over it.
+        // Its registration is in place.
         for (address, highest_epoch) in [("here:1", None), ("there:1", self.other_saw)] {
             let value = Value::Server(Registration {
                 address: address.into(),
@@ -221,7 +221,7 @@ impl Played {
                 place: "".into(),
                 rest: "".into(),
             });
-            let key = Key::Server(address.into());
+            let key = EtcdKey::Server(address.into());
             view.entries.insert(key, entry(value, 90, Some(LeaseId(9))));
         }
         self.candidate.handle_view(Arc::new(view), self.now);
@@ -238,20 +238,20 @@ impl Played {
         self.see(Some(("ours", created, 9)), term);
     }
 
-    /// It is told to resign.
+    /// Makes it resign.
     pub(crate) fn resign(&mut self) {
         self.asked = None;
         self.candidate.handle_resign(self.now);
         self.drain();
     }
 
-    /// It sees no master.
+    /// Shows it a view without a master.
     pub(crate) fn lose_key(&mut self) {
         self.asked = None;
         self.see(None, None);
     }
 
-    /// By which it is the master: the revision of its key.
+    /// Its epoch, as the master: the revision of its key.
     pub(crate) fn epoch(&self) -> u64 {
         match self.candidate.standing(self.now) {
             Standing::Master(term) => term.epoch,
@@ -259,14 +259,14 @@ impl Played {
         }
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> CandidateState {
         self.candidate.state(self.now)
     }
 
-    /// What it asks, in a word. Empty: nothing.
+    /// Its request, in short. Empty: none.
     pub(crate) fn asks(&self) -> &'static str {
         self.asked.as_ref().map_or("", |asked| match &asked.op {
-            Op::Hear => "hear",
+            Op::Probe => "probe",
             Op::Grant(_) => "grant",
             Op::Renew(_) => "renew",
             Op::Revoke(_) => "revoke",

@@ -1,9 +1,9 @@
-//! Candidates and an etcd at virtual times: what is on its way, what goes wrong, what is watched.
+//! Candidates and a model of etcd in virtual time: messages in flight, faults, and checks.
 //!
-//! Each candidate has a clock that may be as wrong as it allows for. A question may be lost, done without an
-//! answer, done late, or answered late; keys are seen late, or not at all by one that is cut off. After every
-//! event all are looked at: two must never be the master, epochs must grow, nobody may take or delete a key of
-//! somebody else, and who begins must know since when nobody else has decided.
+//! Each candidate has a clock that may be as wrong as it allows for. A request may be lost, executed without an
+//! answer, executed late, or answered late. Views arrive late, or not at all while a candidate is cut off. After
+//! every event all candidates are checked: never two masters; epochs grow; no candidate takes or deletes another
+//! server's key; and a master that begins knows since when no other master has decided.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,21 +11,23 @@ use std::time::Duration;
 
 use doorward_session::candidate::clock_error::ClockError;
 use doorward_session::candidate::standing::Standing;
-use doorward_session::candidate::state::State;
-use doorward_session::candidate::store::{Key, Op, OpAnswer, OpId, Step, TxnAnswer, Value, View};
-use doorward_session::candidate::{Action, Candidate, Config};
+use doorward_session::candidate::state::CandidateState;
+use doorward_session::candidate::store::{
+    EtcdKey, Op, OpAnswer, OpId, TxnAnswer, TxnStep, Value, View,
+};
+use doorward_session::candidate::{Candidate, CandidateAction, CandidateConfig};
 use doorward_session::time::Time;
 
-use crate::chance::Chance;
+use crate::election_chance::ElectionChance;
+use crate::etcd_model::{EtcdModel, seen};
 use crate::mishaps::Mishaps;
-use crate::store::{Store, seen};
 
 pub(crate) const TTL: Duration = Duration::from_secs(4);
 
-/// A candidate that never rests has far more than that.
+/// More events than this mean that a candidate never rests.
 const EVENTS_MAX: u64 = 200_000;
 
-pub(crate) enum Event {
+pub(crate) enum ElectionEvent {
     Timeout(u64),
     Arrives(OpId, Op),
     Answered(OpId, OpAnswer),
@@ -33,7 +35,7 @@ pub(crate) enum Event {
     Sees(View),
     /// It notices that it cannot follow the keys.
     Away,
-    /// It is cut off no more.
+    /// It is reconnected.
     Back,
     Thaws,
     Starts,
@@ -42,44 +44,44 @@ pub(crate) enum Event {
 pub(crate) struct Member {
     /// None: it does not run.
     pub(crate) candidate: Option<Candidate>,
-    /// Which process of this place it is.
+    /// The number of its process in this place.
     pub(crate) process: u32,
     speed: f64,
     view: Option<Arc<View>>,
-    heard_at: Time,
+    seen_at: Time,
     pub(crate) frozen_until: Time,
     pub(crate) cut_until: Time,
-    /// The only timeout that counts.
+    /// The number of the present timeout. Others are ignored.
     timeout: u64,
-    /// The mastership that it believed in when it was last looked at, and until when by the true clock.
+    /// The mastership that it held at the last check, and until when by the true clock.
     believed: Option<(u64, Time)>,
 }
 
-pub(crate) struct World {
+pub(crate) struct ElectionWorld {
     pub(crate) now: Time,
-    pub(crate) chance: Chance,
+    pub(crate) chance: ElectionChance,
     pub(crate) mishaps: Mishaps,
-    pub(crate) store: Store,
-    pub(crate) backup: Store,
+    pub(crate) store: EtcdModel,
+    pub(crate) backup: EtcdModel,
     pub(crate) members: Vec<Member>,
-    pub(crate) queue: BTreeMap<(Time, u64), (usize, u32, Event)>,
+    pub(crate) queue: BTreeMap<(Time, u64), (usize, u32, ElectionEvent)>,
     events: u64,
-    /// The highest epoch that anybody was the master by.
+    /// The highest epoch of any mastership.
     epoch: u64,
-    /// Until when which mastership was believed in, and whose.
+    /// Until when each mastership was held, by epoch.
     decided: BTreeMap<u64, Time>,
     /// How many masterships there were.
     pub(crate) masterships: usize,
 }
 
-impl World {
+impl ElectionWorld {
     pub(crate) fn new(seed: u64, count: usize, mishaps: Mishaps) -> Self {
         let mut world = Self {
             now: Time::ZERO,
-            chance: Chance::new(seed),
+            chance: ElectionChance::new(seed),
             mishaps,
-            store: Store::default(),
-            backup: Store::default(),
+            store: EtcdModel::default(),
+            backup: EtcdModel::default(),
             members: Vec::new(),
             queue: BTreeMap::new(),
             events: 0,
@@ -94,7 +96,7 @@ impl World {
                 process: 0,
                 speed: 1.0 + wrong * mishaps.clocks,
                 view: None,
-                heard_at: Time::ZERO,
+                seen_at: Time::ZERO,
                 frozen_until: Time::ZERO,
                 cut_until: Time::ZERO,
                 timeout: 0,
@@ -105,8 +107,7 @@ impl World {
         world
     }
 
-    /// Plays for so long, with something going wrong every now and then; then heals, and demands that all
-    /// agree on a master.
+    /// Plays for that long with a fault now and then; then heals, and demands that all agree on a master.
     pub(crate) fn play(&mut self, length: Duration) {
         let mut next_fault = self.now;
         let until = self.now + length;
@@ -127,7 +128,7 @@ impl World {
         });
         let standings: Vec<_> = standings.collect();
         let masters = standings.iter().filter(|it| it.is_master()).count();
-        let epoch = self.store.keys.get(&Key::Master).map(|it| it.created);
+        let epoch = self.store.keys.get(&EtcdKey::Master).map(|it| it.created);
         assert_eq!(masters, 1, "{standings:?}, {epoch:?}");
         for standing in &standings {
             assert_ne!(*standing, Standing::Unknown, "{standings:?}");
@@ -145,7 +146,11 @@ impl World {
             self.end_leases();
             self.happen(number, process, event);
             self.check();
-            assert!(self.events < EVENTS_MAX, "nobody rests: {:?}", self.now);
+            assert!(
+                self.events < EVENTS_MAX,
+                "the candidates never rest: {:?}",
+                self.now
+            );
         }
         self.now = until;
     }
@@ -158,7 +163,7 @@ impl World {
         }
     }
 
-    pub(crate) fn schedule(&mut self, after: Duration, number: usize, event: Event) {
+    pub(crate) fn schedule(&mut self, after: Duration, number: usize, event: ElectionEvent) {
         self.events += 1;
         let process = self.members[number].process;
         let at = self.now + after;
@@ -166,13 +171,13 @@ impl World {
             .insert((at, self.events), (number, process, event));
     }
 
-    fn happen(&mut self, number: usize, process: u32, event: Event) {
-        // Whatever is on its way arrives, whoever has sent it.
-        if let Event::Arrives(id, op) = event {
+    fn happen(&mut self, number: usize, process: u32, event: ElectionEvent) {
+        // A request in flight arrives even if its sender has ended.
+        if let ElectionEvent::Arrives(id, op) = event {
             return self.arrive(number, process, id, &op);
         }
         let member = &mut self.members[number];
-        if let Event::Starts = event {
+        if let ElectionEvent::Starts = event {
             return self.start(number);
         }
         if member.process != process {
@@ -188,22 +193,24 @@ impl World {
             return;
         };
         match event {
-            // Another one took its place.
-            Event::Timeout(timeout) if timeout != member.timeout => return,
-            Event::Timeout(_) => candidate.handle_timeout(now),
-            Event::Answered(id, answer) => {
+            // A newer timeout replaced this one.
+            ElectionEvent::Timeout(timeout) if timeout != member.timeout => return,
+            ElectionEvent::Timeout(_) => candidate.handle_timeout(now),
+            ElectionEvent::Answered(id, answer) => {
                 candidate.handle_answer(id, seen_at(answer, now), chance, now);
             }
-            Event::GivenUp(id) => candidate.handle_answer(id, OpAnswer::Failed, chance, now),
-            Event::Sees(_) if is_cut => {}
-            Event::Sees(view) => self.see(number, view),
-            Event::Away if is_cut => candidate.handle_contact(member.heard_at, true, now),
-            Event::Back if is_cut => {}
-            Event::Back => {
+            ElectionEvent::GivenUp(id) => {
+                candidate.handle_answer(id, OpAnswer::Failed, chance, now)
+            }
+            ElectionEvent::Sees(_) if is_cut => {}
+            ElectionEvent::Sees(view) => self.see(number, view),
+            ElectionEvent::Away if is_cut => candidate.handle_contact(member.seen_at, true, now),
+            ElectionEvent::Back if is_cut => {}
+            ElectionEvent::Back => {
                 let view = self.store.view();
                 self.see(number, view);
             }
-            // It only goes on with what waits for it.
+            // Thawing only delivers what waited.
             _ => return,
         }
         self.drain(number);
@@ -214,7 +221,7 @@ impl World {
         let now = member.shows(self.now);
         let view = Arc::new(seen(view, member.view.as_deref(), now));
         member.view = Some(Arc::clone(&view));
-        member.heard_at = now;
+        member.seen_at = now;
         if let Some(candidate) = &mut member.candidate {
             candidate.handle_view(view, now);
             self.drain(number);
@@ -235,12 +242,12 @@ impl World {
         let mut asked = Vec::new();
         while let Some(action) = candidate.poll_action() {
             match action {
-                Action::Ask(asking) => asked.push(asking),
-                Action::ApplyTemplates => candidate.handle_applied(now),
-                Action::Report(_) => {}
+                CandidateAction::Ask(asking) => asked.push(asking),
+                CandidateAction::ApplyTemplates => candidate.handle_applied(now),
+                CandidateAction::Report(_) => {}
             }
         }
-        if candidate.state(now) == State::Over {
+        if candidate.state(now) == CandidateState::Over {
             let after = self.chance.span(TTL);
             self.stop(number, after);
             return;
@@ -251,11 +258,11 @@ impl World {
         if let Some(timeout) = timeout {
             // A nanosecond more: by the candidate's clock it is never too early.
             let after = timeout.since(now).div_f64(speed) + Duration::from_nanos(2);
-            self.schedule(after, number, Event::Timeout(serial));
+            self.schedule(after, number, ElectionEvent::Timeout(serial));
         }
         for asking in asked {
             let within = asking.within.div_f64(speed);
-            self.schedule(within, number, Event::GivenUp(asking.id));
+            self.schedule(within, number, ElectionEvent::GivenUp(asking.id));
             let is_cut = self.members[number].cut_until > self.now;
             let goes_wrong = self.chance.happens(self.mishaps.lossy);
             if is_cut || goes_wrong && self.chance.happens(0.2) {
@@ -263,11 +270,11 @@ impl World {
             }
             let late = if goes_wrong { TTL } else { TTL / 200 };
             let after = self.chance.span(late);
-            self.schedule(after, number, Event::Arrives(asking.id, asking.op));
+            self.schedule(after, number, ElectionEvent::Arrives(asking.id, asking.op));
         }
     }
 
-    /// A question comes to etcd.
+    /// A request arrives at etcd.
     fn arrive(&mut self, number: usize, process: u32, id: OpId, op: &Op) {
         self.check_is_its_own(number, process, op);
         let before = self.store.revision;
@@ -286,22 +293,22 @@ impl World {
         // Late, and often just in time.
         let late = if goes_wrong { TTL / 4 } else { TTL / 200 };
         let after = self.chance.span(late);
-        self.schedule(after, number, Event::Answered(id, answer));
+        self.schedule(after, number, ElectionEvent::Answered(id, answer));
     }
 
-    /// Everybody hears of what stands in etcd now.
+    /// Every candidate gets the present view of etcd.
     pub(crate) fn show(&mut self) {
         let view = self.store.view();
         for number in 0..self.members.len() {
             let after = self.chance.span(TTL / 100);
-            self.schedule(after, number, Event::Sees(view.clone()));
+            self.schedule(after, number, ElectionEvent::Sees(view.clone()));
         }
     }
 
     fn start(&mut self, number: usize) {
         let member = &mut self.members[number];
         member.process += 1;
-        let config = Config {
+        let config = CandidateConfig {
             address: format!("c{number}:1").into(),
             server: format!("{number}.{}", member.process).into(),
             pages: None,
@@ -317,19 +324,19 @@ impl World {
         member.candidate = Some(candidate);
         member.view = None;
         self.drain(number);
-        self.schedule(TTL / 50, number, Event::Back);
+        self.schedule(TTL / 50, number, ElectionEvent::Back);
     }
 
-    /// A process ends, and another one starts in its place after that.
+    /// A process ends, and another one starts in its place after that time.
     pub(crate) fn stop(&mut self, number: usize, after: Duration) {
         self.look(number);
         let member = &mut self.members[number];
         member.candidate = None;
         member.process += 1;
-        self.schedule(after, number, Event::Starts);
+        self.schedule(after, number, ElectionEvent::Starts);
     }
 
-    /// Whether what arrives touches a key of the master that is somebody else's.
+    /// Checks that a request does not change another server's master's key.
     fn check_is_its_own(&self, number: usize, process: u32, op: &Op) {
         let Op::Transact(what, txn) = op else {
             return;
@@ -345,15 +352,15 @@ impl World {
         let touches = txn.then.iter().any(|step| {
             matches!(
                 step,
-                Step::Delete(Key::Master)
-                    | Step::Put {
-                        key: Key::Master,
+                TxnStep::Delete(EtcdKey::Master)
+                    | TxnStep::Put {
+                        key: EtcdKey::Master,
                         ..
                     }
             )
         });
         let ours = format!("{number}.{process}");
-        match self.store.keys.get(&Key::Master).map(|it| &it.value) {
+        match self.store.keys.get(&EtcdKey::Master).map(|it| &it.value) {
             Some(Value::Master(master)) if done && touches => {
                 assert_eq!(*master.server, ours, "{what}: {txn:?}");
             }
@@ -361,7 +368,7 @@ impl World {
         }
     }
 
-    /// What may never be.
+    /// Checks what must never happen.
     pub(crate) fn check(&mut self) {
         for number in 0..self.members.len() {
             self.look(number);
@@ -375,7 +382,7 @@ impl World {
         );
     }
 
-    /// Notes in which mastership a candidate believes.
+    /// Records the mastership that a candidate holds.
     fn look(&mut self, number: usize) {
         let member = &mut self.members[number];
         let local = member.shows(self.now);
@@ -403,7 +410,7 @@ impl World {
         let last = self.decided.values().max().copied().unwrap_or_default();
         assert!(
             last <= vacant_since + Duration::from_micros(1),
-            "somebody decided until {last:?}, and it would not learn of it: {vacant_since:?}"
+            "a master decided until {last:?}, but the successor assumes that the node is vacant since {vacant_since:?}"
         );
         self.epoch = term.epoch;
         self.masterships += 1;

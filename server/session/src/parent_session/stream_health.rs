@@ -1,28 +1,28 @@
 //! Whether streams work at the server that is asked.
 //!
-//! A stream that answered has shown that it works: if it breaks, the server died, or the network. A server is
-//! polled for a while if a young stream (of less than ten seconds) never answered, or swallowed a request
-//! while it stood, or was the third in a row that broke: there is a proxy that holds streams back, or ends
-//! them. A server that cannot be reached at all has died: that says nothing of its streams.
+//! A proxy may hold streams back, or end them. So a server is polled for a while if a young stream (of less than
+//! ten seconds) never answered, or swallowed a request, or was the third young one in a row that broke. If an
+//! older stream that answered breaks, the server or the network failed, and streams work. If the server is
+//! unreachable, it died, which shows nothing about its streams.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// How long a server is polled whose streams do not work. Twice as long each time, up to the second.
+/// How long a server is polled: the first time, and at most. Each time twice as long as the last.
 pub(super) const POLL_LENGTH: (Duration, Duration) =
     (Duration::from_secs(30), Duration::from_secs(300));
 
-/// A stream that lasted so long works.
+/// A stream that lasts this long works.
 pub(super) const WORKS_AFTER: Duration = Duration::from_secs(10);
 
-/// Streams in a row that answered and broke young: so many, and the next is taken for a sign.
+/// The server is polled once this many young streams in a row broke, though they answered.
 pub(super) const YOUNG_MAX: u32 = 3;
 
 /// Why a server is polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Polled {
-    /// It knows no streams.
+pub enum PollReason {
+    /// It does not support streams.
     NoStreams,
     /// Its streams break, or do not answer.
     StreamsBreak,
@@ -30,17 +30,17 @@ pub enum Polled {
     AnotherProcess,
 }
 
-/// What is known of the streams of the server that is asked.
+/// What is known about streams at the server that is asked.
 #[derive(Clone, Debug)]
-pub(super) struct Streams {
-    polled: Option<(Polled, Time)>,
-    /// For how long next time.
+pub(super) struct StreamHealth {
+    polled: Option<(PollReason, Time)>,
+    /// How long to poll next time.
     poll_length: Duration,
-    /// Streams that broke young, in a row.
+    /// Young streams in a row that broke.
     young: u32,
 }
 
-impl Default for Streams {
+impl Default for StreamHealth {
     fn default() -> Self {
         Self {
             polled: None,
@@ -50,17 +50,17 @@ impl Default for Streams {
     }
 }
 
-impl Streams {
-    /// Until when the server is polled, and why.
-    pub(super) fn polled(&self, now: Time) -> Option<(Polled, Time)> {
+impl StreamHealth {
+    /// Why the server is polled, and until when.
+    pub(super) fn polled(&self, now: Time) -> Option<(PollReason, Time)> {
         self.polled.filter(|(_, until)| *until > now)
     }
 
-    /// It is polled from now on, for a while.
-    pub(super) fn poll(&mut self, why: Polled, now: Time) {
+    /// Polls it from now on, for a while.
+    pub(super) fn poll(&mut self, why: PollReason, now: Time) {
         let length = match why {
-            Polled::NoStreams => POLL_LENGTH.1,
-            Polled::StreamsBreak | Polled::AnotherProcess => {
+            PollReason::NoStreams => POLL_LENGTH.1,
+            PollReason::StreamsBreak | PollReason::AnotherProcess => {
                 let length = self.poll_length;
                 self.poll_length = (length * 2).min(POLL_LENGTH.1);
                 length
@@ -69,8 +69,8 @@ impl Streams {
         self.polled = Some((why, now + length));
     }
 
-    /// A stream that began then broke. `is_sound`: it answered all that it was asked. Returns whether the server
-    /// is polled for that.
+    /// A stream broke, which had begun at `began`. `is_sound`: it answered every request. Returns whether the
+    /// server is polled now.
     pub(super) fn note_broken(&mut self, began: Time, is_sound: bool, now: Time) -> bool {
         if now.since(began) >= WORKS_AFTER {
             *self = Self::default();
@@ -80,18 +80,18 @@ impl Streams {
         if is_sound && self.young < YOUNG_MAX {
             return false;
         }
-        self.poll(Polled::StreamsBreak, now);
+        self.poll(PollReason::StreamsBreak, now);
         true
     }
 
-    /// The server cannot be reached: that is why its stream broke.
+    /// The server is unreachable, which is why its stream broke.
     pub(super) fn note_unreachable(&mut self) {
-        if matches!(self.polled, Some((Polled::StreamsBreak, _))) {
+        if matches!(self.polled, Some((PollReason::StreamsBreak, _))) {
             self.polled = None;
         }
     }
 
-    /// It is time to try a stream again.
+    /// Tries a stream next.
     pub(super) fn try_again(&mut self) {
         self.polled = None;
     }
@@ -105,11 +105,11 @@ mod tests {
         Time::after_origin(Duration::from_secs(seconds))
     }
 
-    /// Streams that begin one second after the one before broke: how long each lasts, whether it answers, and
-    /// whether the server is polled then.
+    /// Each stream begins one second after the last one broke. Per stream: how long it lasts, whether it answers,
+    /// and whether the server is polled then.
     #[track_caller]
     fn check(what: &str, all: &[(u64, bool, bool)]) {
-        let mut streams = Streams::default();
+        let mut streams = StreamHealth::default();
         let mut now = at(1);
         for (number, (lasts, answers, polled)) in all.iter().enumerate() {
             let broken = now + Duration::from_secs(*lasts);
@@ -151,26 +151,26 @@ mod tests {
 
     #[test]
     fn each_time_it_is_polled_for_twice_as_long_up_to_five_minutes() {
-        let mut streams = Streams::default();
+        let mut streams = StreamHealth::default();
         for seconds in [30, 60, 120, 240, 300, 300] {
-            streams.poll(Polled::StreamsBreak, at(0));
+            streams.poll(PollReason::StreamsBreak, at(0));
             let until = streams.polled(at(0)).map(|(_, until)| until);
             assert_eq!(until, Some(at(seconds)));
             assert_eq!(streams.polled(at(seconds)), None);
         }
-        streams.poll(Polled::NoStreams, at(0));
+        streams.poll(PollReason::NoStreams, at(0));
         let polled = streams.polled(at(0));
-        assert_eq!(polled, Some((Polled::NoStreams, at(300))));
+        assert_eq!(polled, Some((PollReason::NoStreams, at(300))));
     }
 
     #[test]
-    fn who_cannot_be_reached_is_not_polled_for_the_stream_that_broke() {
+    fn an_unreachable_server_is_not_polled_because_its_stream_broke() {
         for (why, is_polled) in [
-            (Polled::StreamsBreak, false),
-            (Polled::NoStreams, true),
-            (Polled::AnotherProcess, true),
+            (PollReason::StreamsBreak, false),
+            (PollReason::NoStreams, true),
+            (PollReason::AnotherProcess, true),
         ] {
-            let mut streams = Streams::default();
+            let mut streams = StreamHealth::default();
             streams.poll(why, at(0));
             streams.note_unreachable();
             assert_eq!(streams.polled(at(1)).is_some(), is_polled, "{why:?}");

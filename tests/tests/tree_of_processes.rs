@@ -88,7 +88,7 @@ impl Node {
         self.server.as_mut().unwrap()
     }
 
-    /// Stops it as operators do: it is done soon, whoever is connected.
+    /// Stops it as operators do: it is done soon, even while clients are connected.
     fn stop(&mut self) {
         let began = Instant::now();
         let (status, logged) = self.server.take().unwrap().terminate();
@@ -162,9 +162,9 @@ impl Tree {
         self.crowd.mark();
     }
 
-    /// Waits until that holds of what every client of leaf 0 has heard.
-    async fn until_heard(&self, what: &str, enough: impl Fn((u32, u32)) -> bool) {
-        let check = || match of_leaf(0).find(|index| !enough(self.crowd.heard(*index))) {
+    /// Waits until that holds for the answer counts of every client of leaf 0.
+    async fn until_answers(&self, what: &str, enough: impl Fn((u32, u32)) -> bool) {
+        let check = || match of_leaf(0).find(|index| !enough(self.crowd.answer_counts(*index))) {
             None => Ok(()),
             Some(index) => Err(format!("not client {index}")),
         };
@@ -175,7 +175,7 @@ impl Tree {
     fn assert_kept(&self, what: &str) {
         self.crowd.assert_no_overshoot(what);
         let kept = self.crowd.check_kept(1.0 - INEXACT);
-        assert!(kept.is_ok(), "{what}: somebody fell{}", kept.unwrap_err());
+        assert!(kept.is_ok(), "{what}: a client fell{}", kept.unwrap_err());
     }
 }
 
@@ -205,11 +205,11 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     // Killed, and back before leases end.
     tree.settle().await;
     tree.leaves[0].kill();
-    tree.until_heard("a leaf is gone", |(_, failed)| failed > 0)
+    tree.until_answers("a leaf is gone", |(_, failed)| failed > 0)
         .await;
     tree.assert_kept("a leaf is down");
     tree.leaves[0].restart();
-    tree.until_heard("it confirms", |(answered, _)| answered > 1)
+    tree.until_answers("it confirms", |(answered, _)| answered > 1)
         .await;
     tree.leaves[0].server().wait_for_log(LEARNED);
     tree.assert_kept("a leaf learned");
@@ -250,7 +250,7 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     let restless = restless(&tree.crowd);
     tree.crowd.mark();
     tree.leaves[0].kill();
-    tree.until_heard("a leaf is gone", |(_, failed)| failed > 0)
+    tree.until_answers("a leaf is gone", |(_, failed)| failed > 0)
         .await;
     tree.leaves[0].restart();
     tree.regions[1].kill();
@@ -297,7 +297,7 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     tree.regions[0].restart();
     tree.until_fair("a region is back after all").await;
 
-    // Whoever is connected, stopping takes no grace.
+    // Even while clients are connected, stopping takes no grace period.
     tree.root.stop();
     tree.regions[0].stop();
     tree.leaves[LEAVES - 1].stop();
@@ -306,7 +306,7 @@ async fn a_tree_is_fair_and_never_over_whatever_dies() {
     println!("at most {peak} of {CAPACITY} in use at {looks} looks");
 }
 
-/// Every few milliseconds somebody wants something else, until it is aborted.
+/// Every few milliseconds a client changes its wants, until this is aborted.
 fn restless(crowd: &Crowd) -> JoinHandle<()> {
     let members = crowd.members.iter();
     let resources: Vec<_> = members.map(|member| member.resource.clone()).collect();
@@ -326,7 +326,7 @@ async fn until_refused(crowd: &Crowd, index: usize) {
     let check = || {
         let holding = crowd.members[index].resource.holding();
         assert_eq!(holding.source, Source::Mode, "{holding:?}");
-        let (answered, _) = crowd.heard(index);
+        let (answered, _) = crowd.answer_counts(index);
         let problem = crowd.members[index].resource.problem();
         match problem {
             Some(_) if answered >= 5 => Ok(()),
@@ -339,13 +339,13 @@ async fn until_refused(crowd: &Crowd, index: usize) {
 /// It is up, and says what it knows of its parent.
 fn status_of(server: &mut Server) -> Value {
     let at = ["--server", &server.address];
-    let told = doorward(&[&at[..], &["status", "shared"]].concat());
-    assert_eq!(told.status.code(), Some(0), "{}", stderr(&told));
+    let output = doorward(&[&at[..], &["status", "shared"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let json = doorward(&[&at[..], &["--output", "json", "status"]].concat());
     let json: Value = serde_json::from_str(&stdout(&json)).unwrap();
     let problem = json["parent"]["problem"].as_str().unwrap_or_default();
-    let told = stdout(&told);
-    assert!(told.contains(problem), "{told}");
+    let text = stdout(&output);
+    assert!(text.contains(problem), "{text}");
     json
 }
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 /// Numbers by splitmix64.
 #[derive(Clone, Debug)]
-pub(crate) struct Chance(u64);
+pub(crate) struct ElectionChance(u64);
 
-impl Chance {
+impl ElectionChance {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }

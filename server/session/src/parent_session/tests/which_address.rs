@@ -1,31 +1,31 @@
-//! Whom a session asks next, and when: addresses in turn, redirects, masters that are named, waits.
+//! Which server a session asks next, and when: addresses in turn, redirects, masters named by etcd, waits.
 
 use super::*;
 
 #[test]
-fn a_server_that_is_not_the_master_leads_to_it() {
+fn a_server_that_is_not_the_master_redirects_to_it() {
     let mut story = Story::new(&["a:1", "b:1"]);
     story.connects().does();
-    story.discovers(told(Some("m:1"), Some(5)));
+    story.discovers(elsewhere(Some("m:1"), Some(5)));
     story.check("close, from a:1 to m:1, connect m:1 Stream, connecting");
-    // And so does one on a stream.
+    // So does a redirect on a stream.
     story.streams_for(60.0);
     let reply = Reply {
-        not_master: Some(told(Some("b:1"), Some(6))),
+        not_master: Some(elsewhere(Some("b:1"), Some(6))),
         ..Reply::default()
     };
-    assert_eq!(story.replies(&reply), Verdict::Drop);
+    assert_eq!(story.replies(&reply), Disposition::Drop);
     story.check("close, from m:1 to b:1, connect b:1 Stream, connecting");
 }
 
 #[test]
-fn servers_that_send_from_one_to_the_other_are_left_in_time() {
+fn a_loop_of_redirects_ends() {
     let mut story = Story::new(&["a:1"]);
     for _ in 0..5 {
-        story.connects().discovers(told(Some("a:1"), None));
+        story.connects().discovers(elsewhere(Some("a:1"), None));
     }
     story.does();
-    story.connects().discovers(told(Some("a:1"), None));
+    story.connects().discovers(elsewhere(Some("a:1"), None));
     let done = story.does();
     assert!(done.contains("redirects in a row"), "{done}");
     assert!(done.ends_with("waiting"), "{done}");
@@ -35,7 +35,7 @@ fn servers_that_send_from_one_to_the_other_are_left_in_time() {
 fn the_other_addresses_are_tried_at_once_and_then_waits_grow() {
     let mut story = Story::new(&["a:1", "b:1"]);
     story.does();
-    let unreachable = Closed::Unreachable;
+    let unreachable = ConnectionEnd::Unreachable;
     story.is_closed(unreachable);
     story.check("close, down (the connection ended)!, connect b:1 Stream, connecting");
     for (wait, next) in [(200, "a"), (400, "b"), (800, "a"), (1600, "b"), (3200, "a")] {
@@ -49,11 +49,11 @@ fn the_other_addresses_are_tried_at_once_and_then_waits_grow() {
     story.is_closed(unreachable);
     let until = story.now + Duration::from_secs(5);
     assert_eq!(story.session.poll_timeout(), Some(until));
-    // An answer begins anew.
+    // An answer resets the backoff.
     story
         .is_late()
         .streams_for(60.0)
-        .is_closed(Closed::Failed)
+        .is_closed(ConnectionEnd::Failed)
         .does();
     story.is_closed(unreachable).does();
     let until = story.now + Duration::from_millis(200);
@@ -64,7 +64,7 @@ fn the_other_addresses_are_tried_at_once_and_then_waits_grow() {
 fn while_the_parent_elects_a_master_no_wait_is_longer_than_a_second() {
     let mut story = Story::new(&["a:1"]);
     for _ in 0..8 {
-        story.connects().discovers(told(None, None)).does();
+        story.connects().discovers(elsewhere(None, None)).does();
         let waits = story.session.poll_timeout().unwrap().since(story.now);
         assert!(waits <= Duration::from_secs(1), "{waits:?}");
         story.is_late().does();
@@ -72,13 +72,13 @@ fn while_the_parent_elects_a_master_no_wait_is_longer_than_a_second() {
 }
 
 #[test]
-fn nobody_goes_back_to_an_older_epoch_while_a_lease_lasts() {
-    let older = Mastership {
+fn a_master_of_an_older_epoch_is_refused_while_a_lease_lasts() {
+    let older = MasterInfo {
         epoch: Some(4),
         ..MASTER
     };
     let mut story = Story::new(&["a:1"]);
-    story.streams_for(60.0).is_closed(Closed::Failed);
+    story.streams_for(60.0).is_closed(ConnectionEnd::Failed);
     story.is_late().connects().does();
     story.discovers_with_leases(older, Duration::from_secs(9));
     let done = story.does();
@@ -89,7 +89,7 @@ fn nobody_goes_back_to_an_older_epoch_while_a_lease_lasts() {
 }
 
 #[test]
-fn a_master_that_is_named_anew_ends_a_wait_and_a_conversation_with_another() {
+fn a_newly_named_master_ends_a_wait_and_the_connection_to_another_server() {
     let named = |address: &str, epoch| Some((Address::parse(address).unwrap(), epoch));
     let all = || addresses(&["a:1", "b:1"]);
     let mut story = Story::new(&["a:1", "b:1"]);
@@ -109,8 +109,8 @@ fn a_master_that_is_named_anew_ends_a_wait_and_a_conversation_with_another() {
         .handle_addresses(all(), named("b:1", 7), CHANCE, now);
     story.check("close, from a:1 to b:1, connect b:1 Stream, connecting");
     story
-        .is_closed(Closed::Unreachable)
-        .is_closed(Closed::Unreachable)
+        .is_closed(ConnectionEnd::Unreachable)
+        .is_closed(ConnectionEnd::Unreachable)
         .does();
     assert_eq!(story.session.state(), "waiting");
     let now = story.now;
@@ -125,7 +125,7 @@ fn a_master_that_is_named_anew_ends_a_wait_and_a_conversation_with_another() {
 }
 
 #[test]
-fn without_an_address_the_first_one_is_waited_for() {
+fn without_an_address_the_session_waits_for_one() {
     let mut story = Story::new(&[]);
     story.check("down (no address is known)!, waiting");
     story.is_late().check("down (no address is known), waiting");
@@ -137,31 +137,31 @@ fn without_an_address_the_first_one_is_waited_for() {
 }
 
 #[test]
-fn who_is_told_when_to_come_back_comes_back_then() {
+fn a_session_comes_back_when_an_overloaded_parent_says() {
     let mut story = Story::new(&["a:1"]);
     story.connects().discovers(MASTER).does();
-    story.is_closed(Closed::Overloaded(Duration::from_secs(8)));
+    story.is_closed(ConnectionEnd::Overloaded(Duration::from_secs(8)));
     story.check("close, down (the connection ended)!, waiting");
-    // Not later than others come back that are told nothing, or its leases would run out.
+    // Never later than the longest backoff, or the leases would run out.
     let until = story.now + Duration::from_millis(6_250);
     assert_eq!(story.session.poll_timeout(), Some(until));
-    // Another one may have time.
+    // Another server may be less loaded.
     let mut story = Story::new(&["a:1", "b:1"]);
     story.connects().discovers(MASTER).does();
-    story.is_closed(Closed::Overloaded(Duration::from_secs(8)));
+    story.is_closed(ConnectionEnd::Overloaded(Duration::from_secs(8)));
     story.check("close, down (the connection ended)!, connect b:1 Stream, connecting");
 }
 
 #[test]
-fn a_parent_that_refuses_is_told_apart_from_one_that_cannot_be_reached() {
+fn a_parent_that_refuses_is_reported_apart_from_an_unreachable_one() {
     let mut story = Story::new(&["a:1"]);
-    let cycle = Closed::Said(Closing::Cycle);
+    let cycle = ConnectionEnd::ByParent(CloseReason::Cycle);
     for (closed, is_news) in [
-        (Closed::Unreachable, "!"),
-        (Closed::Unreachable, ""),
+        (ConnectionEnd::Unreachable, "!"),
+        (ConnectionEnd::Unreachable, ""),
         (cycle, "!"),
         (cycle, ""),
-        (Closed::Unreachable, ""),
+        (ConnectionEnd::Unreachable, ""),
         (cycle, "!"),
     ] {
         story.connects().does();

@@ -1,0 +1,387 @@
+//! What a decision costs, beside the crates `governor` and `leaky-bucket`.
+//!
+//! `cargo bench -p doorward-limits --features std-clock --bench decision`
+//!
+//! All contenders of a table take turns within each round, so that whatever else the machine does hits all of them.
+//! Printed are the median over the rounds and the ratio to `governor`, which is the median of each round's ratio. *Same
+//! clock* means that both read an atomic number that stands for the time; *own clock* is what each reads by default.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a bench may panic, and measures time"
+)]
+#![expect(clippy::print_stdout, reason = "the figures are what this is for")]
+
+use std::hint::black_box;
+use std::num::NonZeroU32;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use doorward_limits::{
+    AtomicBucket, Clocked, FixedWindow, Gcra, Keyed, Keys, LeakyMeter, Limiter, ManualClock,
+    Moment, Rate, Shared, SharedLimit, SlidingCounter, SlidingLog, StdClock, TokenBucket, Units,
+};
+use governor::clock::FakeRelativeClock;
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+
+/// So many a second, and at once.
+const RATE: u32 = 1_000_000;
+
+/// Takes of one contender before the next has its turn.
+const TAKES: u32 = 20_000;
+
+/// A contender: its name, and what takes so many times.
+struct Contender<'a> {
+    name: &'static str,
+    takes: Box<dyn FnMut(u32) + 'a>,
+}
+
+fn contender<'a>(name: &'static str, takes: impl FnMut(u32) + 'a) -> Contender<'a> {
+    Contender {
+        name,
+        takes: Box::new(takes),
+    }
+}
+
+fn rate() -> Rate {
+    Rate::per_second(Units::whole(u64::from(RATE)))
+}
+
+fn bucket() -> TokenBucket {
+    TokenBucket::new(u64::from(RATE), rate()).unwrap()
+}
+
+fn quota() -> Quota {
+    let rate = NonZeroU32::new(RATE).unwrap();
+    Quota::per_second(rate).allow_burst(rate)
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
+}
+
+/// Lets contenders take turns; the first is what the others are compared with.
+fn race(title: &str, rounds: usize, takes: u32, contenders: &mut [Contender<'_>]) {
+    let mut nanos = vec![Vec::new(); contenders.len()];
+    for round in 0..=rounds {
+        for (index, contender) in contenders.iter_mut().enumerate() {
+            let begin = Instant::now();
+            (contender.takes)(takes);
+            let each = begin.elapsed().as_nanos() as f64 / f64::from(takes);
+            // The first round warms up.
+            if round > 0 {
+                nanos[index].push(each);
+            }
+        }
+    }
+    println!("\n{title}");
+    for (index, contender) in contenders.iter().enumerate() {
+        let ratios = nanos[index]
+            .iter()
+            .zip(&nanos[0])
+            .map(|(it, first)| it / first);
+        let ratio = median(ratios.collect());
+        let each = median(nanos[index].clone());
+        println!("  {:<44} {each:>8.1} ns  {ratio:>5.2}", contender.name);
+    }
+}
+
+/// One thread, one limit.
+fn one_limit(rounds: usize) {
+    let second = Duration::from_secs(1);
+    let fake = FakeRelativeClock::default();
+    let governor = RateLimiter::direct_with_clock(quota(), fake.clone());
+    let clock = ManualClock::new(Moment::from_nanos(1));
+    let word = AtomicBucket::new(bucket());
+    let mut gcra = Limiter::new(Gcra::new(u64::from(RATE), rate()).unwrap());
+    let mut token_bucket = Limiter::new(bucket());
+    let mut meter = Limiter::new(LeakyMeter::new(u64::from(RATE), rate()).unwrap());
+    let mut window = Limiter::new(FixedWindow::new(rate()));
+    let mut counter = Limiter::new(SlidingCounter::new(rate()).unwrap());
+    let mut log = Limiter::new(SlidingLog::new(rate()).unwrap());
+    let shared = Shared::new(bucket());
+    race(
+        "one thread, same clock: allowed",
+        rounds,
+        TAKES,
+        &mut [
+            contender("governor, GCRA", |takes| {
+                fake.advance(second);
+                for _ in 0..takes {
+                    black_box(governor.check().is_ok());
+                }
+            }),
+            contender("AtomicBucket", |takes| {
+                clock.advance(second);
+                for _ in 0..takes {
+                    let now = doorward_limits::Clock::now(&clock);
+                    black_box(word.take(Units::ONE, now).is_allowed());
+                }
+            }),
+            contender("AtomicBucket, with remaining and reset", |takes| {
+                for _ in 0..takes {
+                    let now = doorward_limits::Clock::now(&clock);
+                    let _ = black_box(word.take(Units::ONE, now));
+                }
+                clock.advance(second);
+            }),
+            contender("Shared<TokenBucket>", |takes| {
+                clock.advance(second);
+                for _ in 0..takes {
+                    let now = doorward_limits::Clock::now(&clock);
+                    black_box(shared.take(Units::ONE, now).is_allowed());
+                }
+            }),
+            contender("Limiter<Gcra>", |takes| {
+                clock.advance(second);
+                for _ in 0..takes {
+                    let now = doorward_limits::Clock::now(&clock);
+                    black_box(gcra.take(1, now).is_allowed());
+                }
+            }),
+            contender("Limiter<TokenBucket>", |takes| {
+                clock.advance(second);
+                for _ in 0..takes {
+                    let now = doorward_limits::Clock::now(&clock);
+                    black_box(token_bucket.take(1, now).is_allowed());
+                }
+            }),
+            contender("Limiter<LeakyMeter>", |takes| {
+                clock.advance(second);
+                for _ in 0..takes {
+                    let now = doorward_limits::Clock::now(&clock);
+                    black_box(meter.take(1, now).is_allowed());
+                }
+            }),
+            contender("Limiter<FixedWindow>", |takes| {
+                clock.advance(second);
+                for _ in 0..takes {
+                    let now = doorward_limits::Clock::now(&clock);
+                    black_box(window.take(1, now).is_allowed());
+                }
+            }),
+            contender("Limiter<SlidingCounter>", |takes| {
+                clock.advance(second * 2);
+                for _ in 0..takes {
+                    let now = doorward_limits::Clock::now(&clock);
+                    black_box(counter.take(1, now).is_allowed());
+                }
+            }),
+            contender("Limiter<SlidingLog>", |takes| {
+                clock.advance(second);
+                for _ in 0..takes {
+                    let now = doorward_limits::Clock::now(&clock);
+                    black_box(log.take(1, now).is_allowed());
+                }
+            }),
+        ],
+    );
+    let governor = RateLimiter::direct_with_clock(quota(), FakeRelativeClock::default());
+    let word = AtomicBucket::new(bucket());
+    for _ in 0..RATE {
+        let _ = (governor.check(), word.take(Units::ONE, Moment::ORIGIN));
+    }
+    race(
+        "one thread, same clock: refused",
+        rounds,
+        TAKES,
+        &mut [
+            contender("governor, GCRA", |takes| {
+                for _ in 0..takes {
+                    black_box(governor.check().is_ok());
+                }
+            }),
+            contender("AtomicBucket", |takes| {
+                for _ in 0..takes {
+                    black_box(word.take(Units::ONE, Moment::ORIGIN).is_allowed());
+                }
+            }),
+        ],
+    );
+}
+
+/// One thread, one limit, each with the clock that it comes with.
+fn own_clocks(rounds: usize) {
+    let rate_u32 = NonZeroU32::new(u32::MAX).unwrap();
+    let governor = RateLimiter::direct(Quota::per_second(rate_u32).allow_burst(rate_u32));
+    let fast = Rate::new(Units::ONE, Duration::from_nanos(1)).unwrap();
+    let word = Clocked::new(
+        AtomicBucket::new(TokenBucket::new(4_000_000, fast).unwrap()),
+        StdClock::new(),
+    );
+    let leaky = leaky_bucket::RateLimiter::builder()
+        .max(1_000_000_000)
+        .initial(1_000_000_000)
+        .refill(1_000_000_000)
+        .interval(Duration::from_secs(1))
+        .build();
+    race(
+        "one thread, own clock: allowed",
+        rounds,
+        TAKES,
+        &mut [
+            contender("governor, GCRA", |takes| {
+                for _ in 0..takes {
+                    black_box(governor.check().is_ok());
+                }
+            }),
+            contender("AtomicBucket, StdClock", |takes| {
+                for _ in 0..takes {
+                    black_box(word.take(1).is_allowed());
+                }
+            }),
+            contender("leaky-bucket", |takes| {
+                for _ in 0..takes {
+                    black_box(leaky.try_acquire(1));
+                }
+            }),
+            contender("a read of StdClock alone", |takes| {
+                for _ in 0..takes {
+                    black_box(word.now());
+                }
+            }),
+        ],
+    );
+}
+
+/// Keys by name, each with its limit.
+fn keyed(rounds: usize, count: usize) {
+    let names: Vec<String> = (0..count).map(|it| format!("client-{it:08}")).collect();
+    let governor: DefaultKeyedRateLimiter<String> = RateLimiter::keyed(quota());
+    let keys = Keys::new([11, 13]);
+    let map = Keyed::new(Gcra::new(u64::from(RATE), rate()).unwrap(), count * 2);
+    let clock = StdClock::new();
+    let now = || doorward_limits::Clock::now(&clock);
+    for name in &names {
+        // Both are to remember every key while this runs.
+        map.charge(
+            keys.key().text(name).finish(),
+            Units::whole(u64::from(RATE) * 600),
+            now(),
+        );
+        let _ = governor.check_key(name);
+    }
+    let (mut one, mut other) = (0, 0);
+    let step = 7_919;
+    race(
+        &format!("one thread, own clock: {count} keys by name"),
+        rounds,
+        TAKES,
+        &mut [
+            contender("governor, keyed", |takes| {
+                for _ in 0..takes {
+                    one = (one + step) % count;
+                    black_box(governor.check_key(&names[one]).is_ok());
+                }
+            }),
+            contender("Keyed<Gcra>", |takes| {
+                for _ in 0..takes {
+                    other = (other + step) % count;
+                    let key = keys.key().text(&names[other]).finish();
+                    black_box(map.take(key, Units::ONE, now()).is_allowed());
+                }
+            }),
+        ],
+    );
+}
+
+/// So many times from four threads at once.
+fn four(takes: u32, take: impl Fn(usize) + Sync) {
+    let ready = Barrier::new(4);
+    thread::scope(|threads| {
+        for thread in 0..4 {
+            let (ready, take) = (&ready, &take);
+            threads.spawn(move || {
+                ready.wait();
+                for it in 0..takes as usize / 4 {
+                    take(it * 4 + thread);
+                }
+            });
+        }
+    });
+}
+
+/// Four threads on one limit, and on many.
+fn four_threads(rounds: usize) {
+    const MANY: usize = 10_000;
+    let takes = TAKES * 10;
+    let rate_u32 = NonZeroU32::new(u32::MAX).unwrap();
+    let quota = Quota::per_second(rate_u32).allow_burst(rate_u32);
+    let fast = Rate::new(Units::ONE, Duration::from_nanos(1)).unwrap();
+    let bucket = TokenBucket::new(4_000_000, fast).unwrap();
+    let clock = StdClock::new();
+    let governor = RateLimiter::direct(quota);
+    let word = Clocked::new(AtomicBucket::new(bucket), clock.clone());
+    let shared = Clocked::new(Shared::new(bucket), clock.clone());
+    let leaky = leaky_bucket::RateLimiter::builder()
+        .max(1_000_000_000)
+        .initial(1_000_000_000)
+        .refill(1_000_000_000)
+        .interval(Duration::from_secs(1))
+        .build();
+    race(
+        "four threads, own clock: one limit (time of all, a take)",
+        rounds,
+        takes,
+        &mut [
+            contender("governor, GCRA", |takes| {
+                four(takes, |_| {
+                    black_box(governor.check().is_ok());
+                });
+            }),
+            contender("AtomicBucket, StdClock", |takes| {
+                four(takes, |_| {
+                    black_box(word.take(1).is_allowed());
+                });
+            }),
+            contender("Shared<TokenBucket>, StdClock", |takes| {
+                four(takes, |_| {
+                    black_box(shared.take(1).is_allowed());
+                });
+            }),
+            contender("leaky-bucket", |takes| {
+                four(takes, |_| {
+                    black_box(leaky.try_acquire(1));
+                });
+            }),
+        ],
+    );
+    let names: Vec<String> = (0..MANY).map(|it| format!("client-{it:08}")).collect();
+    let governor: DefaultKeyedRateLimiter<String> = RateLimiter::keyed(quota);
+    // So slow that no key is full again while this runs.
+    let slow = TokenBucket::new(u64::from(u32::MAX), "1/s".parse().unwrap()).unwrap();
+    let keys = Keys::new([11, 13]);
+    let map = Clocked::new(Keyed::new(slow, MANY * 2), clock);
+    race(
+        "four threads, own clock: 10000 keys by name (time of all, a take)",
+        rounds,
+        takes,
+        &mut [
+            contender("governor, keyed", |takes| {
+                four(takes, |it| {
+                    black_box(governor.check_key(&names[it * 7_919 % MANY]).is_ok());
+                });
+            }),
+            contender("Keyed<TokenBucket>", |takes| {
+                four(takes, |it| {
+                    let key = keys.key().text(&names[it * 7_919 % MANY]).finish();
+                    black_box(map.take_for(key, 1).is_allowed());
+                });
+            }),
+        ],
+    );
+}
+
+fn main() {
+    // `cargo test --benches` runs this too: a round is enough then.
+    let quick = std::env::args().any(|arg| arg == "--test");
+    let rounds = if quick { 1 } else { 201 };
+    one_limit(rounds);
+    own_clocks(rounds);
+    keyed(rounds, if quick { 1_000 } else { 1_000_000 });
+    four_threads(rounds.div_ceil(4));
+}

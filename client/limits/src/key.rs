@@ -1,0 +1,199 @@
+//! Whom a limit counts: keys, made of parts.
+//!
+//! A key is a hash of 128 bits that is keyed by a secret seed. So a key takes the same memory however long its parts
+//! are, no text of a caller is kept, and nobody who does not know the seed can make two callers share a key: of 2³²
+//! keys, two are the same by chance once in 2⁶⁵ times.
+//!
+//! Parts stand for themselves: `text("ab").text("c")` and `text("a").text("bc")` are different keys, and so are the text
+//! `"7"` and the number 7.
+
+use std::hash::Hasher;
+use std::net::{IpAddr, Ipv6Addr};
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+use thiserror::Error;
+
+/// Makes keys: the same parts give the same key.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    empty: SipHasher13,
+    ipv6_prefix: u8,
+}
+
+/// Whom a limit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key(u128);
+
+/// A key of which more parts may come.
+#[derive(Clone, Debug)]
+#[must_use = "a key is made by `finish`"]
+pub struct KeyParts {
+    hasher: SipHasher13,
+    ipv6_prefix: u8,
+}
+
+/// What is no length of a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("an IPv6 prefix of {0} bits; give 0 to 128, mostly 64")]
+pub struct InvalidPrefix(pub u8);
+
+/// One subscriber has 2⁶⁴ IPv6 addresses, mostly.
+const IPV6_PREFIX: u8 = 64;
+
+impl Keys {
+    /// Keys by a secret seed, which should be drawn by chance when the program starts.
+    pub fn new(seed: [u64; 2]) -> Self {
+        let [one, other] = seed;
+        Self {
+            empty: SipHasher13::new_with_keys(one, other),
+            ipv6_prefix: IPV6_PREFIX,
+        }
+    }
+
+    /// How many bits of an IPv6 address say who it is: 64 if nothing else is said.
+    ///
+    /// # Errors
+    ///
+    /// If there are not as many.
+    pub fn with_ipv6_prefix(mut self, bits: u8) -> Result<Self, InvalidPrefix> {
+        if u32::from(bits) > Ipv6Addr::BITS {
+            return Err(InvalidPrefix(bits));
+        }
+        self.ipv6_prefix = bits;
+        Ok(self)
+    }
+
+    /// A key without parts, to begin with.
+    #[inline]
+    pub fn key(&self) -> KeyParts {
+        KeyParts {
+            hasher: self.empty,
+            ipv6_prefix: self.ipv6_prefix,
+        }
+    }
+}
+
+/// What a part is, so that parts of different kinds are never the same.
+mod kind {
+    pub(super) const TEXT: u8 = 1;
+    pub(super) const NUMBER: u8 = 2;
+    pub(super) const IPV4: u8 = 3;
+    pub(super) const IPV6: u8 = 4;
+}
+
+impl KeyParts {
+    /// A text: a name, a header, a path.
+    #[inline]
+    pub fn text(self, text: &str) -> Self {
+        self.part(kind::TEXT, text.as_bytes())
+    }
+
+    /// A number.
+    #[inline]
+    pub fn number(self, number: u64) -> Self {
+        self.part(kind::NUMBER, &number.to_le_bytes())
+    }
+
+    /// Where somebody comes from: an IPv4 address, or the prefix of an IPv6 address. An IPv4 address that is written as
+    /// an IPv6 one (`::ffff:192.0.2.1`) is the IPv4 address.
+    #[inline]
+    pub fn address(self, address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => self.part(kind::IPV4, &address.octets()),
+            IpAddr::V6(address) => {
+                let shift = Ipv6Addr::BITS - u32::from(self.ipv6_prefix);
+                // A shift by all bits leaves none.
+                let prefix = address.to_bits().checked_shr(shift).unwrap_or(0);
+                self.part(kind::IPV6, &prefix.to_le_bytes())
+            }
+        }
+    }
+
+    /// The key.
+    #[inline]
+    pub fn finish(self) -> Key {
+        Key(self.hasher.finish128().as_u128())
+    }
+
+    #[inline]
+    fn part(mut self, kind: u8, bytes: &[u8]) -> Self {
+        self.hasher.write_u8(kind);
+        self.hasher.write_u64(bytes.len() as u64);
+        self.hasher.write(bytes);
+        self
+    }
+}
+
+impl Key {
+    /// The bits by which a map finds it.
+    #[inline]
+    pub(crate) const fn low(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// Other bits, by which it finds the map.
+    #[inline]
+    pub(crate) const fn high(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys() -> Keys {
+        Keys::new([7, 9])
+    }
+
+    #[test]
+    fn parts_stand_for_themselves() {
+        let all = [
+            keys().key(),
+            keys().key().text(""),
+            keys().key().text("").text(""),
+            keys().key().text("ab").text("c"),
+            keys().key().text("a").text("bc"),
+            keys().key().text("abc"),
+            keys().key().text("7"),
+            keys().key().number(7),
+            keys().key().text("\u{7}\0\0\0\0\0\0\0"),
+            keys().key().address("0.0.0.7".parse().unwrap()),
+            keys().key().address("::7".parse().unwrap()),
+            Keys::new([7, 8]).key().text("abc"),
+        ]
+        .map(KeyParts::finish);
+        for (i, one) in all.iter().enumerate() {
+            for other in &all[..i] {
+                assert_ne!(one, other);
+            }
+        }
+        assert_eq!(
+            keys().key().text("a").finish(),
+            keys().key().text("a").finish()
+        );
+    }
+
+    #[test]
+    fn an_address_is_as_much_of_it_as_says_who_it_is() {
+        #[track_caller]
+        fn check(prefix: u8, one: &str, other: &str, same: bool) {
+            let keys = keys().with_ipv6_prefix(prefix).unwrap();
+            let key = |address: &str| keys.key().address(address.parse().unwrap()).finish();
+            assert_eq!(key(one) == key(other), same, "{one} {other} /{prefix}");
+        }
+        check(64, "2001:db8:1:2::3", "2001:db8:1:2:ffff::", true);
+        check(64, "2001:db8:1:2::3", "2001:db8:1:3::3", false);
+        check(56, "2001:db8:1:2::3", "2001:db8:1:3::3", true);
+        check(128, "2001:db8::1", "2001:db8::2", false);
+        check(0, "2001:db8::1", "fe80::2", true);
+        check(64, "192.0.2.1", "192.0.2.2", false);
+        check(64, "192.0.2.1", "::ffff:192.0.2.1", true);
+        check(0, "192.0.2.1", "2001:db8::1", false);
+        let refused = keys().with_ipv6_prefix(129).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "an IPv6 prefix of 129 bits; give 0 to 128, mostly 64"
+        );
+    }
+}

@@ -1,0 +1,400 @@
+//! A limit for each key, for many threads, within bounds.
+//!
+//! Keys are spread over shards, each behind a lock of its own that is held for one decision. Only keys that differ from
+//! a fresh one are remembered. Each operation also looks at two other keys of its shard and forgets those that have
+//! become fresh again, so idle keys leave without a scan and without a thread; a key in use never leaves. [`Keyed::sweep`]
+//! does the same while nobody asks.
+//!
+//! There are never more keys than the bound. At the bound, new keys share one more limit, the overflow, and
+//! [`Figures::overflowed`] counts what it decided. A key that finds room later begins fresh.
+//!
+//! Another limit ([`Keyed::set_limit`]) is in force at once for all keys, and carries each key over when the key is looked
+//! at next, by the time at which the limit changed: that is as if all had been carried over then. No lock is held
+//! for a walk over all keys, unless limits change eight times before all keys of a shard have been looked at.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hashbrown::HashTable;
+
+use crate::algorithm::Algorithm;
+use crate::decision::{Decision, Standing};
+use crate::key::Key;
+use crate::moment::Moment;
+use crate::slab::Slab;
+use crate::units::Units;
+
+/// A limit for each key.
+pub struct Keyed<A: Algorithm> {
+    shards: Box<[Mutex<Shard<A>>]>,
+    /// What keys share that found no room.
+    overflow: Mutex<(A, A::State)>,
+    keys_max: usize,
+    /// Where to begin to look for room.
+    next_shard: AtomicUsize,
+    keys: AtomicUsize,
+    overflowed: AtomicU64,
+    forgotten: AtomicU64,
+}
+
+/// What a map of keys has been doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// How many keys are remembered.
+    pub keys: usize,
+    /// How many operations of keys without room went to the limit that they share.
+    pub overflowed: u64,
+    /// How many keys have been forgotten because they were fresh again.
+    pub forgotten: u64,
+}
+
+/// One part of the keys.
+struct Shard<A: Algorithm> {
+    /// Where each key is in the slab.
+    places: HashTable<u32>,
+    slab: Slab<Entry<A::State>>,
+    limits: Limits<A>,
+    /// The next place to look at.
+    cursor: u32,
+    /// How many places are to be looked at until every key is by the limit in force.
+    outdated: usize,
+}
+
+/// What is remembered of one key.
+struct Entry<S> {
+    key: Key,
+    /// By which limit the state is.
+    generation: NonZeroU32,
+    state: S,
+}
+
+/// The limit in force, and those before it by which some keys still are.
+struct Limits<A> {
+    now: A,
+    /// Former limits, the oldest first, and when the next one took over.
+    former: VecDeque<(A, Moment)>,
+    /// The number of the limit in force.
+    generation: NonZeroU32,
+}
+
+/// How many shards: more than cores, so that two threads seldom meet.
+const SHARDS: usize = 64;
+
+/// Keys that one operation looks at besides its own.
+const LOOKS: usize = 2;
+
+/// Keys that an operation looks at that finds no room for its own.
+const LOOKS_FOR_ROOM: usize = 16;
+
+/// Former limits that a shard remembers before it carries all keys over at once.
+const FORMER_MAX: usize = 8;
+
+impl<A: Algorithm + Clone> Keyed<A> {
+    /// A limit for each of at most so many keys, all fresh.
+    pub fn new(algorithm: A, keys_max: usize) -> Self {
+        let shard = || Mutex::new(Shard::new(algorithm.clone()));
+        Self {
+            shards: (0..SHARDS).map(|_| shard()).collect(),
+            overflow: Mutex::new((algorithm.clone(), algorithm.fresh())),
+            // Places are numbered by 32 bits.
+            keys_max: keys_max.min(u32::MAX as usize),
+            next_shard: AtomicUsize::new(0),
+            keys: AtomicUsize::new(0),
+            overflowed: AtomicU64::new(0),
+            forgotten: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes so much of the key's limit if it is there.
+    pub fn take(&self, key: Key, cost: Units, now: Moment) -> Decision {
+        self.update(key, now, |limit, state| limit.take(state, cost, now))
+    }
+
+    /// What a take would answer. A peek of 0 only looks.
+    pub fn peek(&self, key: Key, cost: Units, now: Moment) -> Decision {
+        self.update(key, now, |limit, state| limit.peek(state, cost, now))
+    }
+
+    /// How the key's limit stands, also when it refuses.
+    pub fn standing(&self, key: Key, now: Moment) -> Standing {
+        self.update(key, now, |limit, state| limit.standing(state, now))
+    }
+
+    /// Takes so much whether or not it is there.
+    pub fn charge(&self, key: Key, cost: Units, now: Moment) {
+        self.update(key, now, |limit, state| limit.charge(state, cost, now));
+    }
+
+    /// Gives back so much. What is more than full is lost.
+    pub fn refund(&self, key: Key, cost: Units, now: Moment) {
+        self.update(key, now, |limit, state| limit.refund(state, cost, now));
+    }
+
+    /// Another limit for all keys from now on. What is available keeps its ratio, so nothing bursts.
+    pub fn set_limit(&self, next: &A, now: Moment) {
+        for shard in &self.shards {
+            lock(shard).set_limit(next.clone(), now);
+        }
+        let mut overflow = lock(&self.overflow);
+        let (limit, state) = &mut *overflow;
+        limit.change(next, state, now);
+        *limit = next.clone();
+    }
+
+    /// Looks at so many keys of every shard, and forgets those that are fresh. Returns how many it has forgotten.
+    /// For who wants memory back while nobody asks: operations do as much by themselves.
+    pub fn sweep(&self, keys_of_each_shard: usize, now: Moment) -> usize {
+        let mut forgotten = 0;
+        for shard in &self.shards {
+            let mut shard = lock(shard);
+            forgotten += self.note(shard.look(keys_of_each_shard, now));
+        }
+        forgotten
+    }
+
+    /// What has been going on.
+    pub fn figures(&self) -> Figures {
+        Figures {
+            keys: self.keys.load(Ordering::Relaxed),
+            overflowed: self.overflowed.load(Ordering::Relaxed),
+            forgotten: self.forgotten.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Does something to a key's state.
+    #[inline]
+    fn update<R>(&self, key: Key, now: Moment, operation: impl Fn(&A, &mut A::State) -> R) -> R {
+        let mut shard = lock(self.shard(key));
+        self.note(shard.look(LOOKS, now));
+        if let Some(place) = shard.find(key) {
+            let (answer, fresh) = shard.update(place, now, &operation);
+            if fresh {
+                shard.remove(place);
+                self.note(1);
+            }
+            return answer;
+        }
+        if !self.make_room(&mut shard, now) {
+            drop(shard);
+            self.overflowed.fetch_add(1, Ordering::Relaxed);
+            let mut overflow = lock(&self.overflow);
+            let (limit, state) = &mut *overflow;
+            return operation(limit, state);
+        }
+        let mut state = shard.limits.now.fresh();
+        let answer = operation(&shard.limits.now, &mut state);
+        if shard.limits.now.is_fresh(&state, now) {
+            self.keys.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            shard.insert(key, state);
+        }
+        answer
+    }
+
+    /// Counts one more key, if there is room for it.
+    fn make_room(&self, shard: &mut Shard<A>, now: Moment) -> bool {
+        let count_one = || {
+            let one_more = |keys| (keys < self.keys_max).then_some(keys + 1);
+            let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+            self.keys.fetch_update(set, fetch, one_more).is_ok()
+        };
+        count_one() || (self.look_for_room(shard, now) && count_one())
+    }
+
+    /// Forgets a key that is fresh, in this shard or in another one that nobody is using; not if there are many to look
+    /// at before it is found.
+    #[cold]
+    fn look_for_room(&self, shard: &mut Shard<A>, now: Moment) -> bool {
+        if self.note(shard.look(LOOKS_FOR_ROOM, now)) > 0 {
+            return true;
+        }
+        let mut looks = LOOKS_FOR_ROOM;
+        let begin = self.next_shard.fetch_add(1, Ordering::Relaxed);
+        for other in self.shards.iter().cycle().skip(begin % SHARDS).take(SHARDS) {
+            // Who waited for a second lock could wait for ever.
+            let Ok(mut other) = other.try_lock() else {
+                continue;
+            };
+            let places = looks.min(other.slab.places());
+            if self.note(other.look(places, now)) > 0 {
+                return true;
+            }
+            looks -= places;
+            if looks == 0 {
+                break;
+            }
+        }
+        false
+    }
+
+    /// So many keys have been forgotten.
+    fn note(&self, forgotten: usize) -> usize {
+        if forgotten > 0 {
+            self.keys.fetch_sub(forgotten, Ordering::Relaxed);
+            self.forgotten
+                .fetch_add(forgotten as u64, Ordering::Relaxed);
+        }
+        forgotten
+    }
+
+    fn shard(&self, key: Key) -> &Mutex<Shard<A>> {
+        #[expect(clippy::indexing_slicing, reason = "the remainder is below the length")]
+        #[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
+        &self.shards[key.high() as usize % self.shards.len()]
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No operation panics half-way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<A: Algorithm + Clone> Shard<A> {
+    fn new(algorithm: A) -> Self {
+        Self {
+            places: HashTable::new(),
+            slab: Slab::new(),
+            limits: Limits {
+                now: algorithm,
+                former: VecDeque::new(),
+                generation: NonZeroU32::MIN,
+            },
+            cursor: 0,
+            outdated: 0,
+        }
+    }
+
+    fn find(&self, key: Key) -> Option<u32> {
+        let is_it = |place: &u32| self.slab.get(*place).is_some_and(|it| it.key == key);
+        self.places.find(key.low(), is_it).copied()
+    }
+
+    /// Does something to the state at a place, and says whether it is fresh then.
+    fn update<R>(
+        &mut self,
+        place: u32,
+        now: Moment,
+        operation: impl Fn(&A, &mut A::State) -> R,
+    ) -> (R, bool) {
+        match self.slab.get_mut(place) {
+            Some(entry) => {
+                self.limits.carry_over(entry);
+                let answer = operation(&self.limits.now, &mut entry.state);
+                let fresh = self.limits.now.is_fresh(&entry.state, now);
+                (answer, fresh)
+            }
+            // Never so: places are of keys that are there. A fresh state answers.
+            None => {
+                debug_assert!(false, "a place without a key");
+                let limit = &self.limits.now;
+                (operation(limit, &mut limit.fresh()), false)
+            }
+        }
+    }
+
+    fn insert(&mut self, key: Key, state: A::State) {
+        let place = self.slab.insert(Entry {
+            key,
+            generation: self.limits.generation,
+            state,
+        });
+        let slab = &self.slab;
+        let bits = |place: &u32| slab.get(*place).map_or(0, |it| it.key.low());
+        self.places.insert_unique(key.low(), place, bits);
+    }
+
+    fn remove(&mut self, place: u32) {
+        let Some(entry) = self.slab.remove(place) else {
+            return;
+        };
+        let is_it = |it: &u32| *it == place;
+        if let Ok(found) = self.places.find_entry(entry.key.low(), is_it) {
+            found.remove();
+        }
+        if self.slab.is_empty() {
+            // A storm of keys is over: its memory is for others.
+            self.slab = Slab::new();
+            self.places = HashTable::new();
+            self.cursor = 0;
+            self.outdated = 0;
+            self.limits.former.clear();
+        }
+    }
+
+    /// Looks at the next places: carries their keys over, and forgets the fresh ones. Returns how many.
+    fn look(&mut self, places: usize, now: Moment) -> usize {
+        let mut forgotten = 0;
+        for _ in 0..places.min(self.slab.places()) {
+            if self.cursor as usize >= self.slab.places() {
+                self.cursor = 0;
+            }
+            let place = self.cursor;
+            self.cursor += 1;
+            if let Some(entry) = self.slab.get_mut(place) {
+                self.limits.carry_over(entry);
+                if self.limits.now.is_fresh(&entry.state, now) {
+                    self.remove(place);
+                    forgotten += 1;
+                }
+            }
+            self.outdated = self.outdated.saturating_sub(1);
+            if self.outdated == 0 {
+                self.limits.former.clear();
+            }
+        }
+        forgotten
+    }
+
+    fn set_limit(&mut self, next: A, now: Moment) {
+        let last = self.limits.generation == NonZeroU32::MAX;
+        if last || self.limits.former.len() >= FORMER_MAX {
+            for entry in self.slab.iter_mut() {
+                self.limits.carry_over(entry);
+                entry.generation = NonZeroU32::MIN;
+            }
+            self.limits.former.clear();
+            self.limits.generation = NonZeroU32::MIN;
+        }
+        self.limits.generation = self.limits.generation.saturating_add(1);
+        let former = std::mem::replace(&mut self.limits.now, next);
+        self.outdated = self.slab.places();
+        if self.outdated > 0 {
+            self.limits.former.push_back((former, now));
+        }
+    }
+}
+
+impl<A: Algorithm> Limits<A> {
+    /// Brings a state to the limit in force, through all that were between.
+    #[inline]
+    fn carry_over(&self, entry: &mut Entry<A::State>) {
+        let behind = self.generation.get() - entry.generation.get();
+        if behind > 0 {
+            self.carry(entry, behind as usize);
+        }
+    }
+
+    #[cold]
+    fn carry(&self, entry: &mut Entry<A::State>, behind: usize) {
+        debug_assert!(
+            behind <= self.former.len(),
+            "a limit is forgotten too early"
+        );
+        let since = self.former.len().saturating_sub(behind);
+        let mut steps = self.former.iter().skip(since).peekable();
+        while let Some((limit, until)) = steps.next() {
+            let next = steps.peek().map_or(&self.now, |(next, _)| next);
+            limit.change(next, &mut entry.state, *until);
+        }
+        entry.generation = self.generation;
+    }
+}
+
+impl<A: Algorithm + Clone> fmt::Debug for Keyed<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.figures().fmt(f)
+    }
+}

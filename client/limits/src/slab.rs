@@ -1,0 +1,74 @@
+//! Places for entries that come and go: memory grows a chunk at a time, so that none of it is empty for long.
+
+/// Entries by place.
+pub(crate) struct Slab<T> {
+    chunks: Vec<Box<[Option<T>]>>,
+    /// Places that are free, the next one last.
+    free: Vec<u32>,
+    /// How many places have ever been taken.
+    used: u32,
+}
+
+/// Entries a chunk.
+const CHUNK: usize = 64;
+
+impl<T> Slab<T> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            chunks: Vec::new(),
+            free: Vec::new(),
+            used: 0,
+        }
+    }
+
+    /// One more than the highest place that an entry may have.
+    pub(crate) const fn places(&self) -> usize {
+        self.used as usize
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.free.len() == self.used as usize
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, place: u32) -> Option<&T> {
+        let chunk = self.chunks.get(place as usize / CHUNK)?;
+        chunk.get(place as usize % CHUNK)?.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, place: u32) -> Option<&mut T> {
+        self.slot(place)?.as_mut()
+    }
+
+    /// Puts an entry somewhere. The caller holds fewer than 2³² of them.
+    pub(crate) fn insert(&mut self, entry: T) -> u32 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.used += 1;
+            self.used - 1
+        });
+        if place as usize / CHUNK == self.chunks.len() {
+            self.chunks.push((0..CHUNK).map(|_| None).collect());
+        }
+        if let Some(slot) = self.slot(place) {
+            *slot = Some(entry);
+        }
+        place
+    }
+
+    pub(crate) fn remove(&mut self, place: u32) -> Option<T> {
+        let entry = self.slot(place)?.take()?;
+        self.free.push(place);
+        Some(entry)
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.chunks.iter_mut().flatten().flatten()
+    }
+
+    #[inline]
+    fn slot(&mut self, place: u32) -> Option<&mut Option<T>> {
+        let chunk = self.chunks.get_mut(place as usize / CHUNK)?;
+        chunk.get_mut(place as usize % CHUNK)
+    }
+}
