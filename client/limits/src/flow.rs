@@ -95,12 +95,6 @@ impl Flow {
         self.drops
     }
 
-    /// Drops a part of a unit.
-    #[inline]
-    pub(crate) const fn part(&self) -> u64 {
-        self.part
-    }
-
     /// What comes in so many nanoseconds: at most 2⁶² · 2⁶⁴ drops.
     #[inline]
     pub(crate) const fn in_nanos(&self, nanos: u64) -> i128 {
