@@ -85,7 +85,7 @@ impl RateLimiter {
     #[inline]
     pub fn try_acquire(&mut self, cost: f64, now: Time) -> Result<(), NotNow> {
         debug_assert!(cost.is_finite() && cost >= 0.0);
-        let cost = Units::try_from(cost).unwrap_or(Units::MAX);
+        let cost = Units::at_least(cost).unwrap_or(Units::MAX);
         match self.bucket.take(cost, moment(now)) {
             Decision::Allowed(_) => Ok(()),
             Decision::After(retry_after) => Err(NotNow::RetryAfter { retry_after }),
