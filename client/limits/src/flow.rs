@@ -19,6 +19,7 @@ use crate::moment::span;
 use crate::rate::{Period, Rate};
 use crate::rest::Rest;
 use crate::units::Units;
+use crate::wide::gcd;
 
 /// A size, and what flows in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,14 @@ const DROPS_MAX: u128 = 1 << 62;
 pub(crate) const MISSING_MAX: i128 = 1 << 125;
 
 impl Flow {
+    /// Nothing fits, and nothing comes in.
+    pub(crate) const NOTHING: Self = Self {
+        size: Units::ZERO,
+        full: 0,
+        drops: 0,
+        part: 1,
+    };
+
     pub(crate) fn new(size: Units, rate: Rate) -> Result<Self, SettingsError> {
         let Period::Nanos(period) = rate.period() else {
             return Err(SettingsError::CalendarRate { rate });
@@ -86,10 +95,21 @@ impl Flow {
         self.drops
     }
 
+    /// What comes in so many nanoseconds: at most 2⁶² · 2⁶⁴ drops.
+    #[inline]
+    pub(crate) const fn in_nanos(&self, nanos: u64) -> i128 {
+        self.drops as i128 * nanos as i128
+    }
+
     /// So much in drops; what is far beyond any debt is cut.
     #[inline]
     pub(crate) fn in_drops(&self, cost: Units) -> i128 {
-        let drops = cost.parts().saturating_mul(u128::from(self.part));
+        let part = u128::from(self.part);
+        let drops = match u64::try_from(cost.parts()) {
+            // Up to 18 thousand million units, with room for any part.
+            Ok(parts) => u128::from(parts) * part,
+            Err(_) => cost.parts().saturating_mul(part),
+        };
         // It is at most MISSING_MAX, which fits.
         drops.min(MISSING_MAX as u128) as i128
     }
@@ -97,9 +117,7 @@ impl Flow {
     /// What is missing after so many nanoseconds.
     #[inline]
     pub(crate) fn after(&self, missing: i128, nanos: u64) -> i128 {
-        // At most 2⁶² · 2⁶⁴.
-        let came = i128::from(self.drops) * i128::from(nanos);
-        (missing - came).max(0)
+        (missing - self.in_nanos(nanos)).max(0)
     }
 
     /// What is missing once the cost is taken, or why it is not.
@@ -208,12 +226,4 @@ fn divided(number: u128, by: u64) -> u128 {
         Ok(number) => u128::from(number / by.max(1)),
         Err(_) => number / u128::from(by.max(1)),
     }
-}
-
-/// The greatest common divisor; the other number if one is 0.
-pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }

@@ -4,10 +4,8 @@
 //! was. Ratios of limits are small numbers, and grains that are no longer needed are dropped, so counts stay exact; if
 //! they no longer fit, they are rounded up in the finest grains that do.
 
+use crate::wide::{gcd, scaled_up};
 use std::num::NonZeroU64;
-
-use crate::flow::gcd;
-use crate::rest::scaled_up;
 
 /// Grains of a part, at least one.
 pub(crate) type Grains = NonZeroU64;

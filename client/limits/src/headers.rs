@@ -155,3 +155,35 @@ fn base64(bytes: &[u8]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decision::Standing;
+
+    #[test]
+    fn a_refusal_says_a_second_at_least() {
+        let policy = Policy {
+            name: "a\nb",
+            quota: Units::ONE,
+            window: None,
+            unit: None,
+            partition_key: None,
+        };
+        let answer = Answer {
+            decision: Decision::After(Duration::ZERO),
+            standing: Standing {
+                remaining: Units::ZERO,
+                reset: Duration::ZERO,
+            },
+            cost: Units::ONE,
+        };
+        let made = headers(&[policy], &[answer], Duration::ZERO, Legacy::Off);
+        let expected = [
+            ("RateLimit-Policy", "\"a?b\";q=1"),
+            ("RateLimit", "\"a?b\";r=0;t=1"),
+            ("Retry-After", "1"),
+        ];
+        assert_eq!(made, expected.map(|(name, value)| (name, value.to_owned())));
+    }
+}

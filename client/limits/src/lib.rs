@@ -1,4 +1,93 @@
-//! Local rate limits: decided from memory, in nanoseconds, exactly.
+//! Local rate limits: decided from memory, in nanoseconds, exactly. No clock, no server, no I/O.
+//!
+//! ```
+//! use doorward_limits::{Decision, Limiter, Moment, TokenBucket};
+//!
+//! // 10 at once, 10 a second.
+//! let mut limit = Limiter::new(TokenBucket::new(10, "10/s".parse()?)?);
+//! let now = Moment::ORIGIN;
+//! match limit.take(6, now) {
+//!     Decision::Allowed(allowed) => assert_eq!(allowed.remaining, 4.into()),
+//!     Decision::After(wait) => println!("come back in {wait:?}"),
+//!     Decision::Never(reason) => println!("{reason}, so no wait would help"),
+//! }
+//! // It costs more than was thought: settle. What was not used comes back by `refund`.
+//! limit.charge(5, now);
+//! assert!(!limit.take(1, now).is_allowed());
+//! // Another limit: what is left keeps its ratio, so nothing bursts.
+//! limit.set_limit(TokenBucket::new(100, "100/s".parse()?)?, now);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The time is an argument, in nanoseconds since any origin (1970 in UTC for windows of the calendar). A rate is one
+//! value that is parsed: `100/s`, `5000/h`, `10/min`, `4999/day`, `2000/1200s`, and for fixed windows `7/month`.
+//! Amounts have nine decimal places; what is no amount (negative, not a number, too large) is refused by name when it is
+//! made ([`InvalidUnits`]), and so is a limit that cannot be ([`SettingsError`]). Nothing panics.
+//!
+//! # Which algorithm for what
+//!
+//! | for | take | it guarantees, over any window |
+//! | --- | --- | --- |
+//! | so many a second, with some at once: the usual limit of an API | [`TokenBucket`] | in any span of w at most burst + rate·w |
+//! | the same in one word of memory, for a million keys, or without a lock | [`Gcra`] | the same, field by field |
+//! | the same, thought of as a level that must not run over | [`LeakyMeter`] | the same |
+//! | what lies behind must get an even stream: wait instead of failing | [`LeakyQueue`] | what starts in a span of w, the last one left out: at most rate·w; nobody waits longer than the deadline |
+//! | quotas of a clock's hour, of a day, of a calendar's month, as people read them on a bill | [`FixedWindow`] | the limit in each window; **twice the limit** around a boundary |
+//! | log-ins, codes by text message: small limits that must hold for every window | [`SlidingLog`] | the limit in every window, exactly; 8 bytes a request |
+//! | the same for large limits, with two numbers a key | [`SlidingCounter`] | the limit in each aligned window; at most limit + ⌈p·limit⌉ in one that ends at position p |
+//! | what is cold after a rest: caches, pools, just-in-time compilers | [`WarmUp`] | at most rate·w; from cold, a slow start of the length that was given |
+//! | brute force: who does it too often is shut out for long | [`Ban`] | the threshold in each interval, then nothing until the ban ends |
+//! | a warning before the refusal | [`SoftHard`] around any of them | its decisions |
+//! | several at once: by address *and* by name, requests *and* tokens | [`several`] | each its own; none is charged if one refuses |
+//! | a rate that a lease grants | [`FedBucket`] | what the leases gave in it, and one burst |
+//! | so many at once, however long it takes | [`InFlight`] | the limit |
+//!
+//! If you do not know, take a token bucket with a burst of what comes in a second. N an hour is not N/3600 a second: if
+//! the hour is meant, take a window.
+//!
+//! # The same traffic
+//!
+//! 10 a second (10 at once, where there is a burst), a twentieth of a second a column: how many pass, `·` if all that
+//! came are refused, and how much is left. Few come, then 16 at once (`g`, letters go on after 9), then 20 a second;
+//! after a rest, 16 again. The example `side_by_side` draws it.
+//!
+//! ```text
+#![doc = include_str!("side_by_side.txt")]
+//! ```
+//!
+//! Buckets let the burst pass and then every other one. A queue lets all start evenly, the refused ones being those who
+//! would have waited for longer than half a second. A fixed window lets 16 pass around the first boundary: 6 and 10. A
+//! log never has more than 10 within a second; a counter estimates that, and errs for a while. Warm-up is slow after
+//! each rest. A ban shuts all out.
+//!
+//! # At the edges
+//!
+//! - **First use**: all is available. **Exactly**: a token that is due at T is there at T; what was logged at t counts
+//!   during [t, t + window).
+//! - **Told instants are true**: after the wait that was told, and not a nanosecond earlier, the same passes.
+//! - **Refused** requests change nothing: who keeps knocking gets in as early as who waits. A ban counts attempts.
+//! - **Debt** has no floor: [`Limiter::charge`] is always applied, and until it is paid all are refused, also costs of 0.
+//! - **Time that goes back** is no time. GCRA, which does not know when it was asked, sees a little less then.
+//! - **A change of limit** first brings the state up to date; then what is available keeps its ratio, and a debt its
+//!   amount. After a limit of 0 nothing is available. [`FedBucket`] keeps the amount instead, and says why.
+//! - **Numbers are whole**, of parts so fine that rate, cost and time fit in them: nothing drifts, at 3/s or 4,999/day, in
+//!   ten years. Only the area under a warm-up's slope is computed in floating point, to a nanosecond.
+//!
+//! # Many keys, many threads
+//!
+//! What is agreed ([`Algorithm`]) is apart from what is remembered of a key ([`Algorithm::State`]), so a million keys
+//! store a million small states.
+//!
+//! - [`Keyed`]: a limit for each key, for many threads, within bounds. Idle keys leave by themselves, keys in use never;
+//!   at the bound, new keys share one limit, and a figure says so.
+//! - [`Key`] from parts: text, numbers, addresses (IPv6 by prefix), hashed with a secret.
+//! - [`AtomicBucket`]: a token bucket in one word, without a lock.
+//! - [`Shared`]: any other limit, behind a short lock.
+//! - [`Clocked`] hands in the time of a clock of your choice; the feature `std-clock` brings a fast one.
+//!
+//! # For callers
+//!
+//! [`headers`] writes decisions as `RateLimit`, `RateLimit-Policy`, `Retry-After` and `X-RateLimit-*`.
 
 pub mod algorithm;
 mod atomic_bucket;
@@ -6,11 +95,13 @@ mod ban;
 pub mod clock;
 pub mod decision;
 pub mod error;
+mod fed;
 mod fixed_window;
 mod flow;
 mod gcra;
 mod grains;
 pub mod headers;
+mod in_flight;
 pub mod key;
 pub mod keyed;
 mod leaky_meter;
@@ -31,6 +122,7 @@ mod std_clock;
 mod token_bucket;
 pub mod units;
 mod warm_up;
+mod wide;
 mod window;
 
 pub use algorithm::Algorithm;
@@ -39,8 +131,10 @@ pub use ban::{Ban, BanState};
 pub use clock::{Clock, Clocked, ManualClock};
 pub use decision::{Allowed, Decision, Reason, Standing};
 pub use error::SettingsError;
+pub use fed::{FedBucket, Feed, Supply};
 pub use fixed_window::{FixedWindow, FixedWindowState};
 pub use gcra::{Gcra, GcraState};
+pub use in_flight::InFlight;
 pub use key::{Key, KeyParts, Keys};
 pub use keyed::{Figures, Keyed};
 pub use leaky_meter::{LeakyMeter, LeakyMeterState};

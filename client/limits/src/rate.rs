@@ -75,6 +75,29 @@ impl Rate {
         Self { amount, period }
     }
 
+    /// A measured or granted number a second, to 15 digits: below a million in a longer period, so that small ones keep
+    /// theirs. At most 4·10¹⁸, which is as good as no limit.
+    ///
+    /// # Errors
+    ///
+    /// If it is no number, negative, or infinite.
+    pub fn from_per_second(per_second: f64) -> Result<Self, InvalidUnits> {
+        const MOST: f64 = 4e18;
+        let seconds: u64 = match per_second {
+            it if it >= 1e6 => 1,
+            it if it >= 1.0 => 1_000,
+            _ => 1_000_000,
+        };
+        let amount = match per_second {
+            // No number has parts of a unit there that mean anything.
+            it if it >= 1e9 && it.is_finite() => it.min(MOST).round(),
+            it => it * seconds as f64,
+        };
+        let amount = Units::try_from(amount)?;
+        let period = Duration::from_secs(seconds);
+        Ok(Self::new(amount, period).unwrap_or(Self::per_second(amount)))
+    }
+
     /// So much in a month or year of the calendar.
     pub const fn per(amount: Units, period: Period) -> Self {
         Self { amount, period }
@@ -202,6 +225,40 @@ mod tests {
         check("3/333333333ns", "3", 333_333_333, "3/333333333ns");
         assert_eq!("7/month".parse::<Rate>().unwrap().period(), Period::Month);
         assert_eq!("7/Year".parse::<Rate>().unwrap().to_string(), "7/year");
+    }
+
+    #[test]
+    fn a_measured_number_keeps_its_digits() {
+        for number in [
+            0.0,
+            1e-9,
+            0.1,
+            1.0 / 3.0,
+            100.0 / 3.0,
+            7.0,
+            123_456.789,
+            3e7,
+            1.5e12,
+            4e18,
+        ] {
+            let rate = Rate::from_per_second(number).unwrap();
+            let Period::Nanos(period) = rate.period() else {
+                panic!("{rate}")
+            };
+            let is = rate.amount().as_f64() / (period.get() as f64 / 1e9);
+            assert!((is - number).abs() <= number * 1e-12, "{number}: {rate}");
+        }
+        assert_eq!(Rate::from_per_second(-1.0), Err(InvalidUnits::Negative));
+        assert_eq!(
+            Rate::from_per_second(f64::NAN),
+            Err(InvalidUnits::NotANumber)
+        );
+        assert_eq!(
+            Rate::from_per_second(f64::INFINITY),
+            Err(InvalidUnits::TooLarge)
+        );
+        let most = Rate::from_per_second(f64::MAX).unwrap();
+        assert_eq!(most, Rate::from_per_second(4e18).unwrap());
     }
 
     #[test]

@@ -16,8 +16,8 @@ use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
 use crate::limiter::Limiter;
 use crate::moment::Moment;
-use crate::rest::compare_products;
 use crate::units::Units;
+use crate::wide::compare_products;
 
 /// Any limit, whatever its algorithm: what several of them are made of.
 pub trait Limit {

@@ -13,8 +13,9 @@ use crate::error::SettingsError;
 use crate::grains::{COUNT_MAX, Grains, Scaling, coarser};
 use crate::moment::{Moment, span};
 use crate::rate::Rate;
-use crate::rest::{scaled_up, times_over};
+
 use crate::units::Units;
+use crate::wide::{scaled_up, times_over};
 use crate::window::length;
 
 /// Two counters for a sliding window.

@@ -9,8 +9,8 @@ use std::cmp::Ordering;
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
 use crate::moment::Moment;
-use crate::rest::compare_products;
 use crate::units::Units;
+use crate::wide::compare_products;
 
 /// An algorithm with a soft limit below its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,7 +35,13 @@ impl TokenBucket {
         Ok(Self { flow })
     }
 
+    /// Nothing fits, and nothing comes in.
+    pub(crate) const NOTHING: Self = Self {
+        flow: Flow::NOTHING,
+    };
+
     /// What flows in.
+    #[inline]
     pub(crate) const fn flow(&self) -> &Flow {
         &self.flow
     }

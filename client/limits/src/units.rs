@@ -78,6 +78,29 @@ impl Units {
         self.0 as f64 / PARTS as f64
     }
 
+    /// A measured cost, rounded up to nine decimal places, so that many of them never add up to less than they are. What
+    /// only floating point adds to a decimal number (0.1 is a little more than a tenth) is no reason to round up.
+    ///
+    /// # Errors
+    ///
+    /// If it is no number, negative, or too large.
+    #[inline]
+    pub fn at_least(units: f64) -> Result<Self, InvalidUnits> {
+        /// Of a part.
+        const NOISE: f64 = 1e-6;
+        let nearest = Self::try_from(units)?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is within 0 and 2⁶⁴"
+        )]
+        let whole = units as u64;
+        let parts = (units - whole as f64) * 1e9;
+        let short = nearest.0 < u128::from(whole) * PARTS + PARTS
+            && parts - NOISE > (nearest.0 - u128::from(whole) * PARTS) as f64;
+        Ok(Self::from_parts(nearest.0 + u128::from(short)))
+    }
+
     /// Both together, at most [`Units::MAX`].
     #[inline]
     #[must_use]
@@ -101,6 +124,9 @@ impl From<u64> for Units {
     }
 }
 
+/// 2⁶⁴: the first number that is too large.
+const TOO_LARGE: f64 = (1_u128 << 64) as f64;
+
 /// To the nearest of nine decimal places.
 impl TryFrom<f64> for Units {
     type Error = InvalidUnits;
@@ -113,8 +139,7 @@ impl TryFrom<f64> for Units {
         if units < 0.0 {
             return Err(InvalidUnits::Negative);
         }
-        // 2⁶⁴: the first that is too large.
-        if units >= 18_446_744_073_709_551_616.0 {
+        if units >= TOO_LARGE {
             return Err(InvalidUnits::TooLarge);
         }
         #[expect(
@@ -122,7 +147,19 @@ impl TryFrom<f64> for Units {
             clippy::cast_sign_loss,
             reason = "it is within 0 and 2⁶⁴"
         )]
-        let (whole, parts) = (units as u64, (units.fract() * 1e9).round() as u64);
+        let whole = units as u64;
+        let rest = units - whole as f64;
+        // Mostly there is none. Half a part is rounded up.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is within 0 and 1"
+        )]
+        let parts = if rest > 0.0 {
+            (rest * 1e9 + 0.5) as u64
+        } else {
+            0
+        };
         Ok(Self::from_parts(
             u128::from(whole) * PARTS + u128::from(parts),
         ))
@@ -178,5 +215,28 @@ impl fmt::Display for Units {
 impl fmt::Debug for Units {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_measured_cost_is_rounded_up_and_a_decimal_number_is_what_it_says() {
+        #[track_caller]
+        fn check(units: f64, parts: u128) {
+            assert_eq!(Units::at_least(units).unwrap().parts(), parts, "{units}");
+        }
+        check(0.0, 0);
+        check(0.1, 100_000_000);
+        check(0.3, 300_000_000);
+        check(1.1, 1_100_000_000);
+        check(7.0, 7_000_000_000);
+        check(1.0 / 3.0, 333_333_334);
+        check(2.0 / 3.0, 666_666_667);
+        check(1e-12, 1);
+        check(0.999_999_999_9, 1_000_000_000);
+        assert_eq!(Units::at_least(-1.0), Err(InvalidUnits::Negative));
     }
 }

@@ -18,11 +18,11 @@ use std::time::Duration;
 use crate::algorithm::Algorithm;
 use crate::decision::{Allowed, Decision, Standing};
 use crate::error::SettingsError;
-use crate::flow::gcd;
 use crate::moment::{Moment, span};
 use crate::rate::Rate;
 use crate::rest::Rest;
 use crate::units::Units;
+use crate::wide::gcd;
 use crate::window::length;
 
 /// A rate that is reached after a warm-up.

@@ -167,6 +167,12 @@ mod tests {
             Window::Week.start(week),
             1_767_225_600_000_000_000 - 3 * DAY
         );
+        let day = i64::try_from(DAY).unwrap();
+        let days_later = |days: i64| Moment::from_nanos(new_year.nanos() + days * day);
+        assert_eq!(Window::Week.of_moment(days_later(-4)), week - 1);
+        assert_eq!(Window::Week.of_moment(days_later(-3)), week);
+        assert_eq!(Window::Week.of_moment(days_later(3)), week);
+        assert_eq!(Window::Week.of_moment(days_later(4)), week + 1);
         assert_eq!(Window::Year.start(56), 1_767_225_600_000_000_000);
         assert_eq!(Window::Year.of_moment(new_year), 56);
     }

@@ -1,5 +1,12 @@
 //! A map of keys is as many limits as there are keys, within a bound.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test"
+)]
+
 use std::thread;
 use std::time::Duration;
 

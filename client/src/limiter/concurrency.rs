@@ -4,6 +4,8 @@
 //! back. What is in flight is what the client says it *has*, so a server gives it to nobody else.
 //! Of a limit with a fraction, the whole permits count.
 
+use doorward_limits::InFlight;
+
 use crate::capacity::{Allowance, Capacity};
 use crate::time::Time;
 
@@ -11,14 +13,14 @@ use crate::time::Time;
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimiter {
     allowance: Allowance,
-    in_flight: u64,
+    in_flight: InFlight,
 }
 
 impl Default for ConcurrencyLimiter {
     fn default() -> Self {
         Self {
             allowance: Allowance::NONE,
-            in_flight: 0,
+            in_flight: InFlight::NONE,
         }
     }
 }
@@ -31,26 +33,26 @@ impl ConcurrencyLimiter {
 
     /// Takes `permits` if they are within the limit. Returns whether they were.
     pub fn try_acquire(&mut self, permits: u64, now: Time) -> bool {
-        let wanted = self.in_flight.saturating_add(permits);
-        let fits = match self.allowance.at(now) {
-            Capacity::Unlimited => true,
-            Capacity::Limited(limit) => wanted as f64 <= limit.floor(),
+        let limit = match self.allowance.at(now) {
+            Capacity::Unlimited => None,
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a capacity is not negative, and what is larger than all numbers is no limit"
+            )]
+            Capacity::Limited(limit) => Some(limit as u64),
         };
-        if fits {
-            self.in_flight = wanted;
-        }
-        fits
+        self.in_flight.take(permits, limit)
     }
 
     /// Gives back `permits` that were taken.
     pub fn release(&mut self, permits: u64) {
-        debug_assert!(permits <= self.in_flight, "more given back than was taken");
-        self.in_flight = self.in_flight.saturating_sub(permits);
+        self.in_flight.release(permits);
     }
 
     /// How many permits are out.
     pub fn in_flight(&self) -> u64 {
-        self.in_flight
+        self.in_flight.get()
     }
 
     /// When the limit changes by itself.

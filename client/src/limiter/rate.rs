@@ -1,9 +1,9 @@
 //! So much per second, following a rate that changes.
 //!
-//! A bucket fills at the rate in force and holds at most a *burst*: one usual request, and what the
-//! rate gives in a short span, so that a task that wakes a little late loses nothing. So what is
-//! admitted in any span of time is at most what the rates in force gave in it, plus one burst (or
-//! one request, if that is larger).
+//! What decides is a bucket that a lease feeds ([`doorward_limits::FedBucket`]), in exact arithmetic. It fills at the
+//! rate in force and holds at most a *burst*: one usual request, and what the rate gives in a short span, so that a
+//! task that wakes a little late loses nothing. So what is admitted in any span of time is at most what the rates in
+//! force gave in it, plus one burst (or one request, if that is larger).
 //!
 //! A change of rate never gives anything: what is in the bucket stays, cut to the new burst, and
 //! the bucket starts empty. A rate of 0 empties it, so there is nothing to spend at 0, and nothing is
@@ -12,6 +12,7 @@
 
 use std::time::Duration;
 
+use doorward_limits::{Decision, FedBucket, Feed, Moment, Rate, Supply, TokenBucket, Units};
 use thiserror::Error;
 
 use crate::capacity::{Allowance, Capacity};
@@ -49,19 +50,13 @@ pub enum NotNow {
     Blocked,
 }
 
-/// What rounding leaves short is not waited for. A bucket fills in steps, each off by half an ulp of what is
-/// in it: this makes up for 9,000 of them, and admits nothing that anybody could measure.
-const ROUNDING: f64 = 1.0 + 1e-12;
-
 /// A rate limiter at a moment.
 #[derive(Clone, Debug)]
 pub struct RateLimiter {
     burst: Burst,
-    allowance: Allowance,
-    /// What may be used at once, now.
-    level: f64,
-    /// When `level` was right.
-    at: Time,
+    bucket: FedBucket,
+    /// What comes in by the capacities that were told last: mostly they stay.
+    known: [(Capacity, Supply); 2],
 }
 
 impl RateLimiter {
@@ -69,17 +64,17 @@ impl RateLimiter {
     pub fn new(burst: Burst, now: Time) -> Self {
         Self {
             burst,
-            allowance: Allowance::NONE,
-            level: 0.0,
-            at: now,
+            bucket: FedBucket::new(moment(now)),
+            known: [(Capacity::NONE, Supply::NOTHING); 2],
         }
     }
 
     /// A new rate is in force from now on.
     pub fn handle_allowance(&mut self, allowance: Allowance, now: Time) {
-        self.fill(0.0, now);
-        self.allowance = allowance;
-        self.cut(0.0, now);
+        let (supply, then) = (self.supply(allowance.capacity), self.supply(allowance.then));
+        self.known = [(allowance.capacity, supply), (allowance.then, then)];
+        let then = allowance.until.map(|until| (moment(until), then));
+        self.bucket.feed(Feed { supply, then }, moment(now));
     }
 
     /// Uses `cost`, which must be finite and not negative, if it may be used now.
@@ -87,20 +82,14 @@ impl RateLimiter {
     /// # Errors
     ///
     /// When to come back, if not.
+    #[inline]
     pub fn try_acquire(&mut self, cost: f64, now: Time) -> Result<(), NotNow> {
         debug_assert!(cost.is_finite() && cost >= 0.0);
-        self.fill(cost, now);
-        let rate = self.allowance.at(now);
-        if rate == Capacity::Unlimited {
-            return Ok(());
-        }
-        if cost <= self.level * ROUNDING {
-            self.level = (self.level - cost).max(0.0);
-            return Ok(());
-        }
-        match self.wait_for(cost - self.level, now) {
-            Some(retry_after) => Err(NotNow::RetryAfter { retry_after }),
-            None => Err(NotNow::Blocked),
+        let cost = Units::at_least(cost).unwrap_or(Units::MAX);
+        match self.bucket.take(cost, moment(now)) {
+            Decision::Allowed(_) => Ok(()),
+            Decision::After(retry_after) => Err(NotNow::RetryAfter { retry_after }),
+            Decision::Never(_) => Err(NotNow::Blocked),
         }
     }
 
@@ -113,67 +102,38 @@ impl RateLimiter {
         self.clone().try_acquire(cost, now)
     }
 
-    /// How long until `missing` has come in, if nothing changes but by itself.
-    fn wait_for(&self, missing: f64, now: Time) -> Option<Duration> {
-        let span = |missing: f64, rate: f64| {
-            // A little more, so that coming back then is not a rounding too early.
-            Duration::try_from_secs_f64(missing / rate).map_or(Duration::MAX, |span| {
-                span.saturating_add(Duration::from_nanos(1))
-            })
-        };
-        let rate = self.allowance.at(now).get();
-        match self.allowance.until.filter(|until| *until > now) {
-            None => (rate > 0.0).then(|| span(missing, rate)),
-            Some(until) => {
-                let left = until.since(now);
-                let comes = rate * left.as_secs_f64();
-                if comes >= missing && rate > 0.0 {
-                    return Some(span(missing, rate));
-                }
-                match self.allowance.then {
-                    Capacity::Unlimited => Some(left),
-                    Capacity::Limited(then) => {
-                        (then > 0.0).then(|| left.saturating_add(span(missing - comes, then)))
-                    }
-                }
-            }
+    /// What comes in by a capacity.
+    fn supply(&self, capacity: Capacity) -> Supply {
+        let mut known = self.known.iter();
+        match (known.find(|(it, _)| *it == capacity), capacity) {
+            (Some((_, supply)), _) => *supply,
+            (None, Capacity::Unlimited) => Supply::Unlimited,
+            (None, Capacity::Limited(rate)) => limited(self.burst, rate),
         }
     }
+}
 
-    /// Lets in what has come since, up to a burst, or to the `cost` that waits.
-    fn fill(&mut self, cost: f64, now: Time) {
-        if now <= self.at {
-            return;
-        }
-        let before = std::mem::replace(&mut self.at, now);
-        // The part under the present rate, then the part under what follows it.
-        let turn = self
-            .allowance
-            .until
-            .map_or(now, |until| until.clamp(before, now));
-        for (from, to) in [(before, turn), (turn, now)] {
-            let rate = self.allowance.at(from).get();
-            if rate.is_finite() && to > from {
-                self.level += rate * to.since(from).as_secs_f64();
-                self.cut(cost, from);
-            }
-        }
-        self.cut(cost, now);
-    }
+/// The most that comes at once: a thousand million million units, so that exact numbers fit at every rate.
+const BURST_MAX: Units = Units::whole(1_000_000_000_000_000);
 
-    /// Keeps no more than may be spent at the rate of that time.
-    fn cut(&mut self, cost: f64, at: Time) {
-        let most = match self.allowance.at(at) {
-            Capacity::Limited(rate) if rate > 0.0 => self.burst_of(rate).max(cost),
-            // What was left over cannot be spent at 0; what is free is not saved up for later.
-            Capacity::Limited(_) | Capacity::Unlimited => 0.0,
-        };
-        self.level = self.level.min(most);
-    }
+/// What a rate gives, and the burst at that rate.
+fn limited(burst: Burst, rate: f64) -> Supply {
+    let size = burst.least + rate * burst.span.as_secs_f64();
+    let size = Units::try_from(size).unwrap_or(BURST_MAX).min(BURST_MAX);
+    let fine = Rate::from_per_second(rate).ok();
+    let fine = fine.and_then(|rate| TokenBucket::new(size, rate).ok());
+    // Parts of a second's millionth do not fit in so large a burst: whole parts a second do.
+    let coarse = || {
+        let rate = Rate::per_second(Units::try_from(rate).ok()?);
+        TokenBucket::new(size, rate).ok()
+    };
+    fine.or_else(coarse)
+        .map_or(Supply::NOTHING, Supply::Limited)
+}
 
-    fn burst_of(&self, rate: f64) -> f64 {
-        self.burst.least + rate * self.burst.span.as_secs_f64()
-    }
+/// The same point in time, for local limits.
+fn moment(time: Time) -> Moment {
+    Moment::ORIGIN.after(time.since_origin())
 }
 
 #[cfg(test)]

@@ -154,6 +154,7 @@ fn the_map_names_every_file_of_the_engine_and_the_shells() {
         "server/etcd/src",
         "client/src",
         "client/cli/src",
+        "client/limits/src",
         "simulator/src",
     ] {
         for entry in fs::read_dir(root().join(folder)).unwrap() {

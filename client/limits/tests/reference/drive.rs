@@ -10,6 +10,11 @@ use crate::ratio::Ratio;
 /// Operations, unless another number is asked for.
 const OPERATIONS: u64 = 1_000_000;
 
+pub(crate) fn operations() -> u64 {
+    let operations = std::env::var("DOORWARD_LIMITS_OPERATIONS");
+    operations.map_or(OPERATIONS, |it| it.parse().unwrap())
+}
+
 /// After so many operations another limiter begins, so that fractions stay within the bits that are promised.
 const LIFE: u64 = 250;
 
@@ -33,10 +38,10 @@ pub(crate) fn wait(rule: &Rule) -> Duration {
 }
 
 /// Chance, from a seed.
-struct Chance(u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut it = self.0;
         it = (it ^ (it >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -44,7 +49,7 @@ impl Chance {
         it ^ (it >> 31)
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
@@ -52,7 +57,7 @@ impl Chance {
         self.below(count) == 0
     }
 
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub(crate) fn of<T: Copy>(&mut self, all: &[T]) -> T {
         all[usize::try_from(self.below(all.len() as u64)).unwrap()]
     }
 }
@@ -156,11 +161,9 @@ impl Run {
         algorithm: impl Fn(&Rule) -> A,
         dumb: impl Fn(Rule) -> D,
     ) {
-        let operations = std::env::var("DOORWARD_LIMITS_OPERATIONS");
-        let operations = operations.map_or(OPERATIONS, |it| it.parse().unwrap());
         let mut limiter = Limiter::new(algorithm(&self.rule));
         let mut reference = dumb(self.rule.clone());
-        for operation in 0..operations {
+        for operation in 0..operations() {
             if operation % LIFE == 0 {
                 self.begin();
                 limiter = Limiter::new(algorithm(&self.rule));

@@ -13,13 +13,16 @@
 
 mod drive;
 mod dumb;
+mod dumb_windows;
 mod ratio;
+mod warm;
 
 use doorward_limits::{
     Ban, FixedWindow, Gcra, LeakyMeter, LeakyQueue, SlidingCounter, SlidingLog, TokenBucket,
 };
 use drive::{Run, flowing, limited, wait};
-use dumb::{Arrival, Counter, Log, Offences, Tokens, Windows};
+use dumb::{Arrival, Tokens};
+use dumb_windows::{Counter, Log, Offences, Windows};
 
 #[test]
 fn token_bucket() {

@@ -1,0 +1,184 @@
+//! Every algorithm under the same traffic, side by side: `cargo run -p doorward-limits --example side_by_side`.
+//!
+//! Three seconds, a twentieth of a second a column. For each algorithm: how many pass (`·` if all that came are refused),
+//! and how much is left. With `--svg`, the same as a drawing, which `docs/limits.svg` is.
+
+#![allow(clippy::print_stdout, reason = "it prints")]
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use doorward_limits::{
+    Algorithm, Ban, Decision, FixedWindow, Gcra, LeakyMeter, LeakyQueue, Limiter, Moment, Rate,
+    SettingsError, SlidingCounter, SlidingLog, TokenBucket, Units, WarmUp,
+};
+
+/// Columns, and how long each lasts.
+const COLUMNS: usize = 60;
+const COLUMN: Duration = Duration::from_millis(50);
+
+/// How many requests come in each column: few, then a burst, then twice the rate, a rest, and a burst again.
+fn traffic() -> Vec<u64> {
+    let mut traffic = vec![0; COLUMNS];
+    let few = (0..16).step_by(4).map(|at| (at, 1));
+    let burst = [(17, 16)];
+    let twice = (20..40).map(|at| (at, 1));
+    let again = [(52, 16), (56, 4), (59, 4)];
+    for (at, count) in few.chain(burst).chain(twice).chain(again) {
+        if let Some(column) = traffic.get_mut(at) {
+            *column += count;
+        }
+    }
+    traffic
+}
+
+/// What one algorithm did.
+struct Row {
+    name: &'static str,
+    passed: Vec<u64>,
+    /// Of the limit, at the end of each column.
+    left: Vec<f64>,
+}
+
+/// When a column begins.
+fn at(column: usize) -> Moment {
+    let columns = u32::try_from(column).unwrap_or(u32::MAX);
+    Moment::ORIGIN.after(COLUMN.saturating_mul(columns))
+}
+
+fn row<A: Algorithm>(name: &'static str, algorithm: A) -> Row {
+    let limit = algorithm.limit().as_f64();
+    let mut limiter = Limiter::new(algorithm);
+    let (mut passed, mut left) = (vec![0; COLUMNS], Vec::new());
+    for (column, count) in traffic().into_iter().enumerate() {
+        for _ in 0..count {
+            if let Decision::Allowed(allowed) = limiter.take(1, at(column)) {
+                // Who waits passes in a later column.
+                let later = allowed.delay.as_nanos().div_ceil(COLUMN.as_nanos());
+                let later = column + usize::try_from(later).unwrap_or(COLUMNS);
+                if let Some(passed) = passed.get_mut(later) {
+                    *passed += 1;
+                }
+            }
+        }
+        left.push(limiter.standing(at(column)).remaining.as_f64() / limit);
+    }
+    Row { name, passed, left }
+}
+
+fn rows() -> Result<Vec<Row>, Box<dyn std::error::Error>> {
+    let rate: Rate = "10/s".parse()?;
+    let wait = Duration::from_millis(500);
+    let second = Duration::from_secs(1);
+    let warm_up = WarmUp::new(rate, second, Units::whole(3), wait)?;
+    Ok(vec![
+        row("token bucket", TokenBucket::new(10, rate)?),
+        row("GCRA", Gcra::new(10, rate)?),
+        row("leaky meter", LeakyMeter::new(10, rate)?),
+        row("leaky queue", LeakyQueue::new(10, rate, wait)?),
+        row("fixed window", FixedWindow::new(rate)),
+        row("sliding log", SlidingLog::new(rate)?),
+        row("sliding counter", SlidingCounter::new(rate)?),
+        row("warm-up", warm_up),
+        row("ban for 0.5 s", ban(rate)?),
+    ])
+}
+
+fn ban(rate: Rate) -> Result<Ban, SettingsError> {
+    Ban::new(rate, Duration::from_millis(500))
+}
+
+fn count(passed: u64, asked: u64) -> char {
+    match (passed, asked) {
+        (0, 0) => ' ',
+        (0, _) => '·',
+        (passed, _) => u32::try_from(passed)
+            .ok()
+            .and_then(|it| char::from_digit(it, 36))
+            .unwrap_or('+'),
+    }
+}
+
+fn bar(left: f64) -> char {
+    const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let steps = (1..BARS.len()).filter(|step| left * 8.0 >= *step as f64);
+    BARS.get(steps.count()).copied().unwrap_or(' ')
+}
+
+/// The picture, line by line.
+pub(crate) fn text() -> Result<String, Box<dyn std::error::Error>> {
+    let traffic = traffic();
+    let mut text = String::new();
+    let seconds = "0 s                 1 s                 2 s                 3 s";
+    writeln!(text, "{:16} {seconds}", "10/s")?;
+    let asked: String = traffic.iter().map(|it| count(*it, 0)).collect();
+    writeln!(text, "{:16} {}", "asked", asked.trim_end())?;
+    for row in rows()? {
+        let passed = row.passed.iter().zip(&traffic);
+        let passed: String = passed
+            .map(|(passed, asked)| count(*passed, *asked))
+            .collect();
+        let sum: u64 = row.passed.iter().sum();
+        writeln!(text, "{:16} {passed:60} {sum} pass", row.name)?;
+        let left: String = row.left.iter().map(|it| bar(*it)).collect();
+        writeln!(text, "{:>16} {}", "left", left.trim_end())?;
+    }
+    Ok(text)
+}
+
+/// The same as a drawing.
+pub(crate) fn svg() -> Result<String, Box<dyn std::error::Error>> {
+    const WIDTH: usize = 12;
+    const HEIGHT: usize = 44;
+    let (traffic, rows) = (traffic(), rows()?);
+    let (wide, high) = (150 + COLUMNS * WIDTH, 30 + (rows.len() + 1) * HEIGHT);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {wide} {high}\" font-family=\"sans-serif\" font-size=\"12\">\n"
+    );
+    let asked = Row {
+        name: "asked",
+        passed: traffic.clone(),
+        left: Vec::new(),
+    };
+    for (place, row) in std::iter::once(&asked).chain(&rows).enumerate() {
+        let bottom = 30 + place * HEIGHT + HEIGHT - 10;
+        writeln!(svg, "<text x=\"4\" y=\"{bottom}\">{}</text>", row.name)?;
+        for (column, (passed, asked)) in row.passed.iter().zip(&traffic).enumerate() {
+            let (x, count) = (150 + column * WIDTH, usize::try_from(*passed)?);
+            if let Some(left) = row.left.get(column) {
+                let tall = left * 30.0;
+                let top = bottom as f64 - tall;
+                writeln!(
+                    svg,
+                    "<rect x=\"{x}\" y=\"{top:.1}\" width=\"{WIDTH}\" height=\"{tall:.1}\" fill=\"#d8e4f0\"/>"
+                )?;
+            }
+            let tall = count.min(16) * 2;
+            if count > 0 {
+                let top = bottom - tall;
+                writeln!(
+                    svg,
+                    "<rect x=\"{x}\" y=\"{top}\" width=\"8\" height=\"{tall}\" fill=\"#1f77b4\"/>"
+                )?;
+            } else if *asked > 0 {
+                writeln!(
+                    svg,
+                    "<circle cx=\"{}\" cy=\"{bottom}\" r=\"2\" fill=\"#d62728\"/>",
+                    x + 4
+                )?;
+            }
+        }
+    }
+    svg.push_str("</svg>\n");
+    Ok(svg)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let picture = if std::env::args().any(|it| it == "--svg") {
+        svg()?
+    } else {
+        text()?
+    };
+    print!("{picture}");
+    Ok(())
+}

@@ -1,0 +1,300 @@
+//! A bucket that a lease feeds: its rate is what somebody else grants, until then.
+//!
+//! It differs from a [`TokenBucket`] whose limit is set in three ways, all for the same reason: what a lease gains,
+//! another holder has just lost, and may have spent its burst.
+//!
+//! - It begins empty, and a change of what comes in never gives anything: the amount stays, cut to the new burst. (Who
+//!   sets a limit of their own keeps the ratio: a tenth that is left stays a tenth.)
+//! - A rate of 0 empties it: there is nothing to spend at 0, and nothing is left over for later. So does no limit.
+//! - A cost above the burst waits until as much has come in: the bucket fills up to the request that waits.
+//!
+//! A lease ends whether or not anybody is awake to notice, so the bucket is handed what comes after it, too.
+//!
+//! What is taken in any span is at most what the rates in force gave in it, plus one burst, or one request if that is
+//! larger.
+
+use std::time::Duration;
+
+use crate::decision::{Allowed, Decision, Reason};
+use crate::flow::Flow;
+use crate::moment::{Moment, span};
+use crate::token_bucket::TokenBucket;
+use crate::units::Units;
+use crate::wide::times_over;
+
+/// What comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supply {
+    /// A bucket's rate, and its burst. A rate of 0 is nothing.
+    Limited(TokenBucket),
+    /// As much as is wanted.
+    Unlimited,
+}
+
+/// What comes in now, and what will.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feed {
+    /// Now.
+    pub supply: Supply,
+    /// From a moment on: something else, by itself.
+    pub then: Option<(Moment, Supply)>,
+}
+
+/// A bucket that a lease feeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FedBucket {
+    feed: Feed,
+    /// Drops ([`crate::flow`]) of the present supply.
+    there: i128,
+    at: Moment,
+}
+
+impl Supply {
+    /// Nothing.
+    pub const NOTHING: Self = Self::Limited(TokenBucket::NOTHING);
+
+    #[inline]
+    const fn flow(&self) -> Option<&Flow> {
+        match self {
+            Self::Limited(bucket) => Some(bucket.flow()),
+            Self::Unlimited => None,
+        }
+    }
+
+    /// The most that is kept while this comes in and somebody wants so much. What was left over cannot be spent at 0;
+    /// what is free is not saved up for later.
+    #[inline]
+    fn most(&self, cost: Units) -> i128 {
+        match self.flow() {
+            Some(flow) if flow.drops() > 0 => flow.full().max(flow.in_drops(cost)),
+            _ => 0,
+        }
+    }
+}
+
+impl FedBucket {
+    /// An empty bucket into which nothing comes.
+    pub const fn new(now: Moment) -> Self {
+        Self {
+            feed: Feed {
+                supply: Supply::NOTHING,
+                then: None,
+            },
+            there: 0,
+            at: now,
+        }
+    }
+
+    /// Something else comes in from now on.
+    pub fn feed(&mut self, feed: Feed, now: Moment) {
+        self.fill(Units::ZERO, now);
+        self.switch(feed.supply, Units::ZERO);
+        self.feed = feed;
+        self.fill(Units::ZERO, now);
+    }
+
+    /// Takes so much if it is there.
+    #[inline]
+    pub fn take(&mut self, cost: Units, now: Moment) -> Decision {
+        self.fill(cost, now);
+        let Some(flow) = self.feed.supply.flow() else {
+            return Decision::Allowed(Allowed {
+                remaining: Units::MAX,
+                reset: Duration::ZERO,
+                delay: Duration::ZERO,
+                warn: false,
+            });
+        };
+        let left = self.there - flow.in_drops(cost);
+        if left < 0 {
+            return self.refusal(flow, cost, now);
+        }
+        let missing = (flow.full() - left).max(0);
+        let standing = flow.standing(missing, self.at.nanos_since(now));
+        self.there = left;
+        Decision::Allowed(standing.allowed())
+    }
+
+    /// What a take would answer.
+    pub fn peek(&self, cost: Units, now: Moment) -> Decision {
+        self.clone().take(cost, now)
+    }
+
+    /// What comes in now, as it was last told or seen.
+    pub const fn supply(&self) -> &Supply {
+        &self.feed.supply
+    }
+
+    /// Lets in what has come since, up to a burst, or to the cost that waits.
+    #[inline]
+    fn fill(&mut self, cost: Units, now: Moment) {
+        if let Some((turn, then)) = self.feed.then
+            && turn <= now
+        {
+            self.turn(turn, then, cost);
+        }
+        self.come(cost, now);
+    }
+
+    #[cold]
+    fn turn(&mut self, turn: Moment, then: Supply, cost: Units) {
+        self.come(cost, turn);
+        self.switch(then, cost);
+        self.feed = Feed {
+            supply: then,
+            then: None,
+        };
+    }
+
+    #[inline]
+    fn come(&mut self, cost: Units, now: Moment) {
+        let nanos = now.nanos_since(self.at);
+        if nanos == 0 {
+            return;
+        }
+        self.at = now;
+        match self.feed.supply.flow() {
+            Some(flow) if flow.drops() > 0 => {
+                self.there += flow.in_nanos(nanos);
+                if self.there > flow.full() {
+                    self.there = self.there.min(flow.full().max(flow.in_drops(cost)));
+                }
+            }
+            _ => self.there = 0,
+        }
+    }
+
+    /// The amount stays, rounded down to the drops of what comes in next, and cut to its burst, or to the cost that
+    /// waits.
+    fn switch(&mut self, next: Supply, cost: Units) {
+        self.there = match (self.feed.supply.flow(), next.flow()) {
+            (Some(flow), Some(to)) => in_drops_of(to, flow, self.there).min(next.most(cost)),
+            _ => 0,
+        };
+    }
+
+    /// How long until so much has come in, if nothing changes but by itself.
+    fn refusal(&self, flow: &Flow, cost: Units, now: Moment) -> Decision {
+        let after = |nanos: u128| {
+            let behind = u128::from(self.at.nanos_since(now));
+            Decision::After(span(nanos.saturating_add(behind)))
+        };
+        let never = Decision::Never(Reason::RateIsZero);
+        let missing = flow.in_drops(cost) - self.there;
+        let Some((turn, then)) = self.feed.then else {
+            return flow.nanos_for(missing).map_or(never, after);
+        };
+        let left = turn.nanos_since(now.max(self.at));
+        let comes = flow.in_nanos(left);
+        if comes >= missing {
+            return flow.nanos_for(missing).map_or(never, after);
+        }
+        let Some(to) = then.flow() else {
+            return after(u128::from(left));
+        };
+        let missing = to.in_drops(cost) - in_drops_of(to, flow, self.there + comes);
+        let more = to.nanos_for(missing.max(0));
+        more.map_or(never, |more| after(u128::from(left).saturating_add(more)))
+    }
+}
+
+/// So many drops of one flow in those of another one, rounded down.
+fn in_drops_of(to: &Flow, flow: &Flow, drops: i128) -> i128 {
+    if to.part() == flow.part() {
+        return drops;
+    }
+    let parts = (u128::from(to.part()), u128::from(flow.part()));
+    let (drops, _) = times_over(drops.unsigned_abs(), parts.0, parts.1);
+    i128::try_from(drops).unwrap_or(i128::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: i64) -> Moment {
+        Moment::from_nanos(nanos)
+    }
+
+    fn limited(burst: u64, rate: &str) -> Supply {
+        Supply::Limited(TokenBucket::new(burst, rate.parse().unwrap()).unwrap())
+    }
+
+    fn always(supply: Supply) -> Feed {
+        Feed { supply, then: None }
+    }
+
+    const SECOND: i64 = 1_000_000_000;
+
+    #[track_caller]
+    fn waits(bucket: &FedBucket, cost: u64, now: i64, nanos: i64) {
+        let wait = Decision::After(Duration::from_nanos(nanos.unsigned_abs()));
+        assert_eq!(bucket.peek(cost.into(), at(now)), wait);
+    }
+
+    #[test]
+    fn it_begins_empty_and_a_change_gives_nothing() {
+        let mut bucket = FedBucket::new(at(0));
+        bucket.feed(always(limited(10, "3/s")), at(0));
+        waits(&bucket, 1, 0, 333_333_334);
+        assert!(bucket.take(2.into(), at(SECOND)).is_allowed());
+        // One is left: it stays one, whatever the rate becomes.
+        for (burst, rate) in [(1_000, "1000/s"), (10, "7/h"), (1, "1/s"), (20, "4999/day")] {
+            bucket.feed(always(limited(burst, rate)), at(SECOND));
+            assert!(bucket.peek(1.into(), at(SECOND)).is_allowed());
+            assert!(!bucket.peek(2.into(), at(SECOND)).is_allowed());
+        }
+    }
+
+    #[test]
+    fn nothing_and_no_limit_empty_it() {
+        for supply in [limited(5, "0/s"), Supply::Unlimited] {
+            let mut bucket = FedBucket::new(at(0));
+            bucket.feed(always(limited(5, "5/s")), at(0));
+            bucket.feed(always(supply), at(SECOND));
+            assert_eq!(
+                bucket.take(1.into(), at(SECOND)).is_allowed(),
+                supply == Supply::Unlimited
+            );
+            bucket.feed(always(limited(5, "5/s")), at(2 * SECOND));
+            waits(&bucket, 1, 2 * SECOND, SECOND / 5);
+        }
+    }
+
+    #[test]
+    fn a_cost_above_the_burst_waits_until_it_has_come_in() {
+        let mut bucket = FedBucket::new(at(0));
+        bucket.feed(always(limited(1, "10/s")), at(0));
+        waits(&bucket, 30, 0, 3 * SECOND);
+        assert!(!bucket.take(30.into(), at(3 * SECOND - 1)).is_allowed());
+        assert!(bucket.take(30.into(), at(3 * SECOND)).is_allowed());
+    }
+
+    #[test]
+    fn the_end_is_obeyed_and_counted_in_though_nobody_says_so() {
+        let feed = |then| Feed {
+            supply: limited(10, "2/s"),
+            then: Some((at(4 * SECOND), then)),
+        };
+        let mut bucket = FedBucket::new(at(0));
+        bucket.feed(feed(limited(10, "1/3s")), at(0));
+        waits(&bucket, 8, 0, 4 * SECOND);
+        waits(&bucket, 9, 0, 7 * SECOND);
+        assert!(bucket.take(9.into(), at(7 * SECOND)).is_allowed());
+        let mut bucket = FedBucket::new(at(0));
+        bucket.feed(feed(Supply::NOTHING), at(0));
+        let never = Decision::Never(Reason::RateIsZero);
+        assert_eq!(bucket.peek(9.into(), at(0)), never);
+        assert_eq!(bucket.take(1.into(), at(4 * SECOND)), never);
+        // Who waits across the end finds what came before it, though the burst is less.
+        let mut bucket = FedBucket::new(at(0));
+        bucket.feed(feed(limited(1, "1/s")), at(0));
+        assert!(bucket.take(6.into(), at(3 * SECOND)).is_allowed());
+        waits(&bucket, 6, 3 * SECOND, 5 * SECOND);
+        assert!(!bucket.take(6.into(), at(8 * SECOND - 1)).is_allowed());
+        assert!(bucket.take(6.into(), at(8 * SECOND)).is_allowed());
+        let mut bucket = FedBucket::new(at(0));
+        bucket.feed(feed(Supply::Unlimited), at(0));
+        waits(&bucket, 9, 0, 4 * SECOND);
+    }
+}
