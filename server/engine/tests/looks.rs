@@ -95,8 +95,8 @@ fn child_asks(node: &mut Node, number: usize) {
         sequence: None,
         height: 1,
         asks: vec![ServerAsk {
-            unheard: Amount::ZERO,
-            told_of: Vec::new(),
+            unreported: Amount::ZERO,
+            reported: Vec::new(),
             resource: id(number),
             demand: Arc::new(demand),
             has: None,

@@ -184,10 +184,15 @@ async fn a_child_whose_server_is_upgraded_and_back_is_served_all_the_time() {
     let mut client = capacity(&parent).await;
     let versions = [None, Some(7), None, Some(8)];
     for (sequence, incarnation) in (1_000..).zip(versions) {
+        // Who was just started learns: it does not know yet what its predecessor handed out.
+        let learns = doorman::ServerCapacityResourceRequest {
+            learning: Some(true),
+            ..has(60.0, wants(RESOURCE, 60.0, 2))
+        };
         let request = doorman::GetServerCapacityRequest {
             incarnation,
             mastership: incarnation,
-            ..ask("eu", sequence, vec![has(60.0, wants(RESOURCE, 60.0, 2))])
+            ..ask("eu", sequence, vec![learns])
         };
         let answer = poll(&mut client, request).await;
         assert_eq!(the(&answer).gets.capacity, 60.0, "{incarnation:?}");
