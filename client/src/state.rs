@@ -10,6 +10,7 @@
 //! lease ends no later than the server's.
 
 mod former;
+mod lease;
 mod message;
 mod mode;
 mod resource;
@@ -20,9 +21,10 @@ use std::time::Duration;
 
 pub use doorward_session::backoff::{Backoff, BackoffConfig, FailureKind, come_back};
 pub use doorward_session::epoch_filter::{EpochFilter, OutOfDate};
+pub use lease::Lease;
 pub use message::{Ask, Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
 pub use mode::Mode;
-pub use resource::{Lease, ResourceState};
+pub use resource::ResourceState;
 pub use trouble::Trouble;
 
 use crate::capacity::Allowance;
@@ -242,6 +244,7 @@ impl ClientState {
 
     /// As if a request for every resource were sent now, whenever they are due: what a fake server answers.
     /// Returns its number, and what is wanted of each.
+    #[cfg(feature = "transport")]
     pub(crate) fn ask_at_once(&mut self, now: Time) -> (u64, BTreeMap<String, f64>) {
         let sequence = self.next_sequence();
         let wants = |(id, state): (&String, &ResourceState)| (id.clone(), state.wants);
@@ -255,6 +258,7 @@ impl ClientState {
     }
 
     /// Every lease ends now: a fake server is down for longer than any of them lasts.
+    #[cfg(feature = "transport")]
     pub(crate) fn end_leases(&mut self, now: Time) {
         for state in self.resources.values_mut() {
             state.end_lease(now);

@@ -10,6 +10,7 @@ mod admission;
 mod beginning;
 pub(crate) mod candidates;
 mod child_streams;
+mod client_replies;
 mod clients;
 pub(crate) mod clock;
 mod etcd;

@@ -4,7 +4,7 @@
 //! until it ends, and is worth no more than what any request since has said that the client has. What is in
 //! flight beyond that was admitted by the mode, or under a lease that is over, and is nobody's promise.
 
-use crate::state::resource::Lease;
+use crate::state::lease::Lease;
 use crate::time::Time;
 
 /// Former leases that are told apart. Of more, the last two count as one that is as large as the larger and as

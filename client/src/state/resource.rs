@@ -10,22 +10,12 @@ use std::time::Duration;
 
 use crate::capacity::{Allowance, Capacity, Source};
 use crate::state::former::Former;
+use crate::state::lease::Lease;
 use crate::state::message::{Granted, Has, LimitedBy};
 use crate::state::mode::{Mode, SafeCapacity};
 use crate::state::trouble::Trouble;
 use crate::state::{Config, SPAN_MAX};
 use crate::time::Time;
-
-/// A valid lease.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Lease {
-    /// How much may be used; finite, not negative.
-    pub capacity: f64,
-    /// Until when, counted from when the request was sent.
-    pub expires_at: Time,
-    /// Which mastership granted it, if the server said so.
-    pub granted_by: Option<u64>,
-}
 
 /// A resource a client uses.
 #[derive(Clone, Debug)]
@@ -368,6 +358,7 @@ impl ResourceState {
     }
 
     /// The lease ends now, and not when it was to.
+    #[cfg(feature = "transport")]
     pub(super) fn end_lease(&mut self, now: Time) {
         if let Some(lease) = self.lease.as_mut().filter(|lease| lease.expires_at > now) {
             lease.expires_at = now;

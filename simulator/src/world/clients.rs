@@ -3,22 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::capacity::Capacity;
-use doorward_client::state::{
-    ClientState, Config, Granted, LimitedBy, RefusalKind, Refused, Request, Response, Step,
-};
+use doorward_client::state::{ClientState, Config, Request, Step};
 use doorward_client::time::Time as ClientTime;
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Incarnation, MastershipId};
 use doorward_engine::node::mastership::Outcome;
-use doorward_engine::request::{self, Ask, GetCapacity, GetCapacityReply, Has, RefusalReason};
-use doorward_engine::template::SafeCapacity;
+use doorward_engine::request::{Ask, GetCapacity, Has};
 use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
 use crate::scenario::ClientGroup;
 use crate::scenario::demand::Demand;
 use crate::trace::TraceFeed;
+use crate::world::client_replies::response;
 use crate::world::event::What;
 use crate::world::message::{Answer, Message, ServerId};
 use crate::world::servers::CLIENT_TIMEOUT;
@@ -450,54 +447,5 @@ fn note_told(client: &mut Client, group: &ClientGroup, request: &Request, local:
             let lease = state.resource(id).and_then(|it| it.lease(local));
             work.note_told(ask.has.map_or(0.0, |has| has.capacity), lease, local);
         }
-    }
-}
-
-/// What a server said, as the client state takes it.
-fn response(reply: &GetCapacityReply) -> Response {
-    let granted = reply.leases.iter().map(|lease| Granted {
-        resource: lease.resource.to_string(),
-        capacity: lease.capacity.get(),
-        expires_in: lease.expires_in,
-        refresh_in: lease.refresh_in,
-        granted_by: lease.granted_by.map(MastershipId::get),
-        limited_by: Some(limited_by(lease.limited_by)),
-        learning_for: lease.learning_for,
-        decided: Some(lease.decided),
-        safe_capacity: lease.safe_capacity.map(|safe| match safe {
-            SafeCapacity::Unlimited => Capacity::Unlimited,
-            SafeCapacity::Limited(amount) => Capacity::Limited(amount.get()),
-        }),
-    });
-    let refused = reply.refused.iter().map(|refused| Refused {
-        resource: refused.resource.to_string(),
-        kind: match refused.reason {
-            RefusalReason::UnknownResource => RefusalKind::Unknown,
-            RefusalReason::NotReady => RefusalKind::NotReady,
-            RefusalReason::AnotherProcess(_) => RefusalKind::AnotherProcess,
-            _ => RefusalKind::Other,
-        },
-        message: refused.reason.to_string(),
-        retry_in: match refused.reason {
-            RefusalReason::AnotherProcess(retry_in) => Some(retry_in),
-            RefusalReason::Full(full) => Some(full.retry_in),
-            _ => None,
-        },
-    });
-    Response {
-        granted: granted.collect(),
-        refused: refused.collect(),
-    }
-}
-
-fn limited_by(limit: request::LimitedBy) -> LimitedBy {
-    match limit {
-        request::LimitedBy::Wants => LimitedBy::Wants,
-        request::LimitedBy::Share => LimitedBy::Share,
-        request::LimitedBy::Others => LimitedBy::Others,
-        request::LimitedBy::Learning => LimitedBy::Learning,
-        request::LimitedBy::ParentLearning => LimitedBy::ParentLearning,
-        request::LimitedBy::CapacityLowered => LimitedBy::CapacityLowered,
-        request::LimitedBy::Parent => LimitedBy::Parent,
     }
 }

@@ -36,7 +36,7 @@ const ARRIVALS_EVERY_MIN: Duration = Duration::from_millis(20);
 /// One of the limiters.
 #[derive(Debug)]
 enum Gate {
-    Rate(RateLimiter),
+    Rate(Box<RateLimiter>),
     Concurrency(ConcurrencyLimiter),
 }
 
@@ -75,13 +75,13 @@ impl Working {
         let local = client_time(clock.shows(now));
         let gate = match limiter.work {
             // A usual request passes at once.
-            Work::Rate { cost } => Gate::Rate(RateLimiter::new(
-                Burst {
+            Work::Rate { cost } => {
+                let burst = Burst {
                     least: cost,
                     ..Burst::default()
-                },
-                local,
-            )),
+                };
+                Gate::Rate(Box::new(RateLimiter::new(burst, local)))
+            }
             Work::Concurrency { .. } => Gate::Concurrency(ConcurrencyLimiter::default()),
         };
         let adaptive = limiter.adaptive;

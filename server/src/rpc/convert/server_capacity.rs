@@ -411,6 +411,7 @@ fn server_lease(
     answer: wire::ServerCapacityResourceResponse,
     sent_at: Duration,
 ) -> Result<ServerLease, String> {
+    let algorithm = answer.algorithm.as_ref().map(algorithm::heard);
     let gets = &answer.gets;
     let capacity = Amount::new(gets.capacity).map_err(|error| format!("gets.capacity {error}"))?;
     let expires_in = match gets.expires_in_ms {
@@ -442,11 +443,7 @@ fn server_lease(
         capacity,
         expires_in,
         refresh_in,
-        algorithm: answer
-            .algorithm
-            .as_ref()
-            .map(algorithm::heard)
-            .transpose()?,
+        algorithm: algorithm.transpose()?,
         terms: ParentTerms {
             inherited: amount("inherited", answer.inherited)?,
             accounted: answer

@@ -1,3 +1,5 @@
+//! What is left for holders that have not reported yet, report by report.
+
 use super::*;
 
 fn amount(amount: f64) -> Amount {

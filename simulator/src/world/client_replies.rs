@@ -1,0 +1,56 @@
+//! A server's reply, as the client state takes it: what the wire is between programs.
+
+use doorward_client::capacity::Capacity;
+use doorward_client::state::{Granted, LimitedBy, RefusalKind, Refused, Response};
+use doorward_engine::id::MastershipId;
+use doorward_engine::request::{self, GetCapacityReply, RefusalReason};
+use doorward_engine::template::SafeCapacity;
+
+/// What a server said, as the client state takes it.
+pub(super) fn response(reply: &GetCapacityReply) -> Response {
+    let granted = reply.leases.iter().map(|lease| Granted {
+        resource: lease.resource.to_string(),
+        capacity: lease.capacity.get(),
+        expires_in: lease.expires_in,
+        refresh_in: lease.refresh_in,
+        granted_by: lease.granted_by.map(MastershipId::get),
+        limited_by: Some(limited_by(lease.limited_by)),
+        learning_for: lease.learning_for,
+        decided: Some(lease.decided),
+        safe_capacity: lease.safe_capacity.map(|safe| match safe {
+            SafeCapacity::Unlimited => Capacity::Unlimited,
+            SafeCapacity::Limited(amount) => Capacity::Limited(amount.get()),
+        }),
+    });
+    let refused = reply.refused.iter().map(|refused| Refused {
+        resource: refused.resource.to_string(),
+        kind: match refused.reason {
+            RefusalReason::UnknownResource => RefusalKind::Unknown,
+            RefusalReason::NotReady => RefusalKind::NotReady,
+            RefusalReason::AnotherProcess(_) => RefusalKind::AnotherProcess,
+            _ => RefusalKind::Other,
+        },
+        message: refused.reason.to_string(),
+        retry_in: match refused.reason {
+            RefusalReason::AnotherProcess(retry_in) => Some(retry_in),
+            RefusalReason::Full(full) => Some(full.retry_in),
+            _ => None,
+        },
+    });
+    Response {
+        granted: granted.collect(),
+        refused: refused.collect(),
+    }
+}
+
+fn limited_by(limit: request::LimitedBy) -> LimitedBy {
+    match limit {
+        request::LimitedBy::Wants => LimitedBy::Wants,
+        request::LimitedBy::Share => LimitedBy::Share,
+        request::LimitedBy::Others => LimitedBy::Others,
+        request::LimitedBy::Learning => LimitedBy::Learning,
+        request::LimitedBy::ParentLearning => LimitedBy::ParentLearning,
+        request::LimitedBy::CapacityLowered => LimitedBy::CapacityLowered,
+        request::LimitedBy::Parent => LimitedBy::Parent,
+    }
+}
