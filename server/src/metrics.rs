@@ -1,4 +1,4 @@
-//! Metrics for Prometheus, in either of its two text formats ([`format`]).
+//! Metrics for Prometheus, in either of its two text formats ([`mod@format`]).
 //!
 //! Every time series has a label `node`. What the process counts is kept here; what the node knows is read at each
 //! scrape, a few resources at a time. The number of time series is bounded: resources beyond [`RESOURCES_MAX`] (in
