@@ -1,9 +1,9 @@
 //! One resource: turns the shares of its algorithm into leases that never add up to too much.
 //!
 //! What it is made of: [`ledger`], who holds what; [`policy`], by what it is divided; what there is of it
-//! ([`Supply`]); [`learning_mode`]; and, below the root, [`upstream`], how it stands with its parent.
+//! ([`Supply`]); [`learning_mode`]; and, below the root, [`parent_lease`], how it stands with its parent.
 //!
-//! What happens to it: [`decision`] is where a request becomes a lease, [`lowering`] what is kept when
+//! What happens to it: [`decide`] is where a request becomes a lease, [`lowering`] what is kept when
 //! there is less, [`pending`] which holders wait for the parent, [`learned`] what holders reported that others had
 //! granted, [`masterships`] of what masterships a child server's node spoke before, [`processes`] who has a
 //! name that several processes ask under; `safe` what clients fall back to in safe mode, [`timer`] what is
