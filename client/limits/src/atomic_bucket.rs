@@ -387,3 +387,30 @@ impl View {
         Duration::from_nanos(drops.div_ceil(self.drops.max(1)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bucket(burst: u64, rate: &str) -> TokenBucket {
+        TokenBucket::new(burst, rate.parse().unwrap()).unwrap()
+    }
+
+    /// Or a take that had read the former settings could not see that they are others.
+    #[test]
+    fn other_settings_have_another_tag() {
+        let (word, now) = (AtomicBucket::new(bucket(10, "10/s")), Moment::ORIGIN);
+        let tag = || word.word.load(Ordering::Relaxed) >> PAYLOAD_BITS;
+        assert!(word.take(Units::ONE, now).is_allowed());
+        let first = tag();
+        word.charge(Units::ONE, now);
+        assert_eq!(tag(), first, "the same settings");
+        word.set_limit(bucket(20, "10/s"), now);
+        let second = tag();
+        assert_ne!(second, first, "another limit");
+        // So long after the base that the word cannot say it.
+        let later = now.after(Duration::from_secs(10 * 365 * 86_400));
+        assert!(word.take(Units::ONE, later).is_allowed());
+        assert_ne!(tag(), second, "another base");
+    }
+}

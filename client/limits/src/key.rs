@@ -155,6 +155,8 @@ mod tests {
             keys().key().text("ab").text("c"),
             keys().key().text("a").text("bc"),
             keys().key().text("abc"),
+            // What stands before the next text, as text.
+            keys().key().text("ab\u{1}c"),
             keys().key().text("7"),
             keys().key().number(7),
             keys().key().text("\u{7}\0\0\0\0\0\0\0"),

@@ -144,6 +144,22 @@ fn idle_keys_leave_while_others_ask() {
 }
 
 #[test]
+fn a_key_that_is_full_again_by_a_refund_is_forgotten_at_once() {
+    let map = Keyed::new(gcra(5, "5/s"), 100);
+    let (key, now) = (keys()[0], Moment::from_nanos(0));
+    assert!(map.take(key, Units::whole(2), now).is_allowed());
+    assert_eq!(map.figures().keys, 1);
+    map.refund(key, Units::ONE, now);
+    assert_eq!(map.figures().keys, 1);
+    map.refund(key, Units::ONE, now);
+    assert_eq!(map.figures().keys, 0);
+    // Nor is one remembered that only looked, or asked for too much.
+    let _ = map.peek(key, Units::ONE, now);
+    assert!(!map.take(key, Units::whole(6), now).is_allowed());
+    assert_eq!(map.figures().keys, 0);
+}
+
+#[test]
 fn who_finds_no_room_shares_one_limit_and_who_is_in_has_its_own() {
     let map = Keyed::new(gcra(5, "1/s"), 10);
     let names = keys();

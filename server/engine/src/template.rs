@@ -248,7 +248,7 @@ pub struct TemplateProblem {
     pub message: String,
 }
 
-/// A set of templates that is in order.
+/// A set of templates that is valid.
 #[derive(Clone, Debug, Default)]
 pub struct Templates {
     in_order: Vec<(Glob, Arc<Template>)>,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A template that is in order.
+/// A template that is valid.
 fn spec(glob: &str) -> TemplateSpec {
     TemplateSpec {
         identifier_glob: Some(glob.to_owned()),

@@ -233,7 +233,7 @@ fn check_order(new: &Document) -> Result<(), Failure> {
     };
     writeln!(output::stderr(), "{error}")?;
     Err(Failure::No(format!(
-        "{} is not in order: nothing was written",
+        "{} is invalid: nothing was written",
         new.name
     )))
 }

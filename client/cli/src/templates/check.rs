@@ -1,4 +1,4 @@
-//! `doorward templates check`: whether documents are in order, without any server; and what they
+//! `doorward templates check`: whether documents are valid, without any server; and what they
 //! hardly mean, beside what is in force where that is known.
 
 use std::io::Write;
@@ -22,7 +22,7 @@ use crate::templates::flags::PlaceFlags;
 use crate::templates::warnings::{Before, Warnings};
 use crate::templates::{document, place, show};
 
-/// Whether a document is in order does not depend on etcd: nobody is to wait long for it.
+/// Whether a document is valid does not depend on etcd: nobody is to wait long for it.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Validates files; every one is looked at, whatever is wrong with another.
@@ -65,8 +65,8 @@ pub(crate) async fn files(
         // Nothing is wrong with what could be looked at, so it is the command that was wrong.
         0 if unread > 0 => Err(Failure::Usage("not every file can be read".to_owned())),
         0 => Ok(()),
-        1 => Err(Failure::No("a file is not in order".to_owned())),
-        _ => Err(Failure::No(format!("{bad} files are not in order"))),
+        1 => Err(Failure::No("a file is invalid".to_owned())),
+        _ => Err(Failure::No(format!("{bad} files are invalid"))),
     }
 }
 
@@ -96,7 +96,7 @@ pub(crate) async fn in_force(common: &Common, place: &PlaceFlags) -> Result<(), 
         }
         Err(error) => {
             writeln!(output::stderr(), "{error}")?;
-            let problem = "what stands there is not in order: servers go by what they had before";
+            let problem = "what stands there is invalid: servers go by what they had before";
             Err(Failure::No(problem.to_owned()))
         }
     }
@@ -193,7 +193,7 @@ fn write(
     }
     let count = templates.len();
     let plural = if count == 1 { "" } else { "s" };
-    writeln!(out, "{name}: {count} template{plural} in order")?;
+    writeln!(out, "{name}: {count} template{plural}, valid")?;
     if count == 0 {
         return Ok(());
     }

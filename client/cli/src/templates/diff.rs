@@ -41,7 +41,7 @@ async fn compare(common: &Common, place: &PlaceFlags, flags: &DiffFlags) -> Resu
     }
     if let Err(error) = &new.read {
         writeln!(output::stderr(), "{error}")?;
-        let problem = format!("{} is not in order", new.name);
+        let problem = format!("{} is invalid", new.name);
         return Err(Failure::Usage(problem));
     }
     if preview.is_same() {

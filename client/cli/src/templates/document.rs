@@ -1,4 +1,4 @@
-//! A document, and what it says if it is in order.
+//! A document, and what it says if it is valid.
 
 use std::fs;
 use std::io::{self, Read};
@@ -36,12 +36,12 @@ impl Document {
         }
     }
 
-    /// What it says, if it is in order.
+    /// What it says, if it is valid.
     pub(crate) fn templates(&self) -> Result<&Templates, &DocumentError> {
         self.read.as_ref().map(|located| &located.templates)
     }
 
-    /// As text. What is none is replaced: only a document that is not in order has any.
+    /// As text. What is none is replaced: only a document that is invalid has any.
     pub(crate) fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }

@@ -1,4 +1,4 @@
-//! `doorward templates edit`: in an editor, until it is in order.
+//! `doorward templates edit`: in an editor, until it is valid.
 //!
 //! The copy that is edited is a file of its own. It goes when what it says is in force, or when it
 //! says nothing new; in all other cases it stays, and is named: nobody's work is lost.
@@ -79,7 +79,7 @@ impl Session<'_> {
             if let Err(error) = &new.read {
                 if problems.is_some() && edited == text {
                     writeln!(output::stderr(), "{error}")?;
-                    let problem = "it is still not in order: nothing was written";
+                    let problem = "it is still invalid: nothing was written";
                     return Err(Failure::No(problem.to_owned()));
                 }
                 problems = Some(error.clone());

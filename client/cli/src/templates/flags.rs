@@ -14,7 +14,7 @@ Examples:
   doorward templates edit                    the same in an editor
   doorward templates history                 who changed what, when and why
   doorward templates rollback 41             back to a version of the history
-  doorward templates check templates.yaml    only whether it is in order";
+  doorward templates check templates.yaml    only whether it is valid";
 
 /// Work with templates.
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ pub(crate) enum TemplatesCommand {
     Show(ShowFlags),
     /// Validate files, or what is in force, and report every problem with its line.
     ///
-    /// What is in order but hardly meant is warned of, which is no failure; it is said if apply needs
+    /// What is valid but hardly meant is warned of, which is no failure; it is said if apply needs
     /// --force. Files are compared with what is in force where that is known.
     Check {
         /// YAML files; - is standard input. None: what is in force.
@@ -55,16 +55,16 @@ pub(crate) enum TemplatesCommand {
     /// Show what applying a file would change, by line, by template, and for those who hold leases.
     ///
     /// Exit codes are those of diff(1): 0 nothing would change; 1 something would; 2 trouble (a file
-    /// that cannot be read or is not in order, wrong usage); and 3 if etcd cannot be asked.
+    /// that cannot be read or is invalid, wrong usage); and 3 if etcd cannot be asked.
     Diff(DiffFlags),
     /// Put a file in force: shows what it will change, and asks.
     ///
-    /// Nothing is written if the file is not in order, changes nothing, needs --force, or if somebody
+    /// Nothing is written if the file is invalid, changes nothing, needs --force, or if somebody
     /// else has written since what is shown was read.
     Apply(ApplyFlags),
     /// Edit what is in force in $VISUAL or $EDITOR: shows what it will change, and asks.
     ///
-    /// What is not in order is opened again, with every problem as a remark above its line. The text
+    /// What is invalid is opened again, with every problem as a remark above its line. The text
     /// is never lost: whatever goes wrong, it is said where the copy is.
     Edit(EditFlags),
     /// List the versions that were written, the newest first.

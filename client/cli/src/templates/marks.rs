@@ -26,7 +26,7 @@ pub(crate) fn marked(text: &str, error: &DocumentError) -> String {
     let count = error.problems.len();
     let s = if count == 1 { "" } else { "s" };
     let mut out = format!(
-        "{MARK}not in order, {count} problem{s}; these remarks go by themselves, as does every line \
+        "{MARK}invalid, {count} problem{s}; these remarks go by themselves, as does every line \
          that begins so. Save nothing at all to give up\n"
     );
     let mut marks = 1;
@@ -74,7 +74,7 @@ mod tests {
         let shown = marked(text);
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines.len(), 7, "{shown}");
-        assert!(lines[0].starts_with("# !! not in order, 2 problems"));
+        assert!(lines[0].starts_with("# !! invalid, 2 problems"));
         assert!(
             lines[3].starts_with("  # !! line 5: template 1 (\"db\"): capacity: is -5"),
             "{shown}"

@@ -42,7 +42,7 @@ enum ByTemplate {
     Lines(Vec<Line>),
     /// What stands there has so many problems.
     OldUnknown(usize),
-    /// The new document is not in order.
+    /// The new document is invalid.
     NewUnknown,
 }
 
@@ -158,14 +158,14 @@ impl<'a> Preview<'a> {
             ByTemplate::OldUnknown(problems) => {
                 let (count, s) = counted(*problems);
                 let told = format!(
-                    "what stands at {} is not in order ({count} problem{s}): servers go by what \
+                    "what stands at {} is invalid ({count} problem{s}): servers go by what \
                      they had before, and what changes by template is not known",
                     self.store.name()
                 );
                 writeln!(out, "{}", palette.paint(Tone::Partial, &told))
             }
             ByTemplate::NewUnknown => {
-                let told = format!("{} is not in order", self.new.name);
+                let told = format!("{} is invalid", self.new.name);
                 writeln!(out, "{}", palette.paint(Tone::Bad, &told))
             }
         }

@@ -1,4 +1,4 @@
-//! What to take care of in a document that is in order: it says what it says, but hardly what was
+//! What to take care of in a document that is valid: it says what it says, but hardly what was
 //! meant. Pure.
 //!
 //! Some warnings need `--force` before a change that brings them is applied. Those that what is in force

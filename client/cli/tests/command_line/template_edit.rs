@@ -145,10 +145,7 @@ async fn what_is_not_in_order_is_opened_again_with_marks_until_it_is() {
     check_exit(&output, 0);
     let seen = desk.read("seen");
     let lines: Vec<&str> = seen.lines().collect();
-    assert!(
-        lines[0].starts_with("# !! not in order, 2 problems"),
-        "{seen}"
-    );
+    assert!(lines[0].starts_with("# !! invalid, 2 problems"), "{seen}");
     let (mark, line) = (lines[4], lines[5]);
     assert!(mark.starts_with("  # !! line 6: "), "{seen}");
     assert!(mark.contains("capacity: is -5"), "{seen}");
@@ -213,7 +210,7 @@ fn who_leaves_it_wrong_finds_it_again() {
         said.contains(":4:13: template 1 (\"db/*\"): capacity: is -5"),
         "{said}"
     );
-    assert!(said.contains("still not in order"), "{said}");
+    assert!(said.contains("still invalid"), "{said}");
     // Without marks.
     assert_eq!(desk.left(), [document(500).replace("500", "-5")]);
 }

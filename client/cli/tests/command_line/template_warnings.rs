@@ -1,4 +1,4 @@
-//! Documents that are in order but hardly meant: what is said of them, and that they need force.
+//! Documents that are valid but hardly meant: what is said of them, and that they need force.
 
 #![cfg(unix)]
 

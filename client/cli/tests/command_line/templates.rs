@@ -77,7 +77,7 @@ async fn a_document_goes_there_and_back_as_it_is() {
     assert_eq!(shown["who"], "ann");
     let output = templates(&etcd, &["check"]);
     check_exit(&output, 0);
-    assert!(stdout(&output).contains("1 template in order"));
+    assert!(stdout(&output).contains("1 template, valid"));
 }
 
 #[tokio::test]
@@ -274,7 +274,7 @@ async fn on_top_of_garbage_everything_works() {
         let output = on_stdin(&etcd, &["diff", "-"], &document(2));
         check_exit(&output, 1);
         let said = stdout(&output);
-        assert!(said.contains("what stands at etcd:/doorward/templates is not in order"));
+        assert!(said.contains("what stands at etcd:/doorward/templates is invalid"));
         assert!(said.contains("by template is not known"));
         let listed = stdout(&templates(&etcd, &["history"]));
         assert!(listed.contains("servers go by what they had before"));
@@ -287,7 +287,7 @@ async fn on_top_of_garbage_everything_works() {
     // Garbage was kept, and is not put in force again.
     let output = templates(&etcd, &["rollback", "2", "--yes"]);
     check_exit(&output, 1);
-    assert!(stderr(&output).contains("revision 2 is not in order"));
+    assert!(stderr(&output).contains("revision 2 is invalid"));
 }
 
 #[tokio::test]

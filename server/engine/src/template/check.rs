@@ -49,7 +49,7 @@ impl Check<'_> {
         None
     }
 
-    /// The template, if every field it needs is in order. Reports everything that is not.
+    /// The template, if every field it needs is valid. Reports everything that is not.
     pub(super) fn template(&mut self, spec: &TemplateSpec) -> Option<Template> {
         let capacity = self.capacity(spec);
         let safe_capacity = self.safe_capacity(spec);
