@@ -236,7 +236,7 @@ fn template_files_are_checked_without_a_server() {
     let output = doorward(&["templates", "check", path]);
     check_exit(&output, 0);
     assert!(
-        stdout(&output).contains("1 template in order"),
+        stdout(&output).contains("1 template, valid"),
         "{}",
         stdout(&output)
     );
