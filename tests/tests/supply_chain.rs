@@ -40,8 +40,8 @@ const SEVERAL: [(&str, usize, &str); 11] = [
     ("getrandom", 3, "ring has 0.2; bolero, in tests alone, 0.3"),
     (
         "hashbrown",
-        2,
-        "petgraph of prost-build, in build scripts alone, has 0.15",
+        4,
+        "petgraph of prost-build, in build scripts alone, has 0.15; governor, in a bench alone, 0.16, and its dashmap 0.14",
     ),
     ("r-efi", 2, "getrandom 0.3 has 5, on UEFI alone"),
     ("rand", 2, "bolero, in tests alone, has 0.9"),

@@ -120,7 +120,12 @@ impl Holding {
         let interval = self.refresh_at.since(self.decided_at);
         let least = match self.holder.kind {
             HolderKind::Client => OVERDUE_MIN,
-            HolderKind::Server => OVERDUE_MIN_OF_SERVER,
+            // Or clients of a node that is started again would be without leases before it has anything to confirm.
+            HolderKind::Server => {
+                let lasts = self.in_use_until().unwrap_or(self.decided_at);
+                let length = lasts.since(self.decided_at);
+                OVERDUE_MIN_OF_SERVER.min(length / 4).max(OVERDUE_MIN)
+            }
         };
         self.refresh_at + (interval / 4).max(least)
     }
