@@ -305,7 +305,7 @@ impl ResourceState {
             .map_or(Duration::MAX, |before| expires_at.since(before.expires_at));
         self.lease_length = lasts.max(self.lease_length.saturating_sub(moved));
         let lease = Lease {
-            capacity: granted.capacity,
+            capacity: self.confirmed(granted, sent_at),
             expires_at,
             granted_by: granted.granted_by,
         };
@@ -332,6 +332,29 @@ impl ResourceState {
         let refresh_in = granted.refresh_in.min(REFRESH_MAX);
         self.refresh_in = refresh_in.min(remaining - remaining / 8);
         self.refresh_at = now + self.refresh_in;
+    }
+
+    /// What a lease gives. A server in learning mode confirms what it was told, for as long as that was said to
+    /// last. A request says one amount and one end, so of work in flight beyond the lease, which a former one allowed,
+    /// it says too long an end. Confirmed for so long it would be in use when others have it already: it stays
+    /// what a former lease allows, and ends with that.
+    fn confirmed(&self, granted: &Granted, sent_at: Time) -> f64 {
+        // Without a lease, the end that it told is the former one's.
+        let lease = self
+            .lease(sent_at)
+            .filter(|_| granted.learning_for.is_some());
+        let Some(lease) = lease else {
+            return granted.capacity;
+        };
+        // Beside a lease of nothing it would use its safe capacity, too.
+        let is_safe = self.mode == Mode::Safe && lease.capacity == 0.0;
+        let told = self.former.beyond(lease.capacity, sent_at);
+        let is_told = told.is_some_and(|told| granted.capacity <= told.capacity);
+        if is_told && !is_safe {
+            granted.capacity.min(lease.capacity)
+        } else {
+            granted.capacity
+        }
     }
 
     /// Another live process has the lease under this client id: what this one has is not its own.

@@ -142,6 +142,46 @@ fn what_is_in_flight_beyond_the_lease_counts_as_had_as_far_as_a_former_lease_all
     check_told(&mut client, 12.0, 32.0, None);
 }
 
+/// What the lease is of a client that had 20, then `leased`, and 12 in flight, when a server says so.
+#[track_caller]
+fn check_confirmed(mode: Mode, leased: f64, confirmed: Granted, lease: f64) {
+    let mut client = client(mode);
+    exchange(&mut client, 0.0, 0.0, &answer(granted(20.0, 60, 5)));
+    exchange(&mut client, 5.0, 5.0, &answer(granted(leased, 60, 5)));
+    let what = format!("{mode:?} {leased} {confirmed:?}");
+    let request = client.request(|_| 12.0, at(10.0));
+    assert_eq!(request.asks[0].has.map(|has| has.capacity), Some(12.0));
+    assert!(client.handle_response(request.sequence, &answer(confirmed), at(11.0)));
+    let newest = client.resource(R).unwrap().lease(at(11.0));
+    assert_eq!(newest.map(|it| it.capacity), Some(lease), "{what}");
+    // As long as a former lease lasts, what is in flight is told as before.
+    for (now, told) in [(20.0, lease.max(12.0)), (66.0, lease)] {
+        let request = client.request(|_| 12.0, at(now));
+        client.handle_failure(request.sequence, 0.0, at(now));
+        let has = request.asks[0].has.map(|it| it.capacity);
+        assert_eq!(has, Some(told), "{now} {what}");
+    }
+}
+
+#[test]
+fn what_a_former_lease_allowed_is_no_lease_when_a_server_that_learns_confirms_it() {
+    let learning = |capacity| Granted {
+        limited_by: Some(LimitedBy::Learning),
+        learning_for: Some(Duration::from_secs(40)),
+        ..granted(capacity, 60, 5)
+    };
+    for mode in [Mode::Optimistic, Mode::Pessimistic, Mode::Safe] {
+        check_confirmed(mode, 8.0, learning(12.0), 8.0);
+        check_confirmed(mode, 8.0, learning(7.0), 7.0);
+        // More than was told is granted, and so is what a server shares out that knows what is out.
+        check_confirmed(mode, 8.0, learning(13.0), 13.0);
+        check_confirmed(mode, 8.0, granted(12.0, 60, 5), 12.0);
+    }
+    check_confirmed(Mode::Pessimistic, 0.0, learning(12.0), 0.0);
+    // With a lease of nothing it would use its safe capacity, too.
+    check_confirmed(Mode::Safe, 0.0, learning(12.0), 12.0);
+}
+
 #[test]
 fn what_the_mode_admitted_is_not_told_as_had() {
     let mut client = client(Mode::Optimistic);

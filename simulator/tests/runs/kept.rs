@@ -108,6 +108,9 @@ const TWINS: &[(&str, Expected)] = &[
     // and longer. So the first one was silent for longer than its parent waits for it when the second one
     // asked for something.
     ("fuzz-1460071.yaml", Holds),
+    // The second process of a leaf confirmed work in flight for as long as the client's present lease lasted, and
+    // a former one that allowed it was over before.
+    ("fuzz-8005112.yaml", Holds),
 ];
 
 /// A capacity is lowered where clocks are slow. The checkers took what runs down to be over a lease
