@@ -83,7 +83,6 @@ pub const FOUND: &[Planted] = &[
         0,
     ),
     of_session(session::SessionBug::EpochGoesBack, Some(Part::Clocks), 26),
-    of_session(session::SessionBug::VacantTooEarly, Some(Part::Etcd), 0),
     of_engine(engine::Bug::OlderLeaseForgotten),
     of_engine(engine::Bug::AcknowledgementForgotten),
     of_engine(engine::Bug::ExpiresTooEarly),
