@@ -70,9 +70,13 @@ impl<'a> HolderAsk<'a> {
 
     /// The part of it to confirm in learning mode. What a child server keeps for holders that have not reported is part of
     /// its lease, if it still has one; beyond that, it is only reserved. It may be counted twice, and a server that
-    /// was granted it would grant it on.
+    /// was granted it would grant it on. If a child knows all its holders, what is out beyond its lease is only reserved,
+    /// too: a predecessor has taken that back, perhaps for others, and it runs down.
     pub(crate) fn to_confirm(&self) -> Amount {
-        let has = self.has.map_or(Amount::ZERO, |has| has.capacity);
+        let has = match self.has {
+            Some(has) if self.acknowledges() => return has.capacity,
+            has => has.map_or(Amount::ZERO, |has| has.capacity),
+        };
         let outstanding = self.outstanding.map_or(Amount::ZERO, |has| has.capacity);
         has.max(Amount::from_computed(
             outstanding.get() - self.unreported.get(),
