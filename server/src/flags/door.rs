@@ -62,7 +62,7 @@ pub struct DoorFlags {
     /// than net.core.somaxconn says, 4096 as a rule. It drops who finds no room, and they come back seconds later.
     #[arg(
         long,
-        help_heading = "Limits",
+        help_heading = "Addresses",
         value_name = "COUNT",
         env = "DOORWARD_LISTEN_BACKLOG",
         hide_env_values = true,
