@@ -4,14 +4,6 @@
 //! `cargo bench -p doorward-tests --bench load -- --help` says more; docs/performance.md has what came of it. Under
 //! `cargo test`, or with `--test` alone, each mode runs once, small, and must do what it says, however long that takes.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a bench may panic, and prints what it measured"
-)]
-
 mod cores;
 mod echo;
 mod fill;
