@@ -172,6 +172,25 @@ fn sums_are_those_of_all_resources_whatever_comes_changes_and_goes() {
     assert_eq!(node.totals(end), Totals::default());
 }
 
+#[test]
+fn a_resource_that_goes_while_it_learns_keeps_nobody_learning() {
+    let learns = TemplateSpec {
+        learning_mode_duration: Some(Duration::from_secs(60)),
+        ..template("*")
+    };
+    let mut node = master_of(&[learns]);
+    for number in 0..3 {
+        client_asks(&mut node, "a", number);
+        node.assert_consistent();
+    }
+    for number in 0..3 {
+        assert_eq!(node.learning(Time::ZERO), Learning::Elected);
+        release(&mut node, "a", number);
+        node.assert_consistent();
+    }
+    assert_eq!(node.totals(Time::ZERO), Totals::default());
+}
+
 /// The sums are those of a look at everything.
 #[track_caller]
 fn check_sums(node: &Node, now: Time) {
