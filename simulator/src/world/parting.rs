@@ -10,6 +10,7 @@ use doorward_engine::request::ReleaseCapacity;
 use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
+use crate::scenario::ClientGroup;
 use crate::scenario::fault::{ClientChoice, Span};
 use crate::world::World;
 use crate::world::faults::FaultEnd;
@@ -255,6 +256,17 @@ impl World<'_> {
         };
         let sequence = state.next_sequence();
         parting.under_way = Some(sequence);
+        let usages = self.scenario.clients.get(client.group as usize);
+        let usages = usages.into_iter().flat_map(ClientGroup::usages);
+        for (it, usage) in client.uses.iter_mut().zip(usages) {
+            if let Some(work) = it
+                .work
+                .as_mut()
+                .filter(|_| resources.contains(&usage.resource))
+            {
+                work.note_released();
+            }
+        }
         let request = ReleaseCapacity {
             client: client.name.clone(),
             incarnation: Incarnation::new(client.incarnation()),

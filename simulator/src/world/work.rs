@@ -193,6 +193,12 @@ impl Working {
         }
     }
 
+    /// A release says that the client has nothing of it any more: what it uses from now on is by no former lease.
+    pub(crate) fn note_released(&mut self) {
+        self.newest = None;
+        self.former.clear();
+    }
+
     /// What is used by leases: what the newest gives, and work beyond it that was taken under former ones.
     /// And what is in use beyond that.
     pub(crate) fn used(&self, lease: f64, local: Time) -> (f64, f64) {
