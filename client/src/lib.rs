@@ -85,6 +85,8 @@ mod holding;
 #[cfg(feature = "transport")]
 mod hooks;
 #[cfg(feature = "transport")]
+mod measured;
+#[cfg(feature = "transport")]
 mod queue;
 #[cfg(feature = "transport")]
 mod rate_limiter;

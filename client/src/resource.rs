@@ -1,6 +1,6 @@
 //! A resource as a program uses it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_stream::wrappers::WatchStream;
@@ -14,7 +14,7 @@ use crate::holding::Holding;
 use crate::limiter::concurrency::ConcurrencyLimiter as ConcurrencyState;
 use crate::limiter::rate::{Burst, RateLimiter as RateState};
 use crate::rate_limiter::RateLimiter;
-use crate::slot::{Slot, View, lock};
+use crate::slot::{Slot, View};
 use crate::state::{AMOUNT_MAX, Trouble};
 use crate::transport::task::Shared;
 
@@ -63,7 +63,7 @@ impl Resource {
     /// What may be used now, and each time that this changes, or that learning mode begins or ends.
     /// Ends when the client is closed. A reader that is slow sees the newest, not every one.
     pub fn changes(&self) -> impl Stream<Item = Holding> + Send + Unpin + use<> {
-        let clock = self.handle.shared.clock;
+        let clock = self.handle.shared.clock.clone();
         let views = WatchStream::new(self.handle.slot.view.subscribe());
         let mut last = None;
         Box::pin(
@@ -168,12 +168,9 @@ impl Resource {
     /// of the first call counts.
     pub fn rate_limiter(&self, burst: Burst) -> RateLimiter {
         let Handle { slot, shared, .. } = &*self.handle;
-        let _first = slot.rate.get_or_init(|| {
-            let now = shared.clock.now();
-            let mut limiter = RateState::new(burst, now);
-            limiter.handle_allowance(slot.view.borrow().allowance, now);
-            Mutex::new(limiter)
-        });
+        let _first = slot
+            .rate
+            .get_or_init(|| RateState::new(burst, shared.clock.now()));
         self.handle.catch_up();
         RateLimiter::new(self.handle.clone())
     }
@@ -207,28 +204,21 @@ impl Resource {
 }
 
 impl Handle {
-    pub(crate) fn rate_state(&self) -> &Mutex<RateState> {
+    pub(crate) fn rate_state(&self) -> &RateState {
         // Limiters are made by `Resource::rate_limiter`, which has set it.
         self.slot
             .rate
-            .get_or_init(|| Mutex::new(RateState::new(Burst::default(), self.shared.clock.now())))
+            .get_or_init(|| RateState::new(Burst::default(), self.shared.clock.now()))
     }
 
-    pub(crate) fn concurrency_state(&self) -> &Mutex<ConcurrencyState> {
-        self.slot
-            .concurrency
-            .get_or_init(|| Mutex::new(ConcurrencyState::default()))
+    pub(crate) fn concurrency_state(&self) -> &ConcurrencyState {
+        self.slot.concurrency.get_or_init(ConcurrencyState::default)
     }
 
     /// A limiter made while an allowance was published may have missed it.
     fn catch_up(&self) {
-        let allowance = self.slot.view.borrow().allowance;
-        if let Some(limiter) = self.slot.rate.get() {
-            lock(limiter).handle_allowance(allowance, self.shared.clock.now());
-        }
-        if let Some(limiter) = self.slot.concurrency.get() {
-            lock(limiter).handle_allowance(allowance);
-        }
+        let view = self.slot.view.borrow();
+        self.slot.feed(&view, self.shared.clock.now());
     }
 }
 

@@ -13,6 +13,7 @@ use crate::level::Level;
 use crate::moment::Moment;
 use crate::rate::Rate;
 use crate::units::Units;
+use crate::word::View;
 
 /// A token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,11 @@ impl TokenBucket {
     #[inline]
     pub(crate) const fn flow(&self) -> &Flow {
         &self.flow
+    }
+
+    /// Whether one word can say how full it is ([`crate::AtomicBucket`]), so that threads need no lock for that.
+    pub fn fits_a_word(&self) -> bool {
+        View::of(&self.flow).is_some()
     }
 
     /// An empty bucket, for what must not begin with a burst.

@@ -95,7 +95,12 @@ impl Units {
             reason = "it is within 0 and 2⁶⁴"
         )]
         let whole = units as u64;
-        let parts = (units - whole as f64) * 1e9;
+        let rest = units - whole as f64;
+        if rest <= 0.0 {
+            // Mostly so.
+            return Ok(nearest);
+        }
+        let parts = rest * 1e9;
         let short = nearest.0 < u128::from(whole) * PARTS + PARTS
             && parts - NOISE > (nearest.0 - u128::from(whole) * PARTS) as f64;
         Ok(Self::from_parts(nearest.0 + u128::from(short)))
