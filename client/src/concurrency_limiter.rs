@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::capacity::Allowance;
 use crate::clock::Clock;
 use crate::error::AcquireError;
+use crate::gate::Gate;
 use crate::limiter::concurrency::ConcurrencyLimiter as State;
 use crate::resource::Handle;
 use crate::slot::Slot;
@@ -17,21 +18,24 @@ use crate::time::Time;
 /// is in flight is what the client reports that it has.
 #[derive(Clone)]
 pub struct ConcurrencyLimiter {
-    /// That of the handle, for who has no time to look there.
+    /// What the handle has as well, for who has no time to look there.
+    gate: &'static Gate,
     slot: Arc<Slot>,
     handle: Arc<Handle>,
 }
 
 /// The right to do one thing (or several) at once. Given back when dropped.
 #[must_use = "a permit that is dropped is given back"]
+#[derive(Debug)]
 pub struct Permit {
-    handle: Arc<Handle>,
+    gate: &'static Gate,
     permits: u64,
 }
 
 impl ConcurrencyLimiter {
-    pub(crate) fn new(handle: Arc<Handle>) -> Self {
+    pub(crate) fn new(handle: Arc<Handle>, gate: &'static Gate) -> Self {
         Self {
+            gate,
             slot: handle.slot.clone(),
             handle,
         }
@@ -59,14 +63,13 @@ impl ConcurrencyLimiter {
         if let Some(true) = self.at_once(permits) {
             return Ok(self.permit(permits));
         }
-        let slot = &*self.slot;
-        let waiter = slot.concurrency_queue.join(permits as f64);
+        let waiter = self.gate.queue.join(permits as f64);
         self.measure(0.0);
         let _turn = waiter.turn().await;
         let mut limited = false;
         loop {
             // Before looking, so that no change is missed.
-            let changed = slot.changed.notified();
+            let changed = self.gate.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             match self.attempt(permits) {
@@ -114,13 +117,12 @@ impl ConcurrencyLimiter {
     /// Without a lock. None: that cannot say, or others wait, who come first. What it says is measured.
     #[inline]
     fn at_once(&self, permits: u64) -> Option<bool> {
-        let slot = &*self.slot;
-        if !slot.concurrency_queue.is_empty() {
+        if !self.gate.queue.is_empty() {
             return None;
         }
-        let state = slot.concurrency.get()?;
-        let taken = state.try_acquire_at_once(permits, slot.clock.fast_now())?;
-        if slot.measured.is_some() {
+        let now = self.slot.clock.fast_now();
+        let taken = self.gate.limiter.try_acquire_at_once(permits, now)?;
+        if self.slot.measured.is_some() {
             self.measure(if taken { 0.0 } else { permits as f64 });
         }
         Some(taken)
@@ -129,7 +131,7 @@ impl ConcurrencyLimiter {
     #[cold]
     fn try_slowly(&self) -> Result<Permit, AcquireError> {
         self.measure(1.0);
-        let others_wait = self.slot.concurrency_queue.waiting().count > 0;
+        let others_wait = self.gate.queue.waiting().count > 0;
         let answer = if others_wait {
             Err(self.refusal(self.clock().now()))
         } else {
@@ -165,7 +167,7 @@ impl ConcurrencyLimiter {
             hooks.admitted(&self.slot.id, permits as f64);
         }
         Permit {
-            handle: self.handle.clone(),
+            gate: self.gate,
             permits,
         }
     }
@@ -200,7 +202,7 @@ impl ConcurrencyLimiter {
     /// Somebody wants so much besides what is in flight and waiting.
     fn measure(&self, wanted: f64) {
         if let Some(measured) = &self.slot.measured {
-            let waiting = self.slot.concurrency_queue.waiting().cost;
+            let waiting = self.gate.queue.waiting().cost;
             measured.at_once(self.slot.in_flight() + waiting.max(wanted));
         }
     }
@@ -217,7 +219,7 @@ impl ConcurrencyLimiter {
     }
 
     fn state(&self) -> &State {
-        self.handle.concurrency_state()
+        &self.gate.limiter
     }
 }
 
@@ -229,11 +231,6 @@ fn allows_none(allowance: Allowance, now: Time) -> bool {
 impl Drop for Permit {
     #[inline]
     fn drop(&mut self) {
-        self.handle.concurrency_state().release(self.permits);
-        let slot = &*self.handle.slot;
-        // Who joins later sees what was just given back.
-        if !slot.concurrency_queue.is_empty() {
-            slot.changed.notify_waiters();
-        }
+        self.gate.release(self.permits);
     }
 }

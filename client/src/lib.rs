@@ -81,6 +81,8 @@ pub mod etcd;
 #[cfg(feature = "transport")]
 pub mod fake;
 #[cfg(feature = "transport")]
+mod gate;
+#[cfg(feature = "transport")]
 mod holding;
 #[cfg(feature = "transport")]
 mod hooks;

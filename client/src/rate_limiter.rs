@@ -221,7 +221,7 @@ impl RateLimiter {
 
 #[inline]
 fn check_cost(cost: f64) -> Result<(), AcquireError> {
-    if cost.is_finite() && cost >= 0.0 {
+    if (0.0..f64::INFINITY).contains(&cost) {
         Ok(())
     } else {
         Err(AcquireError::BadCost(cost))

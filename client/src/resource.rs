@@ -10,8 +10,8 @@ use crate::capacity::Capacity;
 use crate::client::CloseGuard;
 use crate::concurrency_limiter::ConcurrencyLimiter;
 use crate::error::ResourceError;
+use crate::gate::OpenGate;
 use crate::holding::Holding;
-use crate::limiter::concurrency::ConcurrencyLimiter as ConcurrencyState;
 use crate::limiter::rate::{Burst, RateLimiter as RateState};
 use crate::rate_limiter::RateLimiter;
 use crate::slot::{Slot, View};
@@ -30,6 +30,13 @@ pub(crate) struct Handle {
     pub(crate) slot: Arc<Slot>,
     pub(crate) shared: Arc<Shared>,
     /// Keeps the client open.
+    guard: Arc<CloseGuard>,
+}
+
+/// Stops using the resource when it is dropped: when there is no handle any more, and no permit.
+struct Closing {
+    slot: Arc<Slot>,
+    shared: Arc<Shared>,
     _guard: Arc<CloseGuard>,
 }
 
@@ -39,7 +46,7 @@ impl Resource {
             handle: Arc::new(Handle {
                 slot,
                 shared,
-                _guard: guard,
+                guard,
             }),
         }
     }
@@ -177,9 +184,9 @@ impl Resource {
 
     /// The concurrency limiter of this resource, for what is counted at once. There is one.
     pub fn concurrency_limiter(&self) -> ConcurrencyLimiter {
-        let _first = self.handle.concurrency_state();
+        let gate = self.handle.slot.concurrency.get_or_init(OpenGate::default);
         self.handle.catch_up();
-        ConcurrencyLimiter::new(self.handle.clone())
+        ConcurrencyLimiter::new(self.handle.clone(), gate.get())
     }
 
     fn error_of(&self, trouble: Trouble) -> ResourceError {
@@ -211,10 +218,6 @@ impl Handle {
             .get_or_init(|| RateState::new(Burst::default(), self.shared.clock.now()))
     }
 
-    pub(crate) fn concurrency_state(&self) -> &ConcurrencyState {
-        self.slot.concurrency.get_or_init(ConcurrencyState::default)
-    }
-
     /// A limiter made while an allowance was published may have missed it.
     fn catch_up(&self) {
         let view = self.slot.view.borrow();
@@ -223,6 +226,20 @@ impl Handle {
 }
 
 impl Drop for Handle {
+    fn drop(&mut self) {
+        let closing = Closing {
+            slot: self.slot.clone(),
+            shared: self.shared.clone(),
+            _guard: self.guard.clone(),
+        };
+        match self.slot.concurrency.get() {
+            Some(gate) => gate.keep(Box::new(closing)),
+            None => drop(closing),
+        }
+    }
+}
+
+impl Drop for Closing {
     fn drop(&mut self) {
         let now = self.shared.clock.now();
         let mut book = self.shared.book();

@@ -7,7 +7,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::capacity::Allowance;
 use crate::clock::Clock;
-use crate::limiter::concurrency::ConcurrencyLimiter;
+use crate::gate::OpenGate;
 use crate::limiter::demand::{AdaptiveWants, Demand};
 use crate::limiter::rate::RateLimiter;
 use crate::measured::Measured;
@@ -103,16 +103,15 @@ pub(crate) struct Slot {
     pub(crate) view: watch::Sender<View>,
     /// The limiters, once there are any: at most one of a kind, since two would each use all.
     pub(crate) rate: OnceLock<RateLimiter>,
-    pub(crate) concurrency: OnceLock<ConcurrencyLimiter>,
+    pub(crate) concurrency: OnceLock<OpenGate>,
     pub(crate) clock: Clock,
     pub(crate) measured: Option<Measured>,
     /// Somebody gave hooks, which limiters are to call.
     pub(crate) is_observed: bool,
-    /// The allowance or the trouble has changed, a permit came back, or the resource was closed.
+    /// The allowance or the trouble has changed, or the resource was closed.
     pub(crate) changed: Notify,
-    /// Who waits for which limiter: those of the other are not in the way.
+    /// Who waits for the rate limiter. Those who wait for permits are not in the way: they wait at the gate.
     pub(crate) rate_queue: Queue,
-    pub(crate) concurrency_queue: Queue,
 }
 
 impl Slot {
@@ -134,7 +133,6 @@ impl Slot {
             is_observed,
             changed: Notify::new(),
             rate_queue: Queue::default(),
-            concurrency_queue: Queue::default(),
         }
     }
 
@@ -163,7 +161,7 @@ impl Slot {
             }
         });
         if moved || troubled {
-            self.changed.notify_waiters();
+            self.notify();
         }
         changed.then_some(allowance)
     }
@@ -176,7 +174,15 @@ impl Slot {
             // Those who do not look whether it is closed find nothing.
             self.feed(view, self.clock.now());
         });
+        self.notify();
+    }
+
+    /// Has all who wait look again.
+    fn notify(&self) {
         self.changed.notify_waiters();
+        if let Some(gate) = self.concurrency.get() {
+            gate.changed.notify_waiters();
+        }
     }
 
     /// Hands limiters what is seen. To be called with the view, so that no older one is handed after a newer one.
@@ -184,8 +190,8 @@ impl Slot {
         if let Some(limiter) = self.rate.get() {
             limiter.handle_allowance(seen.allowance, now);
         }
-        if let Some(limiter) = self.concurrency.get() {
-            limiter.handle_allowance(seen.allowance);
+        if let Some(gate) = self.concurrency.get() {
+            gate.limiter.handle_allowance(seen.allowance);
         }
     }
 
@@ -197,14 +203,14 @@ impl Slot {
     pub(crate) fn in_flight(&self) -> f64 {
         self.concurrency
             .get()
-            .map_or(0.0, |limiter| limiter.in_flight() as f64)
+            .map_or(0.0, |gate| gate.limiter.in_flight() as f64)
     }
 
     /// If demand is measured: what to ask for, if that is worth a request, and how often to look.
     pub(crate) fn measured_wants(&self, now: Time) -> Option<(Option<f64>, Duration)> {
         let measured = self.measured.as_ref()?;
-        let wants = if self.concurrency.get().is_some() {
-            let waiting = self.concurrency_queue.waiting().cost;
+        let wants = if let Some(gate) = self.concurrency.get() {
+            let waiting = gate.queue.waiting().cost;
             measured.gauge(self.in_flight() + waiting, now)
         } else {
             measured.rate(now)

@@ -161,7 +161,7 @@ impl AtomicBucket {
 
     /// Lets the word speak again, if 56 bits can say how full the bucket is.
     fn unpark(&self, parked: &mut Parked, word: ParkedWord) {
-        let Some(mut view) = View::of(parked.bucket.flow()) else {
+        let Some(view) = View::of(parked.bucket.flow()) else {
             return;
         };
         let (missing, at) = parked.level.as_set();
@@ -172,9 +172,8 @@ impl AtomicBucket {
         if parked.base == Some(at) {
             self.word.speak_on(word, missing);
         } else {
-            view.base = at.nanos();
             parked.base = Some(at);
-            self.word.speak_by(view, word, missing);
+            self.word.speak_by(view.from(at, u64::MAX), word, missing);
         }
     }
 

@@ -127,15 +127,7 @@ impl AtomicFedBucket {
         if let Some((spoke, to)) = parked.spoke {
             // Mostly what comes in is the same, and so are the settings.
             let since = at.nanos().wrapping_sub(spoke.base).cast_unsigned();
-            let is_same = View {
-                base: 0,
-                span: 0,
-                ..spoke
-            } == View {
-                base: 0,
-                span: 0,
-                ..view
-            };
+            let is_same = spoke.is_alike(view);
             if is_same && to == turn && at.nanos() >= spoke.base && since <= spoke.span {
                 self.word.speak_on(word, missing + since * spoke.drops);
                 return;
@@ -146,11 +138,7 @@ impl AtomicFedBucket {
         let Some(left) = left.checked_sub(self.behind.saturating_add(1)) else {
             return;
         };
-        let view = View {
-            base: at.nanos(),
-            span: view.span.min(left),
-            ..view
-        };
+        let view = view.from(at, left);
         parked.spoke = Some((view, turn));
         self.word.speak_by(view, word, missing);
     }

@@ -1,4 +1,4 @@
-//! The simplest rate between two numbers: the one with the shortest period.
+//! The simplest fraction between two numbers: the one with the smallest denominator.
 //!
 //! A share such as 33.751938442 a second is exact in parts so small that a bucket of it has more drops
 //! ([`crate::flow`]) than a word can count. A fraction that is a little less, and has a small denominator, has few.
@@ -6,26 +6,13 @@
 //! It is found by continued fractions: whole parts are split off both numbers, and the rests are turned over, until a
 //! whole number lies between them.
 
-use std::time::Duration;
-
-use crate::rate::Rate;
-use crate::units::Units;
-
 /// Whole numbers up to here are exact in floating point.
 const EXACT_MAX: f64 = (1_u64 << 53) as f64;
 
-impl Rate {
-    /// The rate from `least` to `most` a second that has the shortest period, and of whole numbers the largest. None if there is none that can be told
-    /// from its neighbours; if they are no positive numbers; if `least` is above `most`.
-    pub fn simplest(least: f64, most: f64) -> Option<Self> {
-        let (parts, nanos) = simplest(least, most)?;
-        // So many units a second are as many parts a nanosecond.
-        Self::new(Units::from_parts(parts.into()), Duration::from_nanos(nanos)).ok()
-    }
-}
-
-/// Numerator and denominator.
-fn simplest(least: f64, most: f64) -> Option<(u64, u64)> {
+/// Numerator and denominator of the fraction from `least` to `most` that has the smallest denominator, and of whole
+/// numbers the largest. None if there is none whose denominator is at most that, and that can be told from its neighbours;
+/// if they are no positive numbers; if `least` is above `most`.
+pub(crate) fn simplest(least: f64, most: f64, under_max: u64) -> Option<(u64, u64)> {
     if !(least > 0.0 && most >= least && most < EXACT_MAX) {
         return None;
     }
@@ -33,14 +20,18 @@ fn simplest(least: f64, most: f64) -> Option<(u64, u64)> {
         // Of all whole numbers the largest: each has the same period.
         return exact(most.floor(), 1.0);
     }
+    let under_max = (under_max as f64).min(EXACT_MAX);
     let (mut low, mut high) = (least, most);
-    let (mut before, mut last) = ((0.0, 1.0), (1.0, 0.0));
+    let (mut before, mut last): ((f64, f64), (f64, f64)) = ((0.0, 1.0), (1.0, 0.0));
     // Denominators at least double with every second step.
     for _ in 0..80 {
         let whole = low.floor();
         let within = if whole < low { whole + 1.0 } else { whole };
+        let (over, under) = next(before, last, within);
+        if under > under_max {
+            return None;
+        }
         if within <= high {
-            let (over, under): (f64, f64) = next(before, last, within);
             let is_between = least <= over / under && over / under <= most;
             return exact(over, under).filter(|_| is_between);
         }
@@ -76,7 +67,7 @@ mod tests {
     fn a_fraction_is_found_again() {
         #[track_caller]
         fn check(number: f64, over: u64, under: u64) {
-            let found = simplest(number * (1.0 - 1e-14), number * (1.0 + 1e-14));
+            let found = simplest(number * (1.0 - 1e-14), number * (1.0 + 1e-14), 1 << 53);
             assert_eq!(found, Some((over, under)), "{number}");
         }
         check(100.0, 100, 1);
@@ -100,7 +91,7 @@ mod tests {
             (1.0, f64::INFINITY),
             (1e300, 1e301),
         ] {
-            assert_eq!(simplest(least, most), None, "{least} {most}");
+            assert_eq!(simplest(least, most, 1 << 53), None, "{least} {most}");
         }
     }
 
@@ -110,7 +101,9 @@ mod tests {
             number in prop_oneof![0.001..1_000.0_f64, 1.0..1e6_f64], width in 1e-6..0.1_f64,
         ) {
             let (least, most) = (number * (1.0 - width), number);
-            let (over, under) = simplest(least, most).unwrap();
+            let (over, under) = simplest(least, most, 1 << 53).unwrap();
+            prop_assert_eq!(simplest(least, most, under), Some((over, under)));
+            prop_assert_eq!(simplest(least, most, under - 1).filter(|_| under > 1), None);
             prop_assert!(least <= over as f64 / under as f64 && over as f64 / under as f64 <= most);
             for shorter in 1..under.min(3_000) {
                 let over = (least * shorter as f64).ceil();

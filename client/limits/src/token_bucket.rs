@@ -8,6 +8,7 @@ use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
 use crate::error::SettingsError;
 use crate::flow::Flow;
+use crate::fraction::simplest;
 use crate::gcra::Gcra;
 use crate::level::Level;
 use crate::moment::Moment;
@@ -47,9 +48,13 @@ impl TokenBucket {
         &self.flow
     }
 
-    /// Whether one word can say how full it is ([`crate::AtomicBucket`]), so that threads need no lock for that.
-    pub fn fits_a_word(&self) -> bool {
-        View::of(&self.flow).is_some()
+    /// A bucket of that size whose rate is between two numbers a second, and so simple that one word can say how full it
+    /// is: so threads need no lock for that ([`crate::AtomicBucket`], [`crate::AtomicFedBucket`]). None if there is none.
+    pub fn simplest(burst: Units, least: f64, most: f64) -> Option<Self> {
+        // So many units a second are as many parts a nanosecond.
+        let (parts, nanos) = simplest(least, most, View::period_max(burst))?;
+        let flow = Flow::reduced(burst, parts, nanos)?;
+        View::of(&flow).map(|_| Self { flow })
     }
 
     /// An empty bucket, for what must not begin with a burst.

@@ -19,8 +19,9 @@ use crate::flow::Flow;
 use crate::moment::Moment;
 use crate::units::Units;
 
-/// When a bucket is full again, and how that is to be read.
+/// When a bucket is full again, and how that is to be read: as much as processors exchange at once.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Word {
     word: AtomicU64,
     settings: Settings,
@@ -35,6 +36,8 @@ struct Settings {
     span: AtomicU64,
     /// Drops a nanosecond.
     drops: AtomicU64,
+    /// 2⁶⁴ by that, rounded down: to multiply is cheaper than to divide.
+    inverse: AtomicU64,
     /// Drops a part of a unit.
     part: AtomicU64,
     /// Parts of a unit that fit.
@@ -49,9 +52,10 @@ pub(crate) struct View {
     pub(crate) base: i64,
     pub(crate) span: u64,
     pub(crate) drops: u64,
-    pub(crate) part: u64,
-    pub(crate) size: u64,
-    pub(crate) full: u64,
+    inverse: u64,
+    part: u64,
+    size: u64,
+    full: u64,
 }
 
 /// A word that does not speak any more.
@@ -61,6 +65,9 @@ pub(crate) struct ParkedWord {
     /// What was missing at its base, in drops. None: it was parked before.
     pub(crate) missing: Option<u64>,
 }
+
+/// The word is another one than it was.
+struct Changed;
 
 const PAYLOAD_BITS: u32 = 56;
 /// The lower bits of a word that says: ask who has the lock.
@@ -103,41 +110,62 @@ impl Word {
         now: Moment,
         mut step: impl FnMut(View, u64) -> Step<R>,
     ) -> Option<(View, R)> {
-        let mut word = self.word.load(Ordering::Acquire);
+        match self.attempt(now, &mut step) {
+            Ok(answer) => answer,
+            Err(Changed) => self.step_again(now, step),
+        }
+    }
+
+    /// Apart from the first attempt, which is nearly always the last, so that it is straight.
+    #[cold]
+    #[inline(never)]
+    fn step_again<R>(
+        &self,
+        now: Moment,
+        mut step: impl FnMut(View, u64) -> Step<R>,
+    ) -> Option<(View, R)> {
         loop {
-            if word & PARKED == PARKED {
-                return None;
-            }
-            let view = self.settings.read();
-            // Who reads a setting of a later tag sees below that the word has changed.
-            fence(Ordering::Acquire);
-            let since = now.nanos().wrapping_sub(view.base).cast_unsigned();
-            // Also if `now` is before the base, or the sum overflows.
-            if now.nanos() < view.base || since > view.span {
-                return None;
-            }
-            // Settings that do not belong together may overflow: nothing comes of it.
-            let now_drops = since.wrapping_mul(view.drops);
-            let missing = (word & PARKED).saturating_sub(now_drops);
-            let (next, answer) = step(view, missing)?;
-            let Some(missing) = next else {
-                let seen = self.word.load(Ordering::Acquire);
-                if seen >> PAYLOAD_BITS == word >> PAYLOAD_BITS {
-                    return Some((view, answer));
-                }
-                word = seen;
-                continue;
-            };
-            let payload = now_drops.wrapping_add(missing) & PARKED;
-            let next = (word & !PARKED) | payload;
-            let replaced =
-                self.word
-                    .compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire);
-            match replaced {
-                Ok(_) => return Some((view, answer)),
-                Err(seen) => word = seen,
+            if let Ok(answer) = self.attempt(now, &mut step) {
+                return answer;
             }
         }
+    }
+
+    #[inline]
+    fn attempt<R>(
+        &self,
+        now: Moment,
+        step: &mut impl FnMut(View, u64) -> Step<R>,
+    ) -> Result<Option<(View, R)>, Changed> {
+        let word = self.word.load(Ordering::Acquire);
+        if word & PARKED == PARKED {
+            return Ok(None);
+        }
+        let view = self.settings.read();
+        // Who reads a setting of a later tag sees below that the word has changed.
+        fence(Ordering::Acquire);
+        let since = now.nanos().wrapping_sub(view.base).cast_unsigned();
+        // Also if `now` is before the base, or the sum overflows.
+        if now.nanos() < view.base || since > view.span {
+            return Ok(None);
+        }
+        // Settings that do not belong together may overflow: nothing comes of it.
+        let now_drops = since.wrapping_mul(view.drops);
+        let missing = (word & PARKED).saturating_sub(now_drops);
+        let Some((next, answer)) = step(view, missing) else {
+            return Ok(None);
+        };
+        let Some(missing) = next else {
+            let seen = self.word.load(Ordering::Acquire);
+            let is_alike = seen >> PAYLOAD_BITS == word >> PAYLOAD_BITS;
+            return is_alike.then_some(Some((view, answer))).ok_or(Changed);
+        };
+        let payload = now_drops.wrapping_add(missing) & PARKED;
+        let next = (word & !PARKED) | payload;
+        let replaced =
+            self.word
+                .compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed);
+        replaced.map(|_| Some((view, answer))).map_err(|_| Changed)
     }
 
     /// It speaks no more. For who has the lock.
@@ -182,6 +210,7 @@ impl Settings {
             base: self.base.load(Ordering::Relaxed),
             span: self.span.load(Ordering::Relaxed),
             drops: self.drops.load(Ordering::Relaxed),
+            inverse: self.inverse.load(Ordering::Relaxed),
             part: self.part.load(Ordering::Relaxed),
             size: self.size.load(Ordering::Relaxed),
             full: self.full.load(Ordering::Relaxed),
@@ -192,6 +221,7 @@ impl Settings {
         self.base.store(view.base, Ordering::Relaxed);
         self.span.store(view.span, Ordering::Relaxed);
         self.drops.store(view.drops, Ordering::Relaxed);
+        self.inverse.store(view.inverse, Ordering::Relaxed);
         self.part.store(view.part, Ordering::Relaxed);
         self.size.store(view.size, Ordering::Relaxed);
         self.full.store(view.full, Ordering::Relaxed);
@@ -199,11 +229,17 @@ impl Settings {
 }
 
 impl View {
+    /// The longest period, in nanoseconds, of a rate by which a word can say how full a bucket of such a size is.
+    pub(crate) fn period_max(size: Units) -> u64 {
+        u64::try_from(u128::from(FULL_MAX) / size.parts().max(1)).unwrap_or(u64::MAX)
+    }
+
     /// Everything passes: no cost is worth a drop.
     pub(crate) const UNLIMITED: Self = Self {
         base: 0,
         span: MISSING_MAX,
         drops: 1,
+        inverse: u64::MAX,
         part: 0,
         size: u64::MAX,
         full: 0,
@@ -220,6 +256,7 @@ impl View {
             base: 0,
             span: MISSING_MAX / drops,
             drops,
+            inverse: u64::MAX / drops,
             part: flow.part(),
             size: u64::try_from(flow.size().parts()).ok()?,
             full,
@@ -265,13 +302,54 @@ impl View {
 
     #[inline]
     fn remaining(self, missing: u64) -> Units {
-        let there = self.full.saturating_sub(missing) / self.part.max(1);
+        if self.part == 0 {
+            return Units::MAX;
+        }
+        let there = self.full.saturating_sub(missing) / self.part;
         Units::from_parts(u128::from(there))
     }
 
-    /// How long until so many drops have come in.
+    /// How long until so many drops have come in, at most as many as a word says.
     #[inline]
     pub(crate) fn nanos_for(self, drops: u64) -> u64 {
-        drops.div_ceil(self.drops.max(1))
+        // Rounded up. The product is at most one below the quotient.
+        let drops = drops.wrapping_add(self.drops.wrapping_sub(1));
+        let nanos = ((u128::from(drops) * u128::from(self.inverse)) >> 64) as u64;
+        let rest = drops.wrapping_sub(nanos.wrapping_mul(self.drops));
+        nanos.wrapping_add(u64::from(rest >= self.drops))
+    }
+
+    /// These settings from that moment on, to be obeyed for so long at most.
+    pub(crate) fn from(self, base: Moment, nanos: u64) -> Self {
+        Self {
+            base: base.nanos(),
+            span: self.span.min(nanos),
+            ..self
+        }
+    }
+
+    /// Whether both read a word alike, but for the base and how long they are obeyed.
+    pub(crate) fn is_alike(self, other: Self) -> bool {
+        let bare = |it: Self| it.from(Moment::ORIGIN, 0);
+        bare(self) == bare(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_time_for_drops_is_that_of_a_division(
+            shift in 0..62_u32, rate in any::<u64>(), missing in 0..=2 * MISSING_MAX, small in 0..56_u32,
+        ) {
+            let drops = (rate >> shift >> 1).clamp(1, 1 << 62);
+            let view = View { drops, inverse: u64::MAX / drops, ..View::UNLIMITED };
+            let missing = missing >> small;
+            prop_assert_eq!(view.nanos_for(missing), missing.div_ceil(drops));
+        }
     }
 }

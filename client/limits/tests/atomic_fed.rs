@@ -240,7 +240,8 @@ fn threads_together_take_what_one_could() {
 fn threads_gain_nothing_while_leases_change() {
     const STEPS: u64 = 2_000;
     const STEP: Duration = Duration::from_micros(500);
-    const RATES: [u64; 4] = [400, 100, 300, 0];
+    const RATES: [u64; 4] = [400, 100, 300, 50];
+    const THEN: u64 = 20;
     let clock = ManualClock::new(at(5));
     let word = AtomicFedBucket::new(clock.now(), Duration::ZERO);
     let (over, passed) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -258,15 +259,18 @@ fn threads_gain_nothing_while_leases_change() {
         for rate in RATES.iter().cycle().take(STEPS as usize) {
             let feed = Feed {
                 supply: limited("4", &format!("{rate}/s")),
-                // Sometimes over before the next one.
-                then: Some((clock.now().after(STEP * 3 / 4), Supply::NOTHING)),
+                // Over before the next one.
+                then: Some((
+                    clock.now().after(STEP * 3 / 4),
+                    limited("4", &format!("{THEN}/s")),
+                )),
             };
             word.feed(feed, clock.now());
             for _ in 0..4 {
                 clock.advance(STEP / 4);
                 thread::yield_now();
             }
-            came += *rate as f64 * (STEP * 3 / 4).as_secs_f64();
+            came += (*rate * 3 + THEN) as f64 * (STEP / 4).as_secs_f64();
         }
         over.store(true, Ordering::Relaxed);
     });

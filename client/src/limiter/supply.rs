@@ -1,7 +1,7 @@
 //! What a capacity gives, as what comes into a bucket: its rate, and its burst.
 //!
 //! A rate is taken to 14 digits. That of an uneven share has so many drops that no word counts them
-//! ([`TokenBucket::fits_a_word`]), and every call would need a lock: instead of it a simpler one is taken that is less
+//! ([`TokenBucket::simplest`]), and every call would need a lock: instead of it a simpler one is taken that is less
 //! by up to a hundred-millionth. So it is never more than what is leased, but for the fifteenth digit.
 
 use std::time::Duration;
@@ -49,7 +49,10 @@ fn limited(burst: Burst, rate: f64) -> Supply {
     let size = burst.least + rate * burst.span.as_secs_f64();
     let size = Units::try_from(size).unwrap_or(BURST_MAX).min(BURST_MAX);
     let of = |rate| TokenBucket::new(size, rate).ok();
-    let simple = |loss| of(simple(rate, loss)?).filter(TokenBucket::fits_a_word);
+    let simple = |loss: f64| {
+        let (least, most) = (rate * (1.0 - loss), rate * (1.0 + NOISE));
+        TokenBucket::simplest(size, least, most)
+    };
     // Behind a lock, exact: rates that are small and uneven, or very large.
     let exact = || of(Rate::from_per_second(rate).ok()?);
     // Parts of a second's millionth do not fit in so large a burst: whole parts a second do.
@@ -61,14 +64,9 @@ fn limited(burst: Burst, rate: f64) -> Supply {
         .map_or(Supply::NOTHING, Supply::Limited)
 }
 
-/// The rate with the shortest period that is at most by such a part less, and no more.
-fn simple(rate: f64, loss: f64) -> Option<Rate> {
-    Rate::simplest(rate * (1.0 - loss), rate * (1.0 + NOISE))
-}
-
 #[cfg(test)]
 mod tests {
-    use doorward_limits::Period;
+    use doorward_limits::{Algorithm, Moment};
     use proptest::prelude::*;
 
     use super::*;
@@ -82,48 +80,49 @@ mod tests {
 
     #[test]
     fn rates_that_people_write_are_exact() {
-        for rate in [
-            1.0,
-            0.5,
-            10.0,
-            33.25,
-            1e6,
-            100.0 / 3.0,
-            1.0 / 7.0,
-            1_234.567,
+        for (number, rate) in [
+            (1.0, "1/s"),
+            (0.5, "1/2s"),
+            (10.0, "10/s"),
+            (33.25, "33.25/s"),
+            (1e6, "1000000/s"),
+            (100.0 / 3.0, "100/3s"),
+            (1.0 / 7.0, "1/7s"),
+            (1_234.567, "1234.567/s"),
+            (4_999.0 / 86_400.0, "4999/day"),
         ] {
-            let size = Units::try_from(1.0 + rate * 0.02).unwrap();
-            let exact = simple(rate, NOISE).unwrap();
-            assert_eq!(
-                bucket(rate),
-                TokenBucket::new(size, exact).unwrap(),
-                "{rate}"
-            );
-            assert!(bucket(rate).fits_a_word(), "{rate}");
+            let size = Units::try_from(1.0 + number * 0.02).unwrap();
+            let exact = TokenBucket::new(size, rate.parse().unwrap()).unwrap();
+            assert_eq!(bucket(number), exact, "{rate}");
         }
     }
 
+    /// How long the burst takes to come in.
+    fn seconds(bucket: &TokenBucket) -> f64 {
+        let state = bucket.empty(Moment::ORIGIN);
+        bucket.standing(&state, Moment::ORIGIN).reset.as_secs_f64()
+    }
+
     proptest! {
-        /// What a word cannot say needs a lock, which is as good as a promise that it is rare.
+        /// What a word cannot say needs a lock.
         #[test]
         fn shares_of_all_sizes_fit_a_word(rate in 20.0..4e8_f64) {
-            prop_assert!(bucket(rate).fits_a_word(), "{rate}");
+            let size = Units::try_from(1.0 + rate * 0.02).unwrap();
+            let (least, most) = (rate * (1.0 - LOSS), rate * (1.0 + NOISE));
+            prop_assert!(TokenBucket::simplest(size, least, most).is_some(), "{rate}");
         }
 
         #[test]
-        fn a_simple_rate_is_never_more_and_hardly_less(exponent in -6.0..15.0_f64) {
+        fn a_rate_is_never_more_and_hardly_less(exponent in -6.0..15.0_f64) {
             let rate = 10_f64.powf(exponent);
-            for loss in [NOISE, LOSS] {
-                let Some(simple) = simple(rate, loss) else {
-                    continue;
-                };
-                let Period::Nanos(period) = simple.period() else {
-                    panic!("{simple}");
-                };
-                let is = simple.amount().as_f64() * 1e9 / period.get() as f64;
-                prop_assert!(is <= rate * (1.0 + 2.0 * NOISE), "{is} of {rate}");
-                prop_assert!(is >= rate * (1.0 - 1.01 * loss - NOISE), "{is} of {rate}");
-            }
+            // It comes in in ten million seconds or more, of which a nanosecond is nothing.
+            let burst = Burst { span: Duration::from_secs(10_000_000), least: 0.0 };
+            let Supply::Limited(bucket) = limited(burst, rate) else {
+                panic!("it is limited");
+            };
+            let size = bucket.limit().as_f64();
+            prop_assert!(size / seconds(&bucket) <= rate * (1.0 + 2.0 * NOISE + 1e-12));
+            prop_assert!(size / seconds(&bucket) >= rate * (1.0 - 1.01 * LOSS));
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Printed are the median over the rounds and the ratio to the first contender, which is the median of each round's ratio.
 
+use std::env;
 use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
@@ -27,8 +28,14 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers[numbers.len() / 2]
 }
 
-/// Lets contenders take turns; the first is what the others are compared with.
+/// Lets contenders take turns; the first is what the others are compared with. If the bench is given words, it is only
+/// for tables whose titles contain one.
 pub(crate) fn race(title: &str, rounds: usize, takes: u32, contenders: &mut [Contender<'_>]) {
+    let mut words = env::args().skip(1).filter(|it| !it.starts_with('-'));
+    let first = words.next();
+    if first.is_some_and(|it| !title.contains(&it)) && !words.any(|it| title.contains(&it)) {
+        return;
+    }
     let mut nanos = vec![Vec::new(); contenders.len()];
     for round in 0..=rounds {
         for (index, contender) in contenders.iter_mut().enumerate() {
