@@ -34,6 +34,18 @@ pub struct InFlight {
     then: Mutex<Option<(Moment, u64)>>,
 }
 
+/// What a thread has read, which may be of several limits.
+#[derive(Clone, Copy)]
+struct Seen {
+    word: u64,
+    limit: u64,
+    ends: i64,
+}
+
+/// The word is another one than it was.
+#[derive(Debug)]
+struct Changed;
+
 const COUNT_BITS: u32 = 50;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
 /// One more in the tag: its lowest bit says that the limit is being written.
@@ -79,35 +91,43 @@ impl InFlight {
     /// better clock is to be read; or none may be out at all.
     #[inline]
     pub fn take_at_once(&self, permits: u64, now: Moment) -> Option<bool> {
-        let mut word = self.word.load(Ordering::SeqCst);
         loop {
-            let (limit, ends) = (
-                self.limit.load(Ordering::Relaxed),
-                self.ends.load(Ordering::Relaxed),
-            );
-            // Who reads a limit of a later tag sees below that the word has changed.
-            fence(Ordering::Acquire);
-            if word & TAG != 0 || now.nanos() >= ends || limit == 0 {
+            let seen = self.read();
+            if seen.word & TAG != 0 || now.nanos() >= seen.ends || seen.limit == 0 {
                 return None;
             }
-            let wanted = (word & COUNT).saturating_add(permits);
-            if wanted > limit {
-                let seen = self.word.load(Ordering::SeqCst);
-                if seen & !COUNT == word & !COUNT {
-                    return Some(false);
-                }
-                word = seen;
-                continue;
-            }
-            let next = (word & !COUNT) | wanted;
-            match self
-                .word
-                .compare_exchange_weak(word, next, Ordering::SeqCst, Ordering::SeqCst)
-            {
-                Ok(_) => return Some(true),
-                Err(seen) => word = seen,
+            if let Ok(taken) = self.replace(seen, permits) {
+                return Some(taken);
             }
         }
+    }
+
+    #[inline]
+    fn read(&self) -> Seen {
+        let word = self.word.load(Ordering::SeqCst);
+        let seen = Seen {
+            word,
+            limit: self.limit.load(Ordering::Relaxed),
+            ends: self.ends.load(Ordering::Relaxed),
+        };
+        // Who reads a limit of a later tag sees in `replace` that the word has changed.
+        fence(Ordering::Acquire);
+        seen
+    }
+
+    /// Takes so many by what was seen, if they are within its limit, unless the word is another one by now.
+    #[inline]
+    fn replace(&self, seen: Seen, permits: u64) -> Result<bool, Changed> {
+        let wanted = (seen.word & COUNT).saturating_add(permits);
+        if wanted > seen.limit {
+            let word = self.word.load(Ordering::SeqCst);
+            let is_same_limit = word & !COUNT == seen.word & !COUNT;
+            return is_same_limit.then_some(false).ok_or(Changed);
+        }
+        let next = (seen.word & !COUNT) | wanted;
+        let (all, read) = (Ordering::SeqCst, Ordering::Relaxed);
+        let replaced = self.word.compare_exchange_weak(seen.word, next, all, read);
+        replaced.map(|_| true).map_err(|_| Changed)
     }
 
     /// Gives back so many that were taken.
@@ -152,6 +172,8 @@ impl InFlight {
     /// For who has the lock.
     fn write(&self, limit: u64, then: Option<(Moment, u64)>) {
         self.word.fetch_add(TAG, Ordering::SeqCst);
+        let is_odd = self.word.load(Ordering::Relaxed) & TAG != 0;
+        debug_assert!(is_odd, "it would be taken by half a limit");
         // Nobody sees the limit together with the former word.
         fence(Ordering::Release);
         let ends = then.map_or(i64::MAX, |(turn, _)| {
@@ -216,6 +238,25 @@ mod tests {
         assert!(!out.take(1, at(100)), "the limit is 1 from here on");
         assert_eq!(out.turn(), None);
         assert_eq!(out.take_at_once(1, at(101)), Some(false));
+    }
+
+    #[test]
+    fn nothing_is_taken_or_refused_by_a_limit_that_was_read_before_another_was_set() {
+        let out = limit(1);
+        let seen = out.read();
+        out.set_limit(Some(1), None);
+        out.replace(seen, 1).unwrap_err();
+        out.replace(seen, 2).unwrap_err();
+        assert_eq!(out.get(), 0);
+        assert!(out.take(1, NOW));
+    }
+
+    #[test]
+    fn while_a_limit_is_written_nothing_is_taken_without_the_lock() {
+        let out = limit(5);
+        out.word.fetch_add(TAG, Ordering::SeqCst);
+        assert_eq!(out.take_at_once(1, NOW), None);
+        assert!(out.take(1, NOW), "who has the lock writes no limit");
     }
 
     /// Threads take and give back all the time, and count those who are in. Limits shrink and grow meanwhile: once one

@@ -193,6 +193,8 @@ impl Word {
 
     fn speak(&self, tag: u64, missing: u64) {
         debug_assert!(missing < PARKED, "more than a word can say");
+        let parked = self.word.load(Ordering::Relaxed) & PARKED == PARKED;
+        debug_assert!(parked, "what is taken now would be forgotten");
         self.word
             .store((tag << PAYLOAD_BITS) | missing, Ordering::Release);
     }

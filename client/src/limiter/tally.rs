@@ -81,7 +81,7 @@ mod tests {
     /// More threads than cells add, while one takes all the time.
     #[test]
     fn every_amount_is_taken_exactly_once() {
-        const EACH: u32 = 20_000;
+        const EACH: u32 = 100_000;
         let (tally, over) = (Tally::default(), AtomicBool::new(false));
         let taken = thread::scope(|threads| {
             let taker = threads.spawn(|| {
