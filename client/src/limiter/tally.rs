@@ -17,11 +17,15 @@ pub struct Tally {
 /// Cells. More threads than these share some.
 const CELLS: usize = 8;
 
-/// A part of the sum, as the bits of a floating-point number, which begin as those of 0. Alone in what processors
-/// exchange.
+/// A part of the sum. Alone in what processors exchange.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Part(AtomicU64);
+struct Part {
+    /// Small whole amounts: nearly all are, and they are added in one step.
+    whole: AtomicU64,
+    /// All others, as the bits of a floating-point number, which begin as those of 0.
+    rest: AtomicU64,
+}
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
@@ -34,26 +38,42 @@ impl Tally {
     /// So much more.
     #[inline]
     pub fn add(&self, amount: f64) {
-        let Some(Part(cell)) = self.cells.get(mine()) else {
+        let Some(part) = self.cells.get(mine()) else {
             return;
         };
-        let mut sum = cell.load(Ordering::Relaxed);
-        loop {
-            let more = (f64::from_bits(sum) + amount).to_bits();
-            match cell.compare_exchange_weak(sum, more, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(seen) => sum = seen,
-            }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "if it is another number then, it is none of those"
+        )]
+        let whole = amount as u32;
+        if f64::from(whole) == amount {
+            part.whole.fetch_add(whole.into(), Ordering::Relaxed);
+        } else {
+            part.add_rest(amount);
         }
     }
 
     /// What was added since the last time.
     pub fn take(&self) -> f64 {
-        let nothing = 0.0_f64.to_bits();
         let cells = self.cells.iter();
-        cells
-            .map(|Part(cell)| f64::from_bits(cell.swap(nothing, Ordering::Relaxed)))
-            .sum()
+        cells.map(Part::take).sum()
+    }
+}
+
+impl Part {
+    fn add_rest(&self, amount: f64) {
+        let more = |sum| Some((f64::from_bits(sum) + amount).to_bits());
+        let _former = self
+            .rest
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+
+    fn take(&self) -> f64 {
+        let whole = self.whole.swap(0, Ordering::Relaxed);
+        let nothing = 0.0_f64.to_bits();
+        let rest = self.rest.swap(nothing, Ordering::Relaxed);
+        whole as f64 + f64::from_bits(rest)
     }
 }
 
