@@ -3,11 +3,9 @@
 //! Resources learn one by one, and each says for how long ([`crate::snapshot::ResourceSnapshot`]). Here it is
 //! said of all together: what keeps any of them learning now.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::node::Node;
-use crate::template::Template;
 use crate::time::Time;
 
 /// Whether a node learns, and why.
@@ -59,8 +57,7 @@ impl Node {
         if self.config.has_parent || !self.mastership.is_master() {
             return None;
         }
-        let learns = |template: &Arc<Template>| template.algorithm.learns_for(self.longer_leases);
-        let longest = self.templates.iter().map(learns).max()?;
+        let longest = self.templates().learns_for(self.longer_leases)?;
         let until = self.vacant_since + self.config.clock_tolerance.report(longest);
         Some(until.since(now)).filter(|left| !left.is_zero())
     }
@@ -93,8 +90,7 @@ impl Node {
     /// they do not learn, or only the parent can tell.
     fn learns_of_others(&self, now: Time) -> Option<bool> {
         self.learning_remaining(now)?;
-        let usual = |template: &Arc<Template>| template.algorithm.learns_for(Duration::ZERO);
-        let longest = self.templates.iter().map(usual).max()?;
+        let longest = self.templates().learns_for(Duration::ZERO)?;
         Some(self.vacant_since + self.config.clock_tolerance.report(longest) <= now)
     }
 }

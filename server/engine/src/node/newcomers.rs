@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::admission::limits::Limits;
 use crate::admission::weight::{self, Weight};
-use crate::admission::{From, Load, TemplateSlot};
+use crate::admission::{From, Load};
 use crate::id::ResourceId;
 use crate::limit::Limit;
 use crate::node::event::NodeEvent;
@@ -63,11 +63,8 @@ impl Node {
         from: From,
         now: Time,
     ) -> Result<(), RefusalReason> {
-        let found = self.templates.find_with_position(id);
-        let of = found.map_or(TemplateSlot::NONE, |(position, _)| {
-            TemplateSlot::of(position)
-        });
-        let template = found.map(|(_, template)| Arc::clone(template));
+        let (of, template) = self.in_force.find(id);
+        let template = template.map(Arc::clone);
         let is_known = template.is_some() || self.config.has_parent;
         if !is_known {
             return Err(RefusalReason::UnknownResource);
@@ -92,8 +89,10 @@ impl Node {
             }
             template => Resource::of_parent(id.clone(), template, beginning, seed),
         };
-        self.resources
-            .insert(id.clone(), Entry::new(resource, of, caller));
+        self.resources.insert(
+            id.clone(),
+            Entry::new(resource, of, caller, self.sweep.news()),
+        );
         self.push_event(NodeEvent::ResourceAdded {
             resource: id.clone(),
             template: glob,

@@ -117,7 +117,7 @@ impl Node {
         self.learning_with(totals.learns_for_longer_leases, totals.learns_above, now)
     }
 
-    fn entries_after(
+    pub(super) fn entries_after(
         &self,
         after: Option<&ResourceId>,
     ) -> impl Iterator<Item = (&ResourceId, &Entry)> {

@@ -12,13 +12,16 @@ use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::bands::Bands;
 use crate::demand::Demand;
+use crate::garbage::{FEW, Garbage, Heap, Whole};
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
+use crate::planted::{self, Bug};
 use crate::request::RefusalReason;
 use crate::resource::arrivals::{Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
 use crate::resource::learned::Learned;
+use crate::resource::regrouping::{self, Regrouping};
 use crate::resource::reported::Reported;
 use crate::template::{AlgorithmKind, Shrink};
 use crate::time::Time;
@@ -56,6 +59,10 @@ pub(super) struct Ledger {
     pub(super) learned: Learned,
     demand_version: u64,
     is_unsettled: bool,
+    /// Claims on their way into other bands.
+    regrouping: Option<Box<Regrouping>>,
+    /// What is not needed any more, and is not to be dropped here.
+    waste: Option<Box<Garbage>>,
 }
 
 impl Ledger {
@@ -71,6 +78,8 @@ impl Ledger {
             learned: Learned::default(),
             demand_version: 0,
             is_unsettled: false,
+            regrouping: None,
+            waste: None,
         }
     }
 
@@ -153,8 +162,9 @@ impl Ledger {
         named: &BTreeMap<i64, f64>,
         gate: &mut Gate<'_>,
     ) -> Result<(), RefusalReason> {
-        self.arrivals
-            .admit_priorities(by, more, &self.bands, named, gate)
+        let regrouping = self.regrouping.as_ref();
+        let bands = regrouping.map_or(&self.bands, |regrouping| regrouping.bands());
+        self.arrivals.admit_priorities(by, more, bands, named, gate)
     }
 
     /// Who comes claims this, before it is put in.
@@ -179,6 +189,9 @@ impl Ledger {
         decision.write_to(&mut holding);
         self.arrivals.note_came(&holding);
         let slot = self.table.insert(holding);
+        if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot)) {
+            regrouping.insert(&ask.demand);
+        }
         if ask.holder.kind == HolderKind::Server {
             self.children.insert(ask.holder.name.clone(), slot);
         }
@@ -229,6 +242,12 @@ impl Ledger {
         let bands = &mut self.bands;
         before.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
         demand.for_each_claim(self.kind, |band, claim| bands.insert(band, claim));
+        if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot))
+            && !planted::is(Bug::ClaimsApart)
+        {
+            regrouping.remove(before);
+            regrouping.insert(demand);
+        }
         self.table.change_demand(slot, demand.clone());
         self.note_demand_changed();
     }
@@ -236,25 +255,26 @@ impl Ledger {
     /// Takes a holder out.
     pub(super) fn remove(&mut self, slot: Slot) {
         if let Some(gone) = self.table.remove(slot) {
-            self.note_gone(&gone);
+            self.note_gone(slot, &gone);
         }
     }
 
-    /// Takes out leases that have ended, in up to so many steps. Returns how many holders are gone.
-    pub(super) fn expire(&mut self, steps_max: usize, now: Time) -> u64 {
+    /// Takes out leases that have ended, in up to so many steps. Returns how many holders are gone, and how
+    /// many steps that took.
+    pub(super) fn expire(&mut self, steps_max: usize, now: Time) -> (u64, usize) {
         let mut gone = 0;
-        for _ in 0..steps_max {
+        for step in 0..steps_max {
             match self.table.expire_one(now) {
-                Expired::NothingDue => break,
+                Expired::NothingDue => return (gone, step),
                 Expired::Nobody => {}
-                Expired::Holder(holding) => {
-                    self.note_gone(&holding);
+                Expired::Holder(slot, holding) => {
+                    self.note_gone(slot, &holding);
                     gone += 1;
                 }
                 Expired::Part => self.note_unsettled(),
             }
         }
-        gone
+        (gone, steps_max)
     }
 
     /// Ends every lease by then, at the latest. O(n).
@@ -276,20 +296,67 @@ impl Ledger {
         self.table.note(slot, note);
     }
 
-    /// From now on, claims are in bands as this algorithm has them.
-    pub(super) fn change_kind(&mut self, kind: AlgorithmKind) {
-        if kind == self.kind {
-            return;
-        }
-        self.kind = kind;
-        self.bands = Bands::default();
-        let bands = &mut self.bands;
-        for holding in self.table.iter() {
-            holding
-                .demand
-                .for_each_claim(kind, |band, claim| bands.insert(band, claim));
+    /// From now on, or as soon as they are there, claims are in bands as this algorithm has them. Returns how
+    /// many were put elsewhere.
+    pub(super) fn change_kind(&mut self, kind: AlgorithmKind, now: Time) -> usize {
+        let before = self.regrouping.as_ref().map_or(self.kind, |it| it.kind());
+        if kind == before {
+            return 0;
         }
         self.note_demand_changed();
+        if kind.has_bands() == self.kind.has_bands() {
+            self.kind = kind;
+            if let Some(given_up) = self.regrouping.take() {
+                self.discard(Whole(given_up));
+            }
+            return 0;
+        }
+        if let Some(regrouping) = &mut self.regrouping {
+            regrouping.change_kind(kind);
+            return 0;
+        }
+        self.regrouping = Some(Box::new(Regrouping::begin(kind, now)));
+        self.regroup(regrouping::AT_ONCE, now)
+    }
+
+    /// Puts up to so many claims more into other bands, if they are on their way. Returns how many.
+    pub(super) fn regroup(&mut self, steps_max: usize, now: Time) -> usize {
+        let Some(mut regrouping) = self.regrouping.take() else {
+            return 0;
+        };
+        let mut steps = 0;
+        for (slot, holding) in self.table.places_from(regrouping.next()) {
+            if steps >= steps_max {
+                regrouping.put_off(now);
+                self.regrouping = Some(regrouping);
+                return steps;
+            }
+            steps += regrouping.put_next(slot, holding.map(|holding| &holding.demand));
+        }
+        let (kind, bands) = regrouping.finish();
+        self.kind = kind;
+        let former = std::mem::replace(&mut self.bands, bands);
+        if steps > FEW || self.table.len() > FEW {
+            self.discard(Whole(former));
+        }
+        self.note_demand_changed();
+        steps
+    }
+
+    /// When to go on with that.
+    pub(super) fn regroups_at(&self) -> Option<Time> {
+        self.regrouping.as_ref().map(|regrouping| regrouping.due())
+    }
+
+    /// By this, claims are in the bands that are in use.
+    pub(super) fn kind(&self) -> AlgorithmKind {
+        self.kind
+    }
+
+    /// The bands that are to be in use, as far as they are there.
+    pub(super) fn bands_to_be(&self) -> &Bands {
+        let regrouping = self.regrouping.as_ref();
+        regrouping.map_or(&self.bands, |regrouping| regrouping.bands())
     }
 
     /// Drops the reports of a holder that has ended, or of a process that lost its name.
@@ -301,8 +368,38 @@ impl Ledger {
 
     /// Learning is over: what holders say is no news any more.
     pub(super) fn forget_reports(&mut self) {
-        self.learned.forget();
-        self.reported = Reported::default();
+        let learned = std::mem::take(&mut self.learned);
+        if !learned.is_empty() {
+            self.discard(learned);
+        }
+        self.forget_reported();
+    }
+
+    /// What holders say that they have is no news any more.
+    pub(super) fn forget_reported(&mut self) {
+        let reported = std::mem::take(&mut self.reported);
+        if !reported.is_empty() {
+            self.discard(reported);
+        }
+    }
+
+    /// What is not needed any more, and takes too long to drop here.
+    pub(super) fn take_waste(&mut self) -> Option<Box<Garbage>> {
+        self.waste.take()
+    }
+
+    fn discard(&mut self, heap: impl Heap + 'static) {
+        self.waste.get_or_insert_default().push(heap);
+    }
+
+    /// Whether there were so many holders that dropping it takes long.
+    pub(super) fn has_had_many(&self) -> bool {
+        self.table.has_had_many()
+    }
+
+    /// Drops about so many holders, which are not needed any more. Returns whether none is left.
+    pub(super) fn drop_some(&mut self, holders: usize) -> bool {
+        self.table.drop_some(holders)
     }
 
     /// Something changed that may change what child servers should have.
@@ -338,16 +435,31 @@ impl Ledger {
             keys.insert(self.key_of(&holding.holder));
         }
         assert_eq!(indexed, claims, "claims in the index");
+        if let Some(regrouping) = &self.regrouping {
+            let mut claims = 0;
+            let there = self.table.places_from(Slot::FIRST);
+            for (_, holding) in there.filter(|(slot, _)| regrouping.has(*slot)) {
+                let demand = holding.map(|holding| &holding.demand);
+                demand
+                    .iter()
+                    .for_each(|it| it.for_each_claim(regrouping.kind(), |_, _| claims += 1));
+            }
+            let indexed: usize = regrouping.bands().iter().map(|(_, it)| it.len()).sum();
+            assert_eq!(indexed, claims, "claims in other bands");
+        }
         assert_eq!(self.children.len(), children, "child servers");
         self.reported
             .assert_consistent(|holder| keys.contains(&holder));
     }
 
     /// A holder was taken out of the table.
-    fn note_gone(&mut self, gone: &Holding) {
+    fn note_gone(&mut self, slot: Slot, gone: &Holding) {
         let bands = &mut self.bands;
         let demand = &gone.demand;
         demand.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
+        if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot)) {
+            regrouping.remove(demand);
+        }
         self.arrivals.note_gone(gone);
         self.forget_report(&gone.holder);
         if !self.learned.is_empty() {
