@@ -283,11 +283,11 @@ fn until_all_claims_are_in_their_bands_everything_else_of_a_template_counts() {
     let now = Time::from_secs(1);
     let bands = spec("*", AlgorithmKind::PriorityBands, 100.0);
     let fair = spec("*", AlgorithmKind::FairShare, 10_000.0);
-    let mut node = master(templates(&[fair.clone()]));
+    let mut node = master(templates(std::slice::from_ref(&fair)));
     for client in 0..CROWD {
         assert_eq!(gets(&mut node, client, 10.0, None, now), 10.0);
     }
-    node.handle_templates(templates(&[bands.clone()]), now);
+    node.handle_templates(templates(std::slice::from_ref(&bands)), now);
     // Alike for all priorities, and a hundredth as much: the capacity is that of the new template.
     for client in 0..6 {
         let got = gets(&mut node, client, 10.0, Some(10.0), now);

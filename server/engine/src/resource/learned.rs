@@ -223,6 +223,11 @@ impl Learned {
         reported
     }
 
+    /// How many reports there are.
+    pub(crate) fn len(&self) -> usize {
+        self.reports.len()
+    }
+
     /// Whether there are no reports.
     pub(crate) fn is_empty(&self) -> bool {
         self.reports.is_empty()

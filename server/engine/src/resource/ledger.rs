@@ -4,6 +4,9 @@
 //! A claim comes, goes and changes here and nowhere else, so that all of these are in step. Whoever is
 //! about to come claims first ([`Ledger::claim`]): what it gets is decided with its claim among the others.
 
+pub(super) mod regrouping;
+mod waste;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admission::weight::Weight;
@@ -12,7 +15,7 @@ use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::bands::Bands;
 use crate::demand::Demand;
-use crate::garbage::{FEW, Garbage, Heap, Whole};
+use crate::garbage::Garbage;
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
@@ -21,7 +24,7 @@ use crate::request::RefusalReason;
 use crate::resource::arrivals::{Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
 use crate::resource::learned::Learned;
-use crate::resource::regrouping::{self, Regrouping};
+use crate::resource::ledger::regrouping::Regrouping;
 use crate::resource::reported::Reported;
 use crate::template::{AlgorithmKind, Shrink};
 use crate::time::Time;
@@ -296,110 +299,11 @@ impl Ledger {
         self.table.note(slot, note);
     }
 
-    /// From now on, or as soon as they are there, claims are in bands as this algorithm has them. Returns how
-    /// many were put elsewhere.
-    pub(super) fn change_kind(&mut self, kind: AlgorithmKind, now: Time) -> usize {
-        let before = self.regrouping.as_ref().map_or(self.kind, |it| it.kind());
-        if kind == before {
-            return 0;
-        }
-        self.note_demand_changed();
-        if kind.has_bands() == self.kind.has_bands() {
-            self.kind = kind;
-            if let Some(given_up) = self.regrouping.take() {
-                self.discard(Whole(given_up));
-            }
-            return 0;
-        }
-        if let Some(regrouping) = &mut self.regrouping {
-            regrouping.change_kind(kind);
-            return 0;
-        }
-        self.regrouping = Some(Box::new(Regrouping::begin(kind, now)));
-        self.regroup(regrouping::AT_ONCE, now)
-    }
-
-    /// Puts up to so many claims more into other bands, if they are on their way. Returns how many.
-    pub(super) fn regroup(&mut self, steps_max: usize, now: Time) -> usize {
-        let Some(mut regrouping) = self.regrouping.take() else {
-            return 0;
-        };
-        let mut steps = 0;
-        for (slot, holding) in self.table.places_from(regrouping.next()) {
-            if steps >= steps_max {
-                regrouping.put_off(now);
-                self.regrouping = Some(regrouping);
-                return steps;
-            }
-            steps += regrouping.put_next(slot, holding.map(|holding| &holding.demand));
-        }
-        let (kind, bands) = regrouping.finish();
-        self.kind = kind;
-        let former = std::mem::replace(&mut self.bands, bands);
-        if steps > FEW || self.table.len() > FEW {
-            self.discard(Whole(former));
-        }
-        self.note_demand_changed();
-        steps
-    }
-
-    /// When to go on with that.
-    pub(super) fn regroups_at(&self) -> Option<Time> {
-        self.regrouping.as_ref().map(|regrouping| regrouping.due())
-    }
-
-    /// By this, claims are in the bands that are in use.
-    pub(super) fn kind(&self) -> AlgorithmKind {
-        self.kind
-    }
-
-    /// The bands that are to be in use, as far as they are there.
-    pub(super) fn bands_to_be(&self) -> &Bands {
-        let regrouping = self.regrouping.as_ref();
-        regrouping.map_or(&self.bands, |regrouping| regrouping.bands())
-    }
-
     /// Drops the reports of a holder that has ended, or of a process that lost its name.
     pub(super) fn forget_report(&mut self, holder: &HolderId) {
         if !self.reported.is_empty() {
             self.reported.forget(self.table.name_hash(holder));
         }
-    }
-
-    /// Learning is over: what holders say is no news any more.
-    pub(super) fn forget_reports(&mut self) {
-        let learned = std::mem::take(&mut self.learned);
-        if !learned.is_empty() {
-            self.discard(learned);
-        }
-        self.forget_reported();
-    }
-
-    /// What holders say that they have is no news any more.
-    pub(super) fn forget_reported(&mut self) {
-        let reported = std::mem::take(&mut self.reported);
-        if !reported.is_empty() {
-            self.discard(reported);
-        }
-    }
-
-    /// What is not needed any more, and takes too long to drop here.
-    pub(super) fn take_waste(&mut self) -> Option<Box<Garbage>> {
-        self.waste.take()
-    }
-
-    fn discard(&mut self, heap: impl Heap + 'static) {
-        self.waste.get_or_insert_default().push(heap);
-    }
-
-    /// Whether there were so many holders that dropping it takes long.
-    pub(super) fn has_had_many(&self) -> bool {
-        self.table.has_had_many()
-    }
-
-    /// Drops about so many holders, which are not needed any more. Returns whether none is left.
-    pub(super) fn drop_some(&mut self, holders: usize) -> bool {
-        self.table.drop_some(holders)
     }
 
     /// Something changed that may change what child servers should have.
@@ -435,18 +339,7 @@ impl Ledger {
             keys.insert(self.key_of(&holding.holder));
         }
         assert_eq!(indexed, claims, "claims in the index");
-        if let Some(regrouping) = &self.regrouping {
-            let mut claims = 0;
-            let there = self.table.places_from(Slot::FIRST);
-            for (_, holding) in there.filter(|(slot, _)| regrouping.has(*slot)) {
-                let demand = holding.map(|holding| &holding.demand);
-                demand
-                    .iter()
-                    .for_each(|it| it.for_each_claim(regrouping.kind(), |_, _| claims += 1));
-            }
-            let indexed: usize = regrouping.bands().iter().map(|(_, it)| it.len()).sum();
-            assert_eq!(indexed, claims, "claims in other bands");
-        }
+        self.assert_regrouped();
         assert_eq!(self.children.len(), children, "child servers");
         self.reported
             .assert_consistent(|holder| keys.contains(&holder));

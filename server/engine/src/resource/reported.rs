@@ -204,6 +204,11 @@ impl Reported {
         reports + self.unanswered.len() * size_of::<(u64, u64)>() + self.index.memory_bytes()
     }
 
+    /// How many reports there are.
+    pub(crate) fn len(&self) -> usize {
+        self.reports.len()
+    }
+
     /// Whether there are no reports.
     pub(crate) fn is_empty(&self) -> bool {
         self.reports.is_empty()

@@ -10,12 +10,14 @@
 
 use crate::bands::Bands;
 use crate::demand::Demand;
+use crate::garbage::{FEW, Whole};
 use crate::lease_table::Slot;
+use crate::resource::ledger::Ledger;
 use crate::template::AlgorithmKind;
 use crate::time::Time;
 
 /// Claims that are put in other bands at once.
-pub(super) const AT_ONCE: usize = 128;
+const AT_ONCE: usize = 128;
 
 /// Claims on their way into other bands. See the [module](self).
 #[derive(Debug)]
@@ -105,11 +107,99 @@ impl Regrouping {
     }
 }
 
+impl Ledger {
+    /// From now on, or as soon as they are there, claims are in bands as this algorithm has them. Returns how
+    /// many were put elsewhere.
+    pub(in crate::resource) fn change_kind(&mut self, kind: AlgorithmKind, now: Time) -> usize {
+        let before = self.regrouping.as_ref().map_or(self.kind, |it| it.kind());
+        if kind == before {
+            return 0;
+        }
+        self.note_demand_changed();
+        if kind.has_bands() == self.kind.has_bands() {
+            self.kind = kind;
+            if let Some(given_up) = self.regrouping.take() {
+                self.discard(Whole(given_up));
+            }
+            return 0;
+        }
+        if let Some(regrouping) = &mut self.regrouping {
+            regrouping.change_kind(kind);
+            return 0;
+        }
+        self.regrouping = Some(Box::new(Regrouping::begin(kind, now)));
+        self.regroup(AT_ONCE, now)
+    }
+
+    /// Puts up to so many claims more into other bands, if they are on their way. Returns how many.
+    pub(in crate::resource) fn regroup(&mut self, steps_max: usize, now: Time) -> usize {
+        let Some(mut regrouping) = self.regrouping.take() else {
+            return 0;
+        };
+        let mut steps = 0;
+        for (slot, holding) in self.table.places_from(regrouping.next()) {
+            if steps >= steps_max {
+                regrouping.put_off(now);
+                self.regrouping = Some(regrouping);
+                return steps;
+            }
+            steps += regrouping.put_next(slot, holding.map(|holding| &holding.demand));
+        }
+        let (kind, bands) = regrouping.finish();
+        self.kind = kind;
+        let former = std::mem::replace(&mut self.bands, bands);
+        if steps > FEW || self.table.len() > FEW {
+            self.discard(Whole(former));
+        }
+        self.note_demand_changed();
+        steps
+    }
+
+    /// When to go on with that.
+    pub(in crate::resource) fn regroups_at(&self) -> Option<Time> {
+        self.regrouping.as_ref().map(|regrouping| regrouping.due())
+    }
+
+    /// By this, claims are in the bands that are in use.
+    pub(in crate::resource) fn kind(&self) -> AlgorithmKind {
+        self.kind
+    }
+
+    /// The bands that are to be in use, as far as they are there.
+    pub(in crate::resource) fn bands_to_be(&self) -> &Bands {
+        let regrouping = self.regrouping.as_ref();
+        regrouping.map_or(&self.bands, |regrouping| regrouping.bands())
+    }
+
+    /// Asserts that all claims are in other bands that are said to be. O(n), for tests.
+    ///
+    /// # Panics
+    ///
+    /// If they are not.
+    pub(super) fn assert_regrouped(&self) {
+        let Some(regrouping) = &self.regrouping else {
+            return;
+        };
+        let mut claims = 0;
+        let all = self.table.places_from(Slot::FIRST);
+        let there = all.filter(|(slot, _)| regrouping.has(*slot));
+        for (_, holding) in there {
+            let demand = holding.map(|holding| &holding.demand).into_iter();
+            demand.for_each(|it| it.for_each_claim(regrouping.kind(), |_, _| claims += 1));
+        }
+        let indexed: usize = regrouping.bands().iter().map(|(_, it)| it.len()).sum();
+        assert_eq!(indexed, claims, "claims in other bands");
+    }
+}
+
 /// By what a resource is divided that is to be divided by `wanted`, while its claims are in bands as `grouped` has
 /// them.
 ///
 /// Both that stand in promise the total, so there is never too much, whatever the one wanted promises.
-pub(super) fn divides_by(wanted: AlgorithmKind, grouped: AlgorithmKind) -> AlgorithmKind {
+pub(in crate::resource) fn divides_by(
+    wanted: AlgorithmKind,
+    grouped: AlgorithmKind,
+) -> AlgorithmKind {
     match (wanted.has_bands(), grouped.has_bands()) {
         (true, false) => AlgorithmKind::FairShare,
         (false, true) => AlgorithmKind::PriorityBands,
