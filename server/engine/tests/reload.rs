@@ -215,6 +215,40 @@ fn a_resource_that_nobody_asks_for_hears_of_other_templates_as_well() {
     }
 }
 
+#[test]
+fn whatever_concerns_everything_is_done_a_bounded_part_at_a_time() {
+    let now = Time::from_secs(1);
+    let of = |capacity| templates(&[spec("*", AlgorithmKind::FairShare, capacity)]);
+    let mut node = master(of(10.0));
+    for resource in 0..RESOURCES {
+        for client in 0..3 {
+            ask(&mut node, client, resource, 3.0, None, now);
+        }
+    }
+    let new = |node: &Node| {
+        let all = node.snapshot(now).resources;
+        all.iter().filter(|it| it.capacity == 20.0).count()
+    };
+    node.handle_templates(of(20.0), now);
+    let mut before = new(&node);
+    while !node.is_swept() {
+        assert!(before < RESOURCES);
+        node.handle_timeout(now);
+        let after = new(&node);
+        assert!(after - before <= 16, "{before} to {after}");
+        before = after;
+    }
+    assert_eq!(before, RESOURCES);
+    let later = now + 2 * LEASE;
+    let mut leases = node.load().leases;
+    while leases > 0 {
+        node.handle_timeout(later);
+        let left = node.load().leases;
+        assert!(left < leases && leases - left <= 48, "{leases} to {left}");
+        leases = left;
+    }
+}
+
 /// Shares of everybody, as they are seen.
 fn shares(node: &Node, now: Time) -> Vec<(String, f64, f64)> {
     let leases = node.lease_snapshots(&id(0), usize::MAX, now);
