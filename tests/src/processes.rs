@@ -3,16 +3,6 @@
 //! `cargo test -p doorward-tests` alone does not build the programs of other packages, so they are
 //! built on first use.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on says so"
-)]
-#![allow(
-    clippy::indexing_slicing,
-    reason = "of JSON, which answers for everything"
-)]
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

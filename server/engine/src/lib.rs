@@ -79,4 +79,3 @@ pub mod snapshot;
 pub mod supply;
 pub mod template;
 pub mod time;
-pub mod tolerance;

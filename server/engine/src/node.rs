@@ -43,10 +43,12 @@ use crate::node::mastership::{Mastership, Outcome};
 use crate::node::reload::InForce;
 use crate::node::sweep::Sweep;
 use crate::node::upstream::NodeUpstream;
+use crate::planted::{self, Bug};
 use crate::request::{GetCapacity, GetCapacityReply, ReleaseCapacity, Released};
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;
+use doorward_time::tolerance::Tolerance;
 
 /// When the node wants [`Node::handle_timeout`] called, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +121,10 @@ impl Node {
         Self::by(config, InForce::first(templates))
     }
 
-    fn by(config: Config, in_force: InForce) -> Self {
+    fn by(mut config: Config, in_force: InForce) -> Self {
+        if planted::is(Bug::ClockToleranceForgotten) {
+            config.clock_tolerance = Tolerance::LEAST;
+        }
         Self {
             mastership_id: MastershipId::of(config.incarnation, 0),
             admission: Admission::new(config.seed),

@@ -12,6 +12,7 @@ use crate::claim::Claim;
 use crate::demand::Demand;
 use crate::id::{Caller, HolderId, HolderKind, ResourceId};
 use crate::lease_table::ServerReport;
+use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
 use crate::request::server::{GetServerCapacity, ServerAsk, ServerLease, Via};
 use crate::request::{Ask, GetCapacity, Lease, Refusal, RefusalReason};
