@@ -8,6 +8,7 @@
 //! as if the process had been restarted: it forgets its leases, and learns them from the holders
 //! in learning mode. That costs a learning period, and never capacity that is not there.
 
+mod disposal;
 mod lock;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -124,7 +125,7 @@ impl NodeHandle {
         let mut events = Vec::new();
         let mut learning = Vec::new();
         let mut refused = None;
-        let (answer, moved, upstream_moved, unsettled, mastership) = {
+        let (answer, moved, upstream_moved, unsettled, mastership, garbage) = {
             let mut node = self.lock();
             let before = node.poll_timeout().map(|timeout| timeout.at);
             let upstream_before = node.poll_upstream_timeout();
@@ -150,11 +151,22 @@ impl NodeHandle {
             let masterships = self.count_masterships(&node);
             let mastership = (masterships != masterships_before)
                 .then(|| (masterships, node.mastership(now).clone()));
-            (answer, moved, upstream_moved, node.has_pushes(), mastership)
+            let (unsettled, garbage) = (node.has_pushes(), node.poll_garbage());
+            (
+                answer,
+                moved,
+                upstream_moved,
+                unsettled,
+                mastership,
+                garbage,
+            )
         };
         if let Some((before, after, now)) = refused {
             let since_start = now.since(Time::ZERO);
             self.limits.refuse_by_node(&before, &after, since_start);
+        }
+        if let Some(garbage) = garbage {
+            disposal::dispose(garbage);
         }
         if let Some(mastership) = mastership {
             self.announce_mastership(mastership);
@@ -258,7 +270,9 @@ impl NodeHandle {
         let mastership = node.mastership(now).clone();
         let valid_until = node.valid_until();
         let masterships = self.count_masterships(&node) + 1;
-        *node = node.anew(clock::incarnation());
+        let anew = node.anew(clock::incarnation());
+        let former = std::mem::replace(&mut *node, anew);
+        disposal::elsewhere(move || drop(former));
         // It counts from the beginning; those who follow it must see that there is another one.
         self.masterships_before
             .store(masterships, Ordering::Relaxed);

@@ -18,6 +18,7 @@ mod callers;
 mod gate;
 pub mod limits;
 mod load;
+mod template_books;
 pub mod weight;
 
 use std::collections::BTreeMap;
@@ -27,44 +28,20 @@ pub use bucket::Rate;
 pub use callers::CallerSlot;
 pub(crate) use gate::{From, Gate, points_of};
 pub use load::Load;
+pub use template_books::TemplateSlot;
 
-use crate::admission::bucket::Bucket;
 use crate::admission::callers::{CallerBook, Callers};
 use crate::admission::limits::Limits;
+use crate::admission::template_books::{TemplateBook, TemplateBooks};
 use crate::admission::weight::{RESOURCE_BYTES, Weight};
 use crate::id::{Caller, HolderName};
 use crate::limit::{Full, Limit};
 use crate::planted::{self, Bug};
 use crate::request::RefusalReason;
-use crate::template::Templates;
 use crate::time::Time;
 
 /// Who is refused comes back after so long, and not all at once.
 const COME_BACK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
-
-/// A template in the books.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TemplateSlot(usize);
-
-impl TemplateSlot {
-    /// Of what no template matches: it is bounded by none.
-    pub(crate) const NONE: Self = Self(0);
-
-    /// The number of the template, counted from 0.
-    pub(crate) const fn of(position: usize) -> Self {
-        Self(position + 1)
-    }
-}
-
-/// What there is of a template.
-#[derive(Clone, Debug, Default)]
-struct TemplateBook {
-    resources: usize,
-    leases: usize,
-    new_resources: Bucket,
-    new_leases: Bucket,
-    requests: Bucket,
-}
 
 /// A child server.
 #[derive(Clone, Debug)]
@@ -92,8 +69,7 @@ pub enum Change {
 #[derive(Debug)]
 pub struct Admission {
     callers: Callers,
-    /// The first is of what no template matches.
-    templates: Vec<TemplateBook>,
+    templates: TemplateBooks,
     children: BTreeMap<HolderName, ChildBook>,
     resources: usize,
     weight: Weight,
@@ -105,10 +81,10 @@ pub struct Admission {
 
 impl Admission {
     /// Nothing is there yet.
-    pub fn new(seed: u64, templates: usize) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self {
             callers: Callers::new(seed),
-            templates: vec![TemplateBook::default(); templates + 1],
+            templates: TemplateBooks::default(),
             children: BTreeMap::new(),
             resources: 0,
             weight: Weight::default(),
@@ -118,42 +94,26 @@ impl Admission {
         }
     }
 
-    /// All that was there is forgotten, but not what was refused.
-    pub fn forget(&mut self, seed: u64) {
-        *self = Self {
+    /// All that was there is forgotten, but not what was refused. Returns the former books.
+    pub(crate) fn forget(&mut self, seed: u64) -> Self {
+        let anew = Self {
             refused: self.refused,
             refusals: self.refusals,
-            ..Self::new(seed, self.templates.len().saturating_sub(1))
+            ..Self::new(seed)
         };
+        std::mem::replace(self, anew)
     }
 
-    /// Other templates are in force: what there is of each is counted anew, by
-    /// [`Admission::note_resource_of`]. One with the glob of a former one goes on with what that had lately.
-    pub fn handle_templates(&mut self, before: &Templates, after: &Templates) {
-        let former: BTreeMap<&str, &TemplateBook> = before
-            .iter()
-            .zip(self.templates.iter().skip(1))
-            .map(|(template, book)| (template.identifier_glob.as_str(), book))
-            .collect();
-        let goes_on = after.iter().map(|template| {
-            let former = former.get(template.identifier_glob.as_str());
-            former.map_or_else(TemplateBook::default, |book| TemplateBook {
-                resources: 0,
-                leases: 0,
-                ..(*book).clone()
-            })
-        });
-        self.templates = std::iter::once(TemplateBook::default())
-            .chain(goes_on)
-            .collect();
-    }
-
-    /// A resource that was there before belongs to that template now.
-    pub(crate) fn note_resource_of(&mut self, template: TemplateSlot, leases: usize) {
-        if let Some(book) = self.templates.get_mut(template.0) {
-            book.resources += 1;
-            book.leases += leases;
+    /// A resource with so many leases belongs to another template now.
+    pub(crate) fn move_resource(&mut self, from: TemplateSlot, to: TemplateSlot, leases: usize) {
+        if from != to {
+            self.templates.move_resource(from, to, leases);
         }
+    }
+
+    /// That template is in force no more, and no resource belongs to it.
+    pub(crate) fn forget_template(&mut self, slot: TemplateSlot) {
+        self.templates.forget(slot);
     }
 
     /// Whether one more resource is taken on. If so, it is counted; who brought it is returned.
@@ -172,7 +132,7 @@ impl Admission {
         self.check(Limit::Resources, self.resources, limits.resources_max)?;
         let more = RESOURCE_BYTES + name_bytes;
         self.check_memory(more, limits)?;
-        if let Some(of) = self.of_template(template).map(|book| book.resources) {
+        if let Some((of, _)) = self.templates.counts(template) {
             let max = limits.resources_per_template_max;
             self.check(Limit::ResourcesPerTemplate, of, max)?;
         }
@@ -189,9 +149,7 @@ impl Admission {
         if let Some(book) = self.callers.get_mut(caller) {
             book.brought.resources += 1;
         }
-        if let Some(book) = self.templates.get_mut(template.0) {
-            book.resources += 1;
-        }
+        self.templates.get_mut(template).resources += 1;
         Ok(caller)
     }
 
@@ -235,9 +193,7 @@ impl Admission {
         if let Some(book) = self.callers.get_mut(caller) {
             book.brought.resources -= 1;
         }
-        if let Some(book) = self.templates.get_mut(template.0) {
-            book.resources -= 1;
-        }
+        self.templates.get_mut(template).resources -= 1;
     }
 
     /// What came and went of a resource's holders since it was last looked at, and what it weighs.
@@ -249,9 +205,8 @@ impl Admission {
         template: TemplateSlot,
     ) {
         self.weight.replace(before, after);
-        if let Some(book) = self.templates.get_mut(template.0) {
-            book.leases = book.leases + after.leases + after.curves - before.leases - before.curves;
-        }
+        let leases = &mut self.templates.get_mut(template).leases;
+        *leases = *leases + after.leases + after.curves - before.leases - before.curves;
         for change in changes {
             self.note(change);
         }
@@ -360,8 +315,11 @@ impl Admission {
         assert_eq!(weight, self.weight, "what is out");
         assert_eq!(name_bytes, self.name_bytes, "names of resources");
         assert_eq!(children, self.children.len(), "child servers");
-        let leases: usize = self.templates.iter().map(|book| book.leases).sum();
-        assert_eq!(leases, weight.leases + weight.curves, "leases of templates");
+        assert_eq!(
+            self.templates.leases(),
+            weight.leases + weight.curves,
+            "leases of templates"
+        );
         let most = self.callers.iter().map(|book| book.brought);
         let (leases, points) = most.fold((0, 0), |(leases, points), brought| {
             (leases + brought.leases, points + brought.points)
@@ -377,15 +335,10 @@ impl Admission {
         book.filter(|_| slot != CallerSlot::NOBODY)
     }
 
-    fn of_template(&self, slot: TemplateSlot) -> Option<&TemplateBook> {
-        let book = self.templates.get(slot.0);
-        book.filter(|_| slot != TemplateSlot::NONE)
-    }
-
     /// The books of a template that bounds what comes.
     fn bounding(&mut self, slot: TemplateSlot) -> Option<&mut TemplateBook> {
-        let book = self.templates.get_mut(slot.0);
-        book.filter(|_| slot != TemplateSlot::NONE)
+        let is_bounding = slot != TemplateSlot::NONE;
+        is_bounding.then(|| self.templates.get_mut(slot))
     }
 
     /// Whether there is room for one more.

@@ -331,7 +331,7 @@ impl LeaseTable {
         if !alive {
             return self
                 .remove(slot)
-                .map_or(Expired::Nobody, |h| Expired::Holder(Box::new(h)));
+                .map_or(Expired::Nobody, |h| Expired::Holder(slot, Box::new(h)));
         }
         if let Some(holding) = self.get_mut(slot) {
             let next_expiry = holding.leases.next_expiry();
@@ -358,6 +358,31 @@ impl LeaseTable {
     /// The holders in these places.
     pub(crate) fn in_places(&self, places: Range<usize>) -> impl Iterator<Item = &Holding> {
         places.filter_map(|place| self.get(Slot(u32::try_from(place).ok()?)))
+    }
+
+    /// Every slot from that one on, in order, with its holder, if it has one.
+    pub(crate) fn places_from(&self, from: Slot) -> impl Iterator<Item = (Slot, Option<&Holding>)> {
+        let (chunk, place) = from.place();
+        let skip = move |number: usize| if number == chunk { place } else { 0 };
+        let chunks = self.chunks.iter().enumerate().skip(chunk);
+        chunks.flat_map(move |(number, chunk)| {
+            let places = chunk.iter().enumerate().skip(skip(number));
+            places.map(move |(place, holding)| (Slot::at(number, place), holding.as_ref()))
+        })
+    }
+
+    /// Whether there were so many holders that dropping it takes long.
+    pub(crate) fn has_had_many(&self) -> bool {
+        self.chunks.len() > 1
+    }
+
+    /// Drops about so many holders, which are not needed any more; after that, it is not to be used. Returns
+    /// whether none is left.
+    pub(crate) fn drop_some(&mut self, holders: usize) -> bool {
+        for _ in 0..holders.div_ceil(CHUNK) {
+            self.chunks.pop();
+        }
+        self.chunks.is_empty()
     }
 
     /// Bytes of memory behind it, names included (roughly: what the allocator adds is not known).
@@ -439,11 +464,23 @@ pub(crate) enum Expired {
     Nobody,
     /// An older lease has ended, and frees something; there may be more.
     Part,
-    /// This holder's last lease has ended; there may be more.
-    Holder(Box<Holding>),
+    /// This holder's last lease has ended, and its slot is free; there may be more.
+    Holder(Slot, Box<Holding>),
 }
 
 impl Slot {
+    /// The first of all.
+    pub(crate) const FIRST: Self = Self(0);
+
+    /// The one after it.
+    pub(crate) fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    fn at(chunk: usize, place: usize) -> Self {
+        Self(u32::try_from(chunk * CHUNK + place).unwrap_or(u32::MAX))
+    }
+
     /// Its chunk, and the place in it.
     fn place(self) -> (usize, usize) {
         (self.0 as usize / CHUNK, self.0 as usize % CHUNK)

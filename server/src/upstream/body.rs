@@ -103,7 +103,7 @@ impl Upstream {
         };
         let slow = self.config.slow_round.max(round);
         self.node
-            .change(|node, _| node.handle_upstream_pace(Pace { round, slow }));
+            .change(|node, now| node.handle_upstream_pace(Pace { round, slow }, now));
     }
 
     /// The parent says perhaps that this node is its own ancestor, by the way that it tells. What is above

@@ -160,11 +160,16 @@ impl World<'_> {
             Transport::Stream => settings.push_round,
             Transport::Calls => slow,
         };
-        if let Some(server) = self.server_of(id) {
-            server.node.handle_upstream_pace(Pace {
-                round,
-                slow: slow.max(round),
-            });
+        let now = self.now;
+        let Some(place) = self.place(id.place) else {
+            return;
+        };
+        let local = place.clock.shows(now);
+        if let Some(server) = place.server(id.term) {
+            let slow = slow.max(round);
+            server
+                .node
+                .handle_upstream_pace(Pace { round, slow }, local);
         }
     }
 

@@ -94,9 +94,9 @@ impl Admission {
                 ..Load::default()
             });
         }
-        // Templates are numbered after all callers; the first is of what no template matches.
+        // Templates are numbered after all callers.
         let callers = self.callers.iter().len();
-        let templates = self.templates.iter().skip(1);
+        let templates = self.templates.iter();
         let skipped = (from + looked).saturating_sub(callers);
         for book in templates.skip(skipped).take(max - looked) {
             looked += 1;
@@ -107,7 +107,7 @@ impl Admission {
             });
         }
         let next = from + looked;
-        let all = callers + self.templates.len().saturating_sub(1);
+        let all = callers + self.templates.len();
         (load, Some(next).filter(|next| *next < all))
     }
 }

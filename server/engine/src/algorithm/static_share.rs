@@ -10,6 +10,11 @@ use crate::bands::Bands;
 use crate::claim_index::Level;
 use crate::supply::Supply;
 
+/// Whether it has to know what others claim.
+pub(crate) fn looks_at_claims(supply: &Supply) -> bool {
+    supply.terms.is_some() && supply.per_client().is_none()
+}
+
 /// min(q, C·s).
 pub fn solve(bands: &Bands, supply: &Supply) -> Rule {
     let of_parent = supply.per_client();

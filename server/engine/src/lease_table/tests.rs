@@ -146,7 +146,7 @@ fn entries_of_those_who_are_gone_do_not_pile_up() {
         loop {
             match table.expire_one(at(second)) {
                 Expired::NothingDue => break,
-                Expired::Holder(it) => gone.push((second, it.holder.name.to_string())),
+                Expired::Holder(_, it) => gone.push((second, it.holder.name.to_string())),
                 Expired::Nobody | Expired::Part => {}
             }
         }
@@ -167,7 +167,7 @@ fn a_lease_that_is_renewed_is_no_news_and_one_that_shrank_is() {
     assert!(matches!(table.expire_one(at(20)), Expired::NothingDue));
     table.change_leases(slot, |leases| leases.grant(lease(40.0, 70)));
     assert!(matches!(table.expire_one(at(60)), Expired::Part));
-    assert!(matches!(table.expire_one(at(70)), Expired::Holder(_)));
+    assert!(matches!(table.expire_one(at(70)), Expired::Holder(..)));
     table.assert_consistent();
 }
 

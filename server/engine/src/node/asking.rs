@@ -141,6 +141,7 @@ impl Node {
         decide: impl FnOnce(&mut Resource, &mut Gate<'_>) -> Result<(AnswerKind, T), RefusalReason>,
         now: Time,
     ) -> Result<T, RefusalReason> {
+        self.bring_up_to_date(id, now);
         if !self.resources.contains_key(id) {
             let from = match kind {
                 HolderKind::Client => From::Client(caller),

@@ -47,9 +47,10 @@ impl Children {
         }
     }
 
-    pub(super) fn forget(&mut self) {
-        self.unsettled.clear();
+    /// Mastership changed. Returns what was to be pushed.
+    pub(super) fn forget(&mut self) -> BTreeSet<ResourceId> {
         self.known = false;
+        std::mem::take(&mut self.unsettled)
     }
 }
 
@@ -132,6 +133,7 @@ impl Node {
             let Some(id) = self.children.unsettled.pop_first() else {
                 break;
             };
+            self.bring_up_to_date(&id, now);
             let Some(Entry { resource, .. }) = self.resources.get_mut(&id) else {
                 continue;
             };

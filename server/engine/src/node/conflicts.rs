@@ -97,8 +97,9 @@ impl Conflicts {
         Some(now.since(*at))
     }
 
-    pub(super) fn forget(&mut self) {
-        self.0.clear();
+    /// Returns what was known.
+    pub(super) fn forget(&mut self) -> Self {
+        std::mem::take(self)
     }
 }
 

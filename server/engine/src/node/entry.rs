@@ -1,10 +1,14 @@
 //! A resource's place in its node: among the timeouts, among what the parent is to be asked, and in the
 //! books of what is let in. After each change of a resource, that place is settled anew.
 
+use std::collections::BTreeMap;
+
 use crate::admission::weight::{self, Weight};
 use crate::admission::{CallerSlot, TemplateSlot};
+use crate::garbage::Heap;
 use crate::id::ResourceId;
 use crate::node::event::NodeEvent;
+use crate::node::sweep::News;
 use crate::node::totals::Counted;
 use crate::node::{Node, TimeoutReason};
 use crate::resource::Resource;
@@ -28,11 +32,18 @@ pub(super) struct Entry {
     pub(super) weighed: Weight,
     /// With what it is in the sums.
     pub(super) counted: Counted,
+    /// What it has heard of that concerns every resource.
+    pub(super) heard: News,
 }
 
 impl Entry {
     /// A resource that has no place yet.
-    pub(super) fn new(resource: Resource, template: TemplateSlot, caller: CallerSlot) -> Self {
+    pub(super) fn new(
+        resource: Resource,
+        template: TemplateSlot,
+        caller: CallerSlot,
+        heard: News,
+    ) -> Self {
         Self {
             resource,
             scheduled: None,
@@ -41,23 +52,19 @@ impl Entry {
             caller,
             weighed: Weight::default(),
             counted: Counted::default(),
+            heard,
         }
     }
 
-    /// Asserts that it is where it should be. O(leases), for tests.
+    /// Asserts that it is where it should be, if it has heard what concerns all. O(leases), for tests.
     ///
     /// # Panics
     ///
     /// If it is not.
-    pub(super) fn assert_consistent(&self, pace: Pace, has_parent: bool) {
+    pub(super) fn assert_consistent(&self, pace: Pace, has_parent: bool, has_heard: bool) {
         let resource = &self.resource;
         let id = resource.id();
         resource.assert_consistent();
-        let due = resource.due(Timer::ParentRequest, pace);
-        assert_eq!(
-            self.upstream_scheduled, due,
-            "when to ask the parent for {id}"
-        );
         assert_eq!(self.weighed, resource.weight(), "what {id} weighs");
         assert!(
             !resource.is_empty(),
@@ -67,8 +74,54 @@ impl Entry {
             self.scheduled.is_some() || self.upstream_scheduled.is_some() || has_parent,
             "{id} has leases that will end, and no timeout"
         );
+        if !has_heard {
+            return;
+        }
+        let due = resource.due(Timer::ParentRequest, pace);
+        let ask = self.upstream_scheduled;
+        assert_eq!(ask, due, "when to ask the parent for {id}");
         let timeout = next_timeout(resource, pace);
         assert_eq!(self.scheduled, timeout, "the timeout of {id}");
+    }
+}
+
+/// Resources that are not needed any more.
+#[derive(Debug)]
+pub(super) struct Forgotten {
+    resources: BTreeMap<ResourceId, Entry>,
+    /// One with many holders, of which a part is dropped.
+    large: Option<Resource>,
+}
+
+impl Forgotten {
+    pub(super) fn new(resources: BTreeMap<ResourceId, Entry>) -> Self {
+        Self {
+            resources,
+            large: None,
+        }
+    }
+}
+
+impl Heap for Forgotten {
+    fn drop_some(&mut self, pieces: usize) -> bool {
+        if let Some(large) = &mut self.large {
+            if large.drop_some(pieces) {
+                self.large = None;
+            }
+            return false;
+        }
+        let mut dropped = 0;
+        while dropped < pieces {
+            let Some((_, Entry { resource, .. })) = self.resources.pop_first() else {
+                return true;
+            };
+            if resource.has_had_many() {
+                self.large = Some(resource);
+                return false;
+            }
+            dropped += 1 + resource.counts().0;
+        }
+        false
     }
 }
 
@@ -91,6 +144,9 @@ impl Node {
             .note(&mut entry.counted, &entry.resource, is_unsettled);
         if is_unsettled {
             self.children.note_unsettled(id, &entry.resource);
+        }
+        if let Some(waste) = entry.resource.take_waste() {
+            self.garbage.append(*waste);
         }
         let conflict = entry.resource.take_conflict();
         let is_gone = entry.resource.is_empty();
@@ -137,10 +193,14 @@ impl Node {
             caller,
             template,
             counted,
+            resource,
             ..
         }) = self.resources.remove(id)
         {
             self.sums.note_gone(&counted);
+            if resource.has_had_many() {
+                self.garbage.push(resource);
+            }
             let name = weight::name_bytes(id.as_str());
             self.admission.note_resource_gone(caller, template, name);
             self.push_event(NodeEvent::ResourceDropped {
@@ -155,9 +215,11 @@ fn next_timeout(resource: &Resource, pace: Pace) -> Option<(Time, TimeoutReason)
     let (at, timer) = resource.next_timeout(pace)?;
     let reason = match timer {
         Timer::LearningEnd => TimeoutReason::LearningEnd,
-        Timer::LeaseExpiry | Timer::OwnLeaseEnd | Timer::RefusalEnd | Timer::ParentRequest => {
-            TimeoutReason::LeaseExpiry
-        }
+        Timer::LeaseExpiry
+        | Timer::OwnLeaseEnd
+        | Timer::RefusalEnd
+        | Timer::Regrouping
+        | Timer::ParentRequest => TimeoutReason::LeaseExpiry,
     };
     Some((at, reason))
 }

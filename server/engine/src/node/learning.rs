@@ -57,7 +57,7 @@ impl Node {
         if self.config.has_parent || !self.mastership.is_master() {
             return None;
         }
-        let longest = self.templates.learn_for(self.longer_leases);
+        let longest = self.templates().learns_for(self.longer_leases)?;
         let until = self.vacant_since + self.config.clock_tolerance.report(longest);
         Some(until.since(now)).filter(|left| !left.is_zero())
     }
@@ -85,7 +85,7 @@ impl Node {
     /// they do not learn, or only the parent can tell.
     fn learns_of_others(&self, now: Time) -> Option<bool> {
         self.learning_remaining(now)?;
-        let usual = self.templates.learn_for(Duration::ZERO);
-        Some(self.vacant_since + self.config.clock_tolerance.report(usual) <= now)
+        let longest = self.templates().learns_for(Duration::ZERO)?;
+        Some(self.vacant_since + self.config.clock_tolerance.report(longest) <= now)
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::admission::Load;
 use crate::id::{HolderId, ResourceId};
 use crate::node::Node;
+use crate::node::entry::Entry;
 use crate::snapshot::{Conflict, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use crate::time::Time;
 
@@ -22,12 +23,19 @@ impl Node {
         max: usize,
         now: Time,
     ) -> Vec<ResourceSnapshot> {
+        let entries = self.entries_after(after).take(max);
+        entries
+            .map(|(_, entry)| entry.resource.snapshot(now))
+            .collect()
+    }
+
+    pub(super) fn entries_after(
+        &self,
+        after: Option<&ResourceId>,
+    ) -> impl Iterator<Item = (&ResourceId, &Entry)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.resources
             .range::<ResourceId, _>((from, Bound::Unbounded))
-            .take(max)
-            .map(|(_, entry)| entry.resource.snapshot(now))
-            .collect()
     }
 
     /// Leases of a resource, those of child servers first, and where to go on if there are more. It looks at

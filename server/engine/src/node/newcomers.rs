@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::admission::From;
 use crate::admission::limits::Limits;
 use crate::admission::weight::{self, Weight};
-use crate::admission::{From, TemplateSlot};
 use crate::id::ResourceId;
 use crate::limit::Limit;
 use crate::node::event::NodeEvent;
@@ -46,11 +46,8 @@ impl Node {
         from: From,
         now: Time,
     ) -> Result<(), RefusalReason> {
-        let found = self.templates.find_with_position(id);
-        let of = found.map_or(TemplateSlot::NONE, |(position, _)| {
-            TemplateSlot::of(position)
-        });
-        let template = found.map(|(_, template)| Arc::clone(template));
+        let (of, template) = self.in_force.find(id);
+        let template = template.map(Arc::clone);
         let is_known = template.is_some() || self.config.has_parent;
         if !is_known {
             return Err(RefusalReason::UnknownResource);
@@ -75,8 +72,10 @@ impl Node {
             }
             template => Resource::of_parent(id.clone(), template, beginning, seed),
         };
-        self.resources
-            .insert(id.clone(), Entry::new(resource, of, caller));
+        self.resources.insert(
+            id.clone(),
+            Entry::new(resource, of, caller, self.sweep.news()),
+        );
         self.push_event(NodeEvent::ResourceAdded {
             resource: id.clone(),
             template: glob,

@@ -125,7 +125,9 @@ impl Resource {
         let named = &self.policy.algorithm().min_shares;
         demand
             .bands(kind)
-            .filter(|band| self.ledger.bands().get(*band).is_none() && !named.contains_key(band))
+            .filter(|band| {
+                self.ledger.bands_to_be().get(*band).is_none() && !named.contains_key(band)
+            })
             .collect()
     }
 

@@ -68,7 +68,8 @@ impl Resource {
         else {
             return share.amount;
         };
-        if self.policy.algorithm().kind.has_bands() {
+        let algorithm = self.divides_by();
+        if algorithm.kind.has_bands() {
             // How what is to come splits over the bands is not known: as what there is, say.
             let wants = demand.wants();
             if self.supply.capacity.is_zero() {
@@ -82,12 +83,7 @@ impl Resource {
             capacity: told.share,
             ..self.supply.clone()
         };
-        let rule = algorithm::solve(
-            self.policy.algorithm(),
-            self.ledger.bands(),
-            &expected,
-            demand,
-        );
+        let rule = algorithm::solve(&algorithm, self.ledger.bands(), &expected, demand);
         rule.share_of(demand).amount.max(share.amount)
     }
 

@@ -4,6 +4,9 @@
 //! A claim comes, goes and changes here and nowhere else, so that all of these are in step. Whoever is
 //! about to come claims first ([`Ledger::claim`]): what it gets is decided with its claim among the others.
 
+pub(super) mod regrouping;
+mod waste;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admission::weight::Weight;
@@ -12,13 +15,16 @@ use crate::algorithm::Why;
 use crate::amount::Amount;
 use crate::bands::Bands;
 use crate::demand::Demand;
+use crate::garbage::Garbage;
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::lease::{Lease, Leases};
 use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
+use crate::planted::{self, Bug};
 use crate::request::RefusalReason;
 use crate::resource::arrivals::{Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
 use crate::resource::learned::Learned;
+use crate::resource::ledger::regrouping::Regrouping;
 use crate::resource::reported::Reported;
 use crate::template::{AlgorithmKind, Shrink};
 use crate::time::Time;
@@ -56,6 +62,10 @@ pub(super) struct Ledger {
     pub(super) learned: Learned,
     demand_version: u64,
     is_unsettled: bool,
+    /// Claims on their way into other bands.
+    regrouping: Option<Box<Regrouping>>,
+    /// What is not needed any more, and is not to be dropped here.
+    waste: Option<Box<Garbage>>,
 }
 
 impl Ledger {
@@ -71,6 +81,8 @@ impl Ledger {
             learned: Learned::default(),
             demand_version: 0,
             is_unsettled: false,
+            regrouping: None,
+            waste: None,
         }
     }
 
@@ -154,8 +166,9 @@ impl Ledger {
         named: &BTreeMap<i64, f64>,
         gate: &mut Gate<'_>,
     ) -> Result<(), RefusalReason> {
-        self.arrivals
-            .admit_priorities(by, more, &self.bands, named, gate)
+        let regrouping = self.regrouping.as_ref();
+        let bands = regrouping.map_or(&self.bands, |regrouping| regrouping.bands());
+        self.arrivals.admit_priorities(by, more, bands, named, gate)
     }
 
     /// Who comes claims this, before it is put in.
@@ -180,6 +193,9 @@ impl Ledger {
         decision.write_to(&mut holding);
         self.arrivals.note_came(&holding);
         let slot = self.table.insert(holding);
+        if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot)) {
+            regrouping.insert(&ask.demand);
+        }
         if ask.holder.kind == HolderKind::Server {
             self.children.insert(ask.holder.name.clone(), slot);
         }
@@ -230,6 +246,12 @@ impl Ledger {
         let bands = &mut self.bands;
         before.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
         demand.for_each_claim(self.kind, |band, claim| bands.insert(band, claim));
+        if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot))
+            && !planted::is(Bug::ClaimsApart)
+        {
+            regrouping.remove(before);
+            regrouping.insert(demand);
+        }
         self.table.change_demand(slot, demand.clone());
         self.note_demand_changed();
     }
@@ -237,25 +259,26 @@ impl Ledger {
     /// Takes a holder out.
     pub(super) fn remove(&mut self, slot: Slot) {
         if let Some(gone) = self.table.remove(slot) {
-            self.note_gone(&gone);
+            self.note_gone(slot, &gone);
         }
     }
 
-    /// Takes out leases that have ended, in up to so many steps. Returns how many holders are gone.
-    pub(super) fn expire(&mut self, steps_max: usize, now: Time) -> u64 {
+    /// Takes out leases that have ended, in up to so many steps. Returns how many holders are gone, and how
+    /// many steps that took.
+    pub(super) fn expire(&mut self, steps_max: usize, now: Time) -> (u64, usize) {
         let mut gone = 0;
-        for _ in 0..steps_max {
+        for step in 0..steps_max {
             match self.table.expire_one(now) {
-                Expired::NothingDue => break,
+                Expired::NothingDue => return (gone, step),
                 Expired::Nobody => {}
-                Expired::Holder(holding) => {
-                    self.note_gone(&holding);
+                Expired::Holder(slot, holding) => {
+                    self.note_gone(slot, &holding);
                     gone += 1;
                 }
                 Expired::Part => self.note_unsettled(),
             }
         }
-        gone
+        (gone, steps_max)
     }
 
     /// Ends every lease by then, at the latest. O(n).
@@ -277,33 +300,11 @@ impl Ledger {
         self.table.note(slot, note);
     }
 
-    /// From now on, claims are in bands as this algorithm has them.
-    pub(super) fn change_kind(&mut self, kind: AlgorithmKind) {
-        if kind == self.kind {
-            return;
-        }
-        self.kind = kind;
-        self.bands = Bands::default();
-        let bands = &mut self.bands;
-        for holding in self.table.iter() {
-            holding
-                .demand
-                .for_each_claim(kind, |band, claim| bands.insert(band, claim));
-        }
-        self.note_demand_changed();
-    }
-
     /// Drops the reports of a holder that has ended, or of a process that lost its name.
     pub(super) fn forget_report(&mut self, holder: &HolderId) {
         if !self.reported.is_empty() {
             self.reported.forget(self.table.name_hash(holder));
         }
-    }
-
-    /// Learning is over: what holders say is no news any more.
-    pub(super) fn forget_reports(&mut self) {
-        self.learned.forget();
-        self.reported = Reported::default();
     }
 
     /// Something changed that may change what child servers should have.
@@ -339,16 +340,20 @@ impl Ledger {
             keys.insert(self.key_of(&holding.holder));
         }
         assert_eq!(indexed, claims, "claims in the index");
+        self.assert_regrouped();
         assert_eq!(self.children.len(), children, "child servers");
         self.reported
             .assert_consistent(|holder| keys.contains(&holder));
     }
 
     /// A holder was taken out of the table.
-    fn note_gone(&mut self, gone: &Holding) {
+    fn note_gone(&mut self, slot: Slot, gone: &Holding) {
         let bands = &mut self.bands;
         let demand = &gone.demand;
         demand.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
+        if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot)) {
+            regrouping.remove(demand);
+        }
         self.arrivals.note_gone(gone);
         self.forget_report(&gone.holder);
         if !self.learned.is_empty() {

@@ -14,6 +14,8 @@ pub(crate) enum Timer {
     OwnLeaseEnd,
     /// When to forget that the parent refused the resource, which has no holders any more.
     RefusalEnd,
+    /// When to go on with putting all claims in other bands.
+    Regrouping,
     /// When to end learning mode: what predecessors granted is over.
     LearningEnd,
     /// When to ask the parent.
@@ -22,10 +24,11 @@ pub(crate) enum Timer {
 
 impl Timer {
     /// Those that [`Resource::handle_timeout`] is for. Of those that are due at once, the first one counts.
-    const OF_TIMEOUT: [Self; 4] = [
+    const OF_TIMEOUT: [Self; 5] = [
         Self::LeaseExpiry,
         Self::OwnLeaseEnd,
         Self::RefusalEnd,
+        Self::Regrouping,
         Self::LearningEnd,
     ];
 }
@@ -41,6 +44,7 @@ impl Resource {
                 let upstream = upstream.filter(|_| self.ledger.is_empty());
                 upstream.and_then(|upstream| upstream.lease.refused_until())
             }
+            Timer::Regrouping => self.ledger.regroups_at(),
             Timer::LearningEnd => self.learning.until(),
             Timer::ParentRequest => self.next_request(pace),
         }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::template::Templates;
 use doorward_etcd::directory::{self, MasterKey, Role};
 use doorward_etcd::follow;
@@ -266,12 +267,13 @@ pub fn in_force(templates: &Templates, has_history: bool) -> ActiveTemplates {
 }
 
 /// Templates that are to come after those in force.
-pub(super) fn next(in_force: &Templates, next: &Templates) -> NextTemplates {
+pub(super) fn next(prepared: &PreparedTemplates) -> NextTemplates {
+    let next = prepared.templates();
     NextTemplates {
         digest: digest(next),
         longest: next.longest_lease(),
-        outlasts: in_force.outlasts(next),
-        learning_outlasts: in_force.learning_outlasts(next),
+        outlasts: prepared.outlasts(),
+        learning_outlasts: prepared.learning_outlasts(),
     }
 }
 
