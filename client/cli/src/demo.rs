@@ -8,7 +8,7 @@
 mod closing_summary;
 mod crowd;
 mod demand_trace;
-mod measured;
+mod demo_figures;
 mod outline;
 mod screen;
 mod servers;
@@ -25,7 +25,7 @@ use doorward_server::logs::{self, LogFormat};
 
 use crate::demo::crowd::{DemoCrowd, TracePace};
 use crate::demo::demand_trace::DemandTrace;
-use crate::demo::measured::{ClientReading, DemoFigures};
+use crate::demo::demo_figures::{ClientReading, DemoFigures};
 use crate::demo::outline::Outline;
 use crate::demo::screen::{KeyWish, Scene, Screen};
 use crate::demo::servers::DemoServers;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::net::SocketAddr;
 
-use crate::demo::measured::DemoFigures;
+use crate::demo::demo_figures::DemoFigures;
 use crate::demo::outline::{Outline, OutlineEntry, label_width};
 
 /// The tree, with the status page of each server and the clients of each leaf.
@@ -132,7 +132,7 @@ mod tests {
     use doorward_engine::time::Time;
 
     use super::*;
-    use crate::demo::measured::{ClientReading, ServerReading};
+    use crate::demo::demo_figures::{ClientReading, ServerReading};
 
     fn figures() -> DemoFigures {
         let outline = Outline::new(["a", "b", "c", "d", "e"].map(str::to_owned));

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::demo::RESOURCE;
 use crate::demo::demand_trace::{DemandStep, DemandTrace};
-use crate::demo::measured::ClientReading;
+use crate::demo::demo_figures::ClientReading;
 use doorward_server::clock::Clock;
 
 /// How soon a client reports to the server that it wants something else, and how often the server

@@ -18,7 +18,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
 use crate::demo::closing_summary::of_capacity;
-use crate::demo::measured::{DemoFigures, Measured};
+use crate::demo::demo_figures::{DemoFigures, Measured};
 use crate::demo::outline::{OutlineEntry, OutlineLine, label_width};
 
 /// What there is to see.
@@ -303,7 +303,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::demo::measured::{ClientReading, ServerReading};
+    use crate::demo::demo_figures::{ClientReading, ServerReading};
     use crate::demo::outline::Outline;
 
     /// The built-in trace's ten clients, half satisfied, on a screen of that size.

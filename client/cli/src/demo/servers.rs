@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::demo::RESOURCE;
 use crate::demo::crowd::EARLY_GAP;
-use crate::demo::measured::ServerReading;
+use crate::demo::demo_figures::ServerReading;
 use crate::demo::outline::Outline;
 use doorward_server::app::{Config, Server};
 use doorward_server::{clock, upstream};
