@@ -19,6 +19,7 @@ mod conflicts;
 mod entry;
 pub mod event;
 pub mod learning;
+mod looks;
 pub mod mastership;
 mod newcomers;
 mod spans;
@@ -38,6 +39,7 @@ use crate::node::conflicts::Conflicts;
 use crate::node::entry::Entry;
 use crate::node::event::NodeEvent;
 use crate::node::mastership::{Mastership, Outcome};
+use crate::node::totals::Sums;
 use crate::node::upstream::NodeUpstream;
 use crate::planted::{self, Bug};
 use crate::request::{GetCapacity, GetCapacityReply, ReleaseCapacity, Released};
@@ -101,6 +103,8 @@ pub struct Node {
     children: Children,
     events: VecDeque<NodeEvent>,
     counters: Counters,
+    /// Over all resources.
+    sums: Sums,
 }
 
 impl Node {
@@ -128,6 +132,7 @@ impl Node {
             children: Children::default(),
             events: VecDeque::new(),
             counters: Counters::default(),
+            sums: Sums::default(),
         }
     }
 
@@ -356,6 +361,7 @@ impl Node {
             entry.assert_consistent(pace, has_parent);
         }
         self.assert_counted();
+        self.assert_summed();
         let scheduled = self.resources.iter().filter_map(|(id, entry)| {
             entry
                 .scheduled

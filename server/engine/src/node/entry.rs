@@ -5,6 +5,7 @@ use crate::admission::weight::{self, Weight};
 use crate::admission::{CallerSlot, TemplateSlot};
 use crate::id::ResourceId;
 use crate::node::event::NodeEvent;
+use crate::node::totals::Counted;
 use crate::node::{Node, TimeoutReason};
 use crate::resource::Resource;
 use crate::resource::parent_request::Pace;
@@ -25,6 +26,8 @@ pub(super) struct Entry {
     pub(super) caller: CallerSlot,
     /// What it weighed when that was last counted.
     pub(super) weighed: Weight,
+    /// With what it is in the sums.
+    pub(super) counted: Counted,
 }
 
 impl Entry {
@@ -37,6 +40,7 @@ impl Entry {
             template,
             caller,
             weighed: Weight::default(),
+            counted: Counted::default(),
         }
     }
 
@@ -82,7 +86,10 @@ impl Node {
             self.admission
                 .note_changes(changes, before, weight, entry.template);
         }
-        if entry.resource.take_unsettled() {
+        let is_unsettled = entry.resource.take_unsettled();
+        self.sums
+            .note(&mut entry.counted, &entry.resource, is_unsettled);
+        if is_unsettled {
             self.children.note_unsettled(id, &entry.resource);
         }
         let conflict = entry.resource.take_conflict();
@@ -127,9 +134,13 @@ impl Node {
     /// Nobody holds anything of it.
     fn drop_resource(&mut self, id: &ResourceId) {
         if let Some(Entry {
-            caller, template, ..
+            caller,
+            template,
+            counted,
+            ..
         }) = self.resources.remove(id)
         {
+            self.sums.note_gone(&counted);
             let name = weight::name_bytes(id.as_str());
             self.admission.note_resource_gone(caller, template, name);
             self.push_event(NodeEvent::ResourceDropped {
