@@ -20,14 +20,16 @@ mod entry;
 pub mod event;
 pub mod learning;
 pub mod mastership;
+mod mentions;
 mod newcomers;
+mod resources;
 mod spans;
 pub mod totals;
 pub mod upstream;
 
 pub use config::Config;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +40,7 @@ use crate::node::conflicts::Conflicts;
 use crate::node::entry::Entry;
 use crate::node::event::NodeEvent;
 use crate::node::mastership::{Mastership, Outcome};
+use crate::node::resources::{ResourceSlot, Resources};
 use crate::node::upstream::NodeUpstream;
 use crate::request::{GetCapacity, GetCapacityReply, ReleaseCapacity, Released};
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
@@ -91,10 +94,10 @@ pub struct Node {
     masterships: u64,
     mastership_id: MastershipId,
     conflicts: Conflicts,
-    resources: BTreeMap<ResourceId, Entry>,
+    resources: Resources,
     admission: Admission,
     /// The next timeout of every resource that has one.
-    timeouts: BTreeSet<(Time, TimeoutReason, ResourceId)>,
+    timeouts: BTreeSet<(Time, TimeoutReason, ResourceSlot)>,
     upstream: NodeUpstream,
     children: Children,
     events: VecDeque<NodeEvent>,
@@ -108,6 +111,7 @@ impl Node {
             mastership_id: MastershipId::of(config.incarnation, 0),
             admission: Admission::new(config.seed, templates.len()),
             conflicts: Conflicts::default(),
+            resources: Resources::new(config.seed),
             config,
             templates,
             mastership: Mastership::Unknown,
@@ -117,7 +121,6 @@ impl Node {
             ended: None,
             valid_until: None,
             masterships: 0,
-            resources: BTreeMap::new(),
             timeouts: BTreeSet::new(),
             upstream: NodeUpstream::default(),
             children: Children::default(),
@@ -154,16 +157,17 @@ impl Node {
         }
         self.admission.handle_templates(&self.templates, &templates);
         self.templates = templates;
-        let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
-        for id in ids {
+        let slots: Vec<ResourceSlot> = self.resources.slots().collect();
+        for slot in slots {
+            let Some(entry) = self.resources.at_mut(slot) else {
+                continue;
+            };
+            let id = entry.resource.id().clone();
             let found = self.templates.find_with_position(&id);
             let of = found.map_or(TemplateSlot::NONE, |(position, _)| {
                 TemplateSlot::of(position)
             });
             let template = found.map(|(_, template)| Arc::clone(template));
-            let Some(entry) = self.resources.get_mut(&id) else {
-                continue;
-            };
             entry.template = of;
             self.admission
                 .note_resource_of(of, entry.weighed.leases + entry.weighed.curves);
@@ -182,7 +186,7 @@ impl Node {
                     reserved,
                 });
             }
-            self.settle(&id);
+            self.settle_at(slot);
         }
     }
 
@@ -201,7 +205,7 @@ impl Node {
         let (leases, refused) = self.answer_each(
             &request.asks,
             |ask| &ask.resource,
-            |node, ask| node.handle_client_ask(&holder, request, ask, now),
+            |node, asked| node.handle_client_ask(&holder, request, asked, now),
         );
         Outcome::Served(GetCapacityReply { leases, refused })
     }
@@ -221,7 +225,9 @@ impl Node {
         let caller = self.admission.find_caller(request.caller);
         let mut results = Vec::with_capacity(request.resources.len());
         for id in &request.resources {
-            let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
+            let slot = self.resources.find(id);
+            let found = slot.and_then(|slot| Some((slot, self.resources.at_mut(slot)?)));
+            let Some((slot, Entry { resource, .. })) = found else {
                 results.push(Released::NotThere);
                 continue;
             };
@@ -233,7 +239,7 @@ impl Node {
                 Released::UnlessHeard(_) | Released::NotThere => {}
             }
             results.push(result);
-            self.settle(id);
+            self.settle_at(slot);
         }
         Outcome::Served(results)
     }
@@ -244,14 +250,13 @@ impl Node {
         self.end_term_if_over(now);
         let mut steps_left = EXPIRIES_PER_TIMEOUT;
         while steps_left > 0 {
-            let Some((at, _, id)) = self.timeouts.first() else {
+            let Some(&(at, _, slot)) = self.timeouts.first() else {
                 return;
             };
-            if *at > now {
+            if at > now {
                 return;
             }
-            let id = id.clone();
-            let Some(Entry { resource, .. }) = self.resources.get_mut(&id) else {
+            let Some(Entry { resource, .. }) = self.resources.at_mut(slot) else {
                 // Every entry belongs to a resource; not looping for ever is what matters here.
                 self.timeouts.pop_first();
                 continue;
@@ -259,11 +264,10 @@ impl Node {
             let steps = steps_left.min(64);
             steps_left -= steps;
             if resource.handle_timeout(steps, now) {
-                self.push_event(NodeEvent::LearningEnded {
-                    resource: id.clone(),
-                });
+                let resource = resource.id().clone();
+                self.push_event(NodeEvent::LearningEnded { resource });
             }
-            self.settle(&id);
+            self.settle_at(slot);
         }
     }
 
@@ -351,10 +355,10 @@ impl Node {
             entry.assert_consistent(pace, has_parent);
         }
         self.assert_counted();
-        let scheduled = self.resources.iter().filter_map(|(id, entry)| {
-            entry
-                .scheduled
-                .map(|(time, reason)| (time, reason, id.clone()))
+        self.resources.assert_consistent();
+        let scheduled = self.resources.slots().filter_map(|slot| {
+            let (time, reason) = self.resources.at(slot)?.scheduled?;
+            Some((time, reason, slot))
         });
         assert_eq!(
             scheduled.collect::<BTreeSet<_>>(),

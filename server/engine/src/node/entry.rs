@@ -5,6 +5,7 @@ use crate::admission::weight::{self, Weight};
 use crate::admission::{CallerSlot, TemplateSlot};
 use crate::id::ResourceId;
 use crate::node::event::NodeEvent;
+use crate::node::resources::ResourceSlot;
 use crate::node::{Node, TimeoutReason};
 use crate::resource::Resource;
 use crate::resource::parent_request::Pace;
@@ -70,8 +71,8 @@ impl Entry {
 
 impl Node {
     /// After a resource has changed: puts it in its place, or forgets it if nobody holds anything of it.
-    pub(super) fn settle(&mut self, id: &ResourceId) {
-        let Some(entry) = self.resources.get_mut(id) else {
+    pub(super) fn settle_at(&mut self, slot: ResourceSlot) {
+        let Some(entry) = self.resources.at_mut(slot) else {
             return;
         };
         self.counters.expired += entry.resource.take_expired();
@@ -83,7 +84,8 @@ impl Node {
                 .note_changes(changes, before, weight, entry.template);
         }
         if entry.resource.take_unsettled() {
-            self.children.note_unsettled(id, &entry.resource);
+            let resource = &entry.resource;
+            self.children.note_unsettled(resource.id(), resource);
         }
         let conflict = entry.resource.take_conflict();
         let is_gone = entry.resource.is_empty();
@@ -95,46 +97,49 @@ impl Node {
         }
         let before = std::mem::replace(&mut entry.scheduled, next);
         let ask_before = std::mem::replace(&mut entry.upstream_scheduled, ask);
-        self.upstream.reschedule(id, ask_before, ask);
+        self.upstream
+            .reschedule(entry.resource.id(), ask_before, ask);
         if next != before {
             if let Some((time, reason)) = before {
-                self.timeouts.remove(&(time, reason, id.clone()));
+                self.timeouts.remove(&(time, reason, slot));
             }
             if let Some((time, reason)) = next {
-                self.timeouts.insert((time, reason, id.clone()));
+                self.timeouts.insert((time, reason, slot));
             }
         }
         if let Some(conflict) = conflict {
+            let id = entry.resource.id().clone();
             self.note_conflict(id, conflict);
         }
         if is_gone {
-            self.drop_resource(id);
+            self.drop_resource(slot);
+        }
+    }
+
+    /// The same, of the resource of that id, if there is one.
+    pub(super) fn settle(&mut self, id: &ResourceId) {
+        if let Some(slot) = self.resources.find(id) {
+            self.settle_at(slot);
         }
     }
 
     /// Two live processes ask under one name.
-    fn note_conflict(&mut self, id: &ResourceId, conflict: Conflict) {
+    fn note_conflict(&mut self, resource: ResourceId, conflict: Conflict) {
         self.counters.conflicts += 1;
         let holder = conflict.holder.clone();
         if self.conflicts.note(conflict) {
-            self.push_event(NodeEvent::TwoProcesses {
-                resource: id.clone(),
-                holder,
-            });
+            self.push_event(NodeEvent::TwoProcesses { resource, holder });
         }
     }
 
     /// Nobody holds anything of it.
-    fn drop_resource(&mut self, id: &ResourceId) {
-        if let Some(Entry {
-            caller, template, ..
-        }) = self.resources.remove(id)
-        {
-            let name = weight::name_bytes(id.as_str());
-            self.admission.note_resource_gone(caller, template, name);
-            self.push_event(NodeEvent::ResourceDropped {
-                resource: id.clone(),
-            });
+    fn drop_resource(&mut self, slot: ResourceSlot) {
+        if let Some(entry) = self.resources.remove(slot) {
+            let resource = entry.resource.id().clone();
+            let name = weight::name_bytes(resource.as_str());
+            self.admission
+                .note_resource_gone(entry.caller, entry.template, name);
+            self.push_event(NodeEvent::ResourceDropped { resource });
         }
     }
 }

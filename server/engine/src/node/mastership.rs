@@ -198,7 +198,7 @@ impl Node {
             return false;
         }
         if self.mastership.is_master() || mastership.is_master() {
-            self.resources.clear();
+            self.resources.take();
             self.admission.forget(self.config.seed);
             self.timeouts.clear();
             self.upstream.forget();

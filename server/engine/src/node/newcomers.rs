@@ -9,6 +9,7 @@ use crate::admission::{From, Load, TemplateSlot};
 use crate::id::ResourceId;
 use crate::limit::Limit;
 use crate::node::event::NodeEvent;
+use crate::node::resources::ResourceSlot;
 use crate::node::{Entry, Node};
 use crate::request::RefusalReason;
 use crate::resource::{Beginning, Resource};
@@ -52,7 +53,7 @@ impl Node {
         &self.config.limits
     }
 
-    /// Adds a resource without holders.
+    /// Adds a resource without holders, and returns where it is.
     ///
     /// # Errors
     ///
@@ -62,7 +63,7 @@ impl Node {
         id: &ResourceId,
         from: From,
         now: Time,
-    ) -> Result<(), RefusalReason> {
+    ) -> Result<ResourceSlot, RefusalReason> {
         let found = self.templates.find_with_position(id);
         let of = found.map_or(TemplateSlot::NONE, |(position, _)| {
             TemplateSlot::of(position)
@@ -92,20 +93,19 @@ impl Node {
             }
             template => Resource::of_parent(id.clone(), template, beginning, seed),
         };
-        self.resources
-            .insert(id.clone(), Entry::new(resource, of, caller));
+        let slot = self.resources.insert(Entry::new(resource, of, caller));
         self.push_event(NodeEvent::ResourceAdded {
             resource: id.clone(),
             template: glob,
         });
-        Ok(())
+        Ok(slot)
     }
 
     /// Asserts that what is counted for limits is there.
     pub(super) fn assert_counted(&self) {
         let mut weight = Weight::default();
         let (mut names, mut children) = (0, BTreeSet::new());
-        for (id, entry) in &self.resources {
+        for (id, entry) in self.resources.iter() {
             weight.replace(Weight::default(), entry.weighed);
             names += weight::name_bytes(id.as_str());
             children.extend(entry.resource.children().map(|(name, _)| name));

@@ -4,8 +4,6 @@
 //! looks at as many as the caller says, and the caller goes on after the last of them. Resources that come and
 //! go in between are seen or not; each is seen once at most.
 
-use std::ops::Bound;
-
 use crate::id::ResourceId;
 use crate::node::learning::Learning;
 use crate::node::{Entry, Node};
@@ -121,8 +119,6 @@ impl Node {
         &self,
         after: Option<&ResourceId>,
     ) -> impl Iterator<Item = (&ResourceId, &Entry)> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.resources
-            .range::<ResourceId, _>((from, Bound::Unbounded))
+        self.resources.after(after)
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::id::{HolderName, ResourceId};
 use crate::node::event::NodeEvent;
+use crate::node::resources::ResourceSlot;
 use crate::node::{Entry, Node};
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply};
 use crate::request::{Refusal, RefusalReason};
@@ -125,7 +126,10 @@ impl Node {
                 // The others are due still.
                 break;
             }
-            if let Some(Entry { resource, .. }) = self.resources.get_mut(&id) {
+            let Some(slot) = self.resources.find(&id) else {
+                continue;
+            };
+            if let Some(Entry { resource, .. }) = self.resources.at_mut(slot) {
                 request.height = request.height.max(resource.height());
                 let ask = resource.ask_upstream(sequence, now);
                 points += ask.as_ref().map_or(0, |ask| ask.demand.points());
@@ -133,7 +137,7 @@ impl Node {
                     .asks
                     .extend(ask.map(|ask| tolerance.server_ask(ask)));
             }
-            self.settle(&id);
+            self.settle_at(slot);
         }
         (!request.asks.is_empty()).then_some(request)
     }
@@ -263,12 +267,12 @@ impl Node {
 
     /// Changes every resource. O(resources): for what happens to the connection as a whole.
     fn for_each_resource(&mut self, mut change: impl FnMut(&mut Resource)) {
-        let ids: Vec<ResourceId> = self.resources.keys().cloned().collect();
-        for id in ids {
-            if let Some(Entry { resource, .. }) = self.resources.get_mut(&id) {
+        let slots: Vec<ResourceSlot> = self.resources.slots().collect();
+        for slot in slots {
+            if let Some(Entry { resource, .. }) = self.resources.at_mut(slot) {
                 change(resource);
             }
-            self.settle(&id);
+            self.settle_at(slot);
         }
     }
 }
