@@ -47,7 +47,6 @@ use crate::resource::ledger::Ledger;
 use crate::resource::lowering::Lowerings;
 use crate::resource::parent_request::Upstream;
 use crate::resource::policy::Policy;
-use crate::resource::reported::Reported;
 use crate::snapshot::Conflict;
 use crate::supply::Supply;
 use crate::template::{Algorithm, Template};
@@ -78,12 +77,12 @@ pub(crate) struct Resource {
     policy: Policy,
     supply: Supply,
     /// Where the supply comes from, below the root.
-    upstream: Option<Upstream>,
+    upstream: Option<Box<Upstream>>,
     ledger: Ledger,
     beginning: Beginning,
     learning: LearningMode,
     /// Two live processes under one name were seen, which is not reported yet.
-    conflict: Option<Conflict>,
+    conflict: Option<Box<Conflict>>,
     lowering: Lowerings,
     invitations: Invitations,
     expired: u64,
@@ -120,7 +119,7 @@ impl Resource {
         };
         let policy = Policy::of_parent(template);
         let mut resource = Self::new(id, policy, Supply::NONE, beginning, seed);
-        resource.upstream = Some(Upstream::new());
+        resource.upstream = Some(Box::new(Upstream::new()));
         resource.learning = LearningMode::Undecided;
         resource
     }
@@ -170,14 +169,18 @@ impl Resource {
 
     /// What there is to share, and Σ reserved, if that is more and more than may be.
     pub(crate) fn overcommitted(&self) -> Option<(f64, f64)> {
-        let over = self.policy.algorithm().kind.promises_total()
-            && self.ledger.table().reserved().exceeds(self.supply.capacity);
-        over.then(|| {
+        self.is_overcommitted().then(|| {
             (
                 self.supply.capacity.get(),
                 self.ledger.table().reserved().rounded_down(),
             )
         })
+    }
+
+    /// Whether Σ reserved is more than what there is to share, and more than may be.
+    fn is_overcommitted(&self) -> bool {
+        self.policy.algorithm().kind.promises_total()
+            && self.ledger.table().reserved().exceeds(self.supply.capacity)
     }
 
     /// The template that is in force from now on; None: it is gone. Below the root it counts only
@@ -233,7 +236,7 @@ impl Resource {
     }
 
     /// Two live processes under one name, if that was seen since this was last asked.
-    pub(crate) fn take_conflict(&mut self) -> Option<Conflict> {
+    pub(crate) fn take_conflict(&mut self) -> Option<Box<Conflict>> {
         self.conflict.take()
     }
 
@@ -308,7 +311,7 @@ impl Resource {
         self.learning.change_algorithm(relearns, anew);
         // Below the root, how long to learn is known only now.
         if self.upstream.is_none() && !self.learning.is_on() {
-            self.ledger.reported = Reported::default();
+            self.ledger.reported = None;
         }
         self.ledger.note_unsettled();
     }

@@ -4,7 +4,7 @@
 //! within 30 % of what the process grows by.
 
 /// A resource with its first lease, without what that lease weighs by itself.
-pub(crate) const RESOURCE_BYTES: usize = 5_600;
+pub(crate) const RESOURCE_BYTES: usize = 670;
 
 /// A lease of a client, its claim and its place in line; its name, if it is short.
 pub(crate) const LEASE_BYTES: usize = 300;
@@ -16,7 +16,7 @@ pub(crate) const CURVE_BYTES: usize = 590;
 pub(crate) const POINT_BYTES: usize = 55;
 
 /// A further priority of a resource.
-pub(crate) const BAND_BYTES: usize = 950;
+pub(crate) const BAND_BYTES: usize = 190;
 
 /// What an allocation costs besides what it holds.
 const ALLOCATION_BYTES: usize = 32;

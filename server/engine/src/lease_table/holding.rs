@@ -52,7 +52,7 @@ pub(crate) struct Holding {
     /// It wants more than counts: more than its template lets a client have.
     pub wants_more: bool,
     pub(super) leases: Leases,
-    /// The time of its entry in the heap.
+    /// When it is to be looked at, because a lease of it may have ended.
     pub(super) scheduled: Time,
 }
 

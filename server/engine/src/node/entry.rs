@@ -109,7 +109,7 @@ impl Node {
         }
         if let Some(conflict) = conflict {
             let id = entry.resource.id().clone();
-            self.note_conflict(id, conflict);
+            self.note_conflict(id, *conflict);
         }
         if is_gone {
             self.drop_resource(slot);

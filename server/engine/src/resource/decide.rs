@@ -165,13 +165,13 @@ impl Resource {
         now: Time,
     ) -> Answer {
         let before = slot.and_then(|slot| self.ledger.get(slot)).map(Before::of);
-        let was_overcommitted = self.overcommitted().is_some();
+        let was_overcommitted = cfg!(debug_assertions) && self.is_overcommitted();
         let slot = match slot {
             Some(slot) => self.decide_for_known(slot, ask, now),
             None => self.decide_for_new(ask, now),
         };
         debug_assert!(
-            was_overcommitted || self.overcommitted().is_none() || self.learns_from_reports(now),
+            was_overcommitted || !self.is_overcommitted() || self.learns_from_reports(now),
             "{}: a grant took Σ reserved above the capacity",
             self.id
         );

@@ -222,11 +222,6 @@ impl Learned {
         reported
     }
 
-    /// Learning is over.
-    pub(crate) fn forget(&mut self) {
-        *self = Self::default();
-    }
-
     /// Whether there are no reports.
     pub(crate) fn is_empty(&self) -> bool {
         self.reports.is_empty()

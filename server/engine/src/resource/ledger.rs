@@ -46,14 +46,15 @@ pub(super) struct Ledger {
     bands: Bands,
     /// By this, claims are in bands.
     kind: AlgorithmKind,
-    /// The child servers among the holders.
-    children: BTreeMap<HolderName, Slot>,
+    /// The child servers among the holders. Absent: there are none.
+    #[expect(clippy::box_collection, reason = "without it, it takes one word")]
+    children: Option<Box<BTreeMap<HolderName, Slot>>>,
     /// Who brought what.
     pub(super) arrivals: Arrivals,
-    /// In learning mode: what holders say that they have.
-    pub(super) reported: Reported,
-    /// In learning mode, below the root: who granted them that.
-    pub(super) learned: Learned,
+    /// In learning mode: what holders say that they have. Absent: nobody has said anything.
+    pub(super) reported: Option<Box<Reported>>,
+    /// In learning mode, below the root: who granted them that. Absent: nobody has said anything.
+    pub(super) learned: Option<Box<Learned>>,
     demand_version: u64,
     is_unsettled: bool,
 }
@@ -65,10 +66,10 @@ impl Ledger {
             table: LeaseTable::new(seed),
             bands: Bands::default(),
             kind,
-            children: BTreeMap::new(),
+            children: None,
             arrivals: Arrivals::default(),
-            reported: Reported::default(),
-            learned: Learned::default(),
+            reported: None,
+            learned: None,
             demand_version: 0,
             is_unsettled: false,
         }
@@ -101,12 +102,19 @@ impl Ledger {
 
     /// The child servers that hold something.
     pub(super) fn children(&self) -> &BTreeMap<HolderName, Slot> {
-        &self.children
+        static NOBODY: BTreeMap<HolderName, Slot> = BTreeMap::new();
+        self.children.as_deref().unwrap_or(&NOBODY)
     }
 
     /// A child server that holds something.
     pub(super) fn child(&self, name: &HolderName) -> Option<&Holding> {
-        self.table.get(*self.children.get(name)?)
+        self.table.get(*self.children().get(name)?)
+    }
+
+    /// In learning mode: what holders say that they have, if any has said anything.
+    pub(super) fn reported(&self) -> Option<&Reported> {
+        let reported = self.reported.as_deref();
+        reported.filter(|it| !it.is_empty())
     }
 
     /// Clients served, those below child servers included.
@@ -126,9 +134,10 @@ impl Ledger {
 
     /// What takes memory.
     pub(super) fn weight(&self) -> Weight {
+        let children = self.children().len();
         Weight {
-            leases: self.table.len() - self.children.len(),
-            curves: self.children.len(),
+            leases: self.table.len() - children,
+            curves: children,
             points: self.arrivals.points(),
             bands: self.bands.len().saturating_sub(1),
             name_bytes: self.table.name_bytes(),
@@ -137,8 +146,9 @@ impl Ledger {
 
     /// Bytes of memory behind it.
     pub(super) fn memory_bytes(&self) -> usize {
-        let claims = self.bands.memory_bytes() + self.reported.memory_bytes();
-        self.table.memory_bytes() + claims
+        let reported = |it: &Reported| size_of::<Reported>() + it.memory_bytes();
+        let reported = self.reported.as_deref().map_or(0, reported);
+        self.table.memory_bytes() + self.bands.memory_bytes() + reported
     }
 
     /// Whether so many priorities more may be brought ([`Arrivals::admit_priorities`]).
@@ -180,7 +190,8 @@ impl Ledger {
         self.arrivals.note_came(&holding);
         let slot = self.table.insert(holding);
         if ask.holder.kind == HolderKind::Server {
-            self.children.insert(ask.holder.name.clone(), slot);
+            let children = self.children.get_or_insert_default();
+            children.insert(ask.holder.name.clone(), slot);
         }
         slot
     }
@@ -227,8 +238,15 @@ impl Ledger {
         let before = &holding.demand;
         self.arrivals.note_demand(holding.caller, before, demand);
         let bands = &mut self.bands;
-        before.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
-        demand.for_each_claim(self.kind, |band, claim| bands.insert(band, claim));
+        match (before.only_claim(self.kind), demand.only_claim(self.kind)) {
+            (Some((band, before)), Some((same, after))) if band == same => {
+                bands.replace(band, before, after);
+            }
+            _ => {
+                before.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
+                demand.for_each_claim(self.kind, |band, claim| bands.insert(band, claim));
+            }
+        }
         self.table.change_demand(slot, demand.clone());
         self.note_demand_changed();
     }
@@ -294,15 +312,15 @@ impl Ledger {
 
     /// Drops the reports of a holder that has ended, or of a process that lost its name.
     pub(super) fn forget_report(&mut self, holder: &HolderId) {
-        if !self.reported.is_empty() {
-            self.reported.forget(self.table.name_hash(holder));
+        if let Some(reported) = self.reported.as_mut().filter(|it| !it.is_empty()) {
+            reported.forget(self.table.name_hash(holder));
         }
     }
 
     /// Learning is over: what holders say is no news any more.
     pub(super) fn forget_reports(&mut self) {
-        self.learned.forget();
-        self.reported = Reported::default();
+        self.learned = None;
+        self.reported = None;
     }
 
     /// Something changed that may change what child servers should have.
@@ -338,9 +356,10 @@ impl Ledger {
             keys.insert(self.key_of(&holding.holder));
         }
         assert_eq!(indexed, claims, "claims in the index");
-        assert_eq!(self.children.len(), children, "child servers");
-        self.reported
-            .assert_consistent(|holder| keys.contains(&holder));
+        assert_eq!(self.children().len(), children, "child servers");
+        if let Some(reported) = &self.reported {
+            reported.assert_consistent(|holder| keys.contains(&holder));
+        }
     }
 
     /// A holder was taken out of the table.
@@ -350,11 +369,13 @@ impl Ledger {
         demand.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
         self.arrivals.note_gone(gone);
         self.forget_report(&gone.holder);
-        if !self.learned.is_empty() {
-            self.learned.note_gone(self.table.name_hash(&gone.holder));
+        if let Some(learned) = self.learned.as_mut().filter(|it| !it.is_empty()) {
+            learned.note_gone(self.table.name_hash(&gone.holder));
         }
-        if gone.holder.kind == HolderKind::Server {
-            self.children.remove(&gone.holder.name);
+        if let Some(children) = self.children.as_mut()
+            && gone.holder.kind == HolderKind::Server
+        {
+            children.remove(&gone.holder.name);
         }
         self.note_demand_changed();
     }
