@@ -26,11 +26,12 @@ fn main() {
         "{:>9}  {:>9}  {:>16}  {:>16}",
         "resources", "leases", "bytes each (OS)", "bytes each (own)"
     );
+    // First, so that it does not take what others have left.
+    let one_each = if quick { 1_000 } else { 100_000 };
+    measure(one_each, one_each);
     for &leases in sizes {
         measure(1, leases);
     }
-    let one_each = if quick { 1_000 } else { 100_000 };
-    measure(one_each, one_each);
 }
 
 /// Prints what a lease takes, if there are so many of so many resources.

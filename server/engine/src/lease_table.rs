@@ -9,7 +9,7 @@
 mod holding;
 mod places;
 
-pub(crate) use holding::{Holding, ServerReport};
+pub(crate) use holding::{Holding, ServerReport, Version};
 pub(crate) use places::Slot;
 
 use std::time::Duration;
@@ -28,6 +28,7 @@ use crate::time::Time;
 #[derive(Debug)]
 pub(crate) struct LeaseTable {
     hash: NameHash,
+    version: Version,
     places: Places,
     len: u32,
     waiting: u32,
@@ -45,6 +46,7 @@ impl LeaseTable {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             hash: NameHash { seed },
+            version: Version::FIRST,
             places: Places::new(),
             len: 0,
             waiting: 0,
@@ -59,6 +61,16 @@ impl LeaseTable {
     /// What names of holders take that are not kept in place.
     pub(crate) fn name_bytes(&self) -> usize {
         self.name_bytes as usize
+    }
+
+    /// Another one whenever a sum changes, or [`LeaseTable::note_changed`] was called.
+    pub(crate) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Something else has changed that decisions depend on.
+    pub(crate) fn note_changed(&mut self) {
+        self.version = self.version.next();
     }
 
     /// How many holders there are.
@@ -121,6 +133,7 @@ impl LeaseTable {
             "{} is there already",
             holding.holder
         );
+        self.note_changed();
         self.wants.add(holding.demand.wants());
         self.granted.add(holding.newest().capacity);
         self.reserved.add_sum(&holding.leases.reserved_sum());
@@ -136,6 +149,7 @@ impl LeaseTable {
     /// Takes a holder out.
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<Holding> {
         let holding = self.places.remove(slot, self.hash)?;
+        self.note_changed();
         self.wants.subtract(holding.demand.wants());
         self.granted.subtract(holding.newest().capacity);
         self.reserved.subtract_sum(&holding.leases.reserved_sum());
@@ -170,8 +184,12 @@ impl LeaseTable {
             holding.scheduled = next_expiry;
             self.places.schedule(slot, next_expiry);
         }
-        self.granted.replace(granted, granted_now);
+        if granted_now != granted {
+            self.note_changed();
+            self.granted.replace(granted, granted_now);
+        }
         if reserved_now != reserved {
+            self.note_changed();
             // Put in first: between the two steps the sum never goes below what it holds.
             self.reserved.add_sum(&reserved_now.sum());
             self.reserved.subtract_sum(&reserved.sum());
@@ -180,6 +198,17 @@ impl LeaseTable {
             self.in_use_until = self.in_use_until.max(until);
         }
         Some(result)
+    }
+
+    /// The newest lease of a holder that has no other one lasts until then.
+    pub(crate) fn renew(&mut self, slot: Slot, expires_at: Time) {
+        let Some(holding) = self.get_mut(slot) else {
+            return;
+        };
+        holding.leases.renew(expires_at);
+        if !holding.newest().capacity.is_zero() {
+            self.in_use_until = self.in_use_until.max(expires_at);
+        }
     }
 
     /// Ends every lease by then, at the latest. O(n).
@@ -192,6 +221,7 @@ impl LeaseTable {
 
     /// Changes what a holder asks for.
     pub(crate) fn change_demand(&mut self, slot: Slot, demand: Demand) {
+        self.note_changed();
         if let Some(holding) = self.get_mut(slot) {
             let after = demand.wants();
             let before = std::mem::replace(&mut holding.demand, demand).wants();
@@ -201,9 +231,13 @@ impl LeaseTable {
 
     /// Changes whether a holder waits for others.
     pub(crate) fn change_waits(&mut self, slot: Slot, waits: bool) {
-        if let Some(holding) = self.get_mut(slot) {
-            let before = std::mem::replace(&mut holding.waits, waits);
+        let Some(holding) = self.get_mut(slot) else {
+            return;
+        };
+        let before = std::mem::replace(&mut holding.waits, waits);
+        if waits != before {
             self.waiting = self.waiting + u32::from(waits) - u32::from(before);
+            self.note_changed();
         }
     }
 

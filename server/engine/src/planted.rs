@@ -91,11 +91,13 @@ pub enum Bug {
     FloorForgotten,
     /// Every client in safe mode may use the whole capacity.
     SafeNotDivided,
+    /// A request that was decided before is decided in the same way, though something has changed since.
+    OldDecisionRepeated,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 43] = [
         Self::OlderLeaseForgotten,
         Self::AcknowledgementForgotten,
         Self::ExpiresTooEarly,
@@ -138,6 +140,7 @@ impl Bug {
         Self::ReleaseOfAnybody,
         Self::FloorForgotten,
         Self::SafeNotDivided,
+        Self::OldDecisionRepeated,
     ];
 
     /// Those that worlds by chance find (`simulator/planted`). All others a test of this crate finds

@@ -4,7 +4,8 @@
 //! ([`Supply`]); [`learning_mode`]; and, below the root, [`parent_lease`], how it stands with its parent.
 //!
 //! What happens to it: [`decide`] is where a request becomes a lease, [`lowering`] what is kept when
-//! there is less, [`pending`] which holders wait for the parent, [`learned`] what holders reported that others had
+//! there is less, [`repeat`] what need not be decided again,
+//! [`pending`] which holders wait for the parent, [`learned`] what holders reported that others had
 //! granted, [`masterships`] of what masterships a child server's node spoke before, [`processes`] who has a
 //! name that several processes ask under; `safe` what clients fall back to in safe mode, [`timer`] what is
 //! due when. Here is what else happens to a resource: templates and time.
@@ -30,6 +31,7 @@ mod pending;
 mod policy;
 mod processes;
 mod release;
+mod repeat;
 mod reported;
 mod safe;
 pub(crate) mod timer;
@@ -193,6 +195,7 @@ impl Resource {
         now: Time,
     ) {
         // While the template was removed, nothing was lowered: no holder was cut.
+        self.ledger.note_changed();
         let was_overcommitted = self.policy.is_in_force() && self.overcommitted().is_some();
         let capacity = template.as_ref().map(|template| template.capacity);
         let algorithm = self.policy.change_template(template);
@@ -296,6 +299,7 @@ impl Resource {
 
     /// Divides by another algorithm from now on.
     fn set_algorithm(&mut self, algorithm: Algorithm, now: Time) {
+        self.ledger.note_changed();
         let before = self.policy.replace_algorithm(algorithm);
         let kind = self.policy.algorithm().kind;
         let promised_total = before.kind.promises_total();
@@ -317,6 +321,7 @@ impl Resource {
     }
 
     pub(super) fn end_learning(&mut self) {
+        self.ledger.note_changed();
         self.learning.end();
         self.ledger.forget_reports();
         self.ledger.note_unsettled();
@@ -353,6 +358,7 @@ impl Resource {
     }
 
     fn change_supply(&mut self, supply: Supply, was_overcommitted: bool) {
+        self.ledger.note_changed();
         let lowered = supply.capacity < self.supply.capacity;
         if supply != self.supply {
             self.ledger.note_unsettled();

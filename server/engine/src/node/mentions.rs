@@ -42,10 +42,9 @@ impl Mentions {
                 if let Some(place) = hashes.get_mut(position) {
                     *place = hash;
                 }
-                let before = hashes.iter().take(position).enumerate();
-                before
-                    .filter(|(_, kept)| **kept == hash)
-                    .any(|(at, _)| is_same(at))
+                let before = hashes.get(..position).unwrap_or(&[]);
+                let mut same = before.iter().enumerate().filter(|(_, it)| **it == hash);
+                same.any(|(at, _)| is_same(at))
             }
             Self::Many(table) => {
                 let is_named = |(kept, at): &(IdHash, usize)| *kept == hash && is_same(*at);

@@ -14,7 +14,7 @@ use crate::bands::Bands;
 use crate::demand::Demand;
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::lease::{Lease, Leases};
-use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
+use crate::lease_table::{Expired, Holding, LeaseTable, Slot, Version};
 use crate::request::RefusalReason;
 use crate::resource::arrivals::{Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
@@ -125,6 +125,17 @@ impl Ledger {
     /// Grows whenever a claim comes, goes or changes.
     pub(super) fn demand_version(&self) -> u64 {
         self.demand_version
+    }
+
+    /// Another one whenever something changes that decisions depend on. Who changes what is not in here, such as the
+    /// capacity, notes it ([`Ledger::note_changed`]).
+    pub(super) fn version(&self) -> Version {
+        self.table.version()
+    }
+
+    /// Something has changed that decisions depend on.
+    pub(super) fn note_changed(&mut self) {
+        self.table.note_changed();
     }
 
     /// What a holder is known by in what it says.
@@ -289,6 +300,11 @@ impl Ledger {
         self.table.change_leases(slot, change)
     }
 
+    /// The newest lease of a holder that has no other one lasts until then.
+    pub(super) fn renew(&mut self, slot: Slot, expires_at: Time) {
+        self.table.renew(slot, expires_at);
+    }
+
     /// Changes what is in no sum.
     pub(super) fn note(&mut self, slot: Slot, note: impl FnOnce(&mut Holding)) {
         self.table.note(slot, note);
@@ -382,6 +398,7 @@ impl Ledger {
 
     fn note_demand_changed(&mut self) {
         self.demand_version += 1;
+        self.note_changed();
         self.is_unsettled = true;
     }
 }

@@ -127,6 +127,10 @@ const FOUND: &[(Bug, &str)] = &[
         Bug::SafeNotDivided,
         "safe_capacity::safe_capacities_add_up_once_everybody_has_refreshed_since_the_last_one_joined",
     ),
+    (
+        Bug::OldDecisionRepeated,
+        "behaviours::what_is_asked_again_is_decided_anew_once_anything_has_changed",
+    ),
 ];
 
 /// All of `testdata/stories`.
