@@ -12,7 +12,6 @@
 //!
 //! Everything is read-only, and nothing is loaded from elsewhere.
 
-pub mod figures;
 pub mod pages;
 
 use std::sync::Arc;

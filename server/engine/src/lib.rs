@@ -78,4 +78,3 @@ pub mod snapshot;
 pub mod supply;
 pub mod template;
 pub mod time;
-pub mod tolerance;

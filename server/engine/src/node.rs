@@ -42,10 +42,12 @@ use crate::node::event::NodeEvent;
 use crate::node::mastership::{Mastership, Outcome};
 use crate::node::resources::{ResourceSlot, Resources};
 use crate::node::upstream::NodeUpstream;
+use crate::planted::{self, Bug};
 use crate::request::{GetCapacity, GetCapacityReply, ReleaseCapacity, Released};
 use crate::snapshot::{Conflict, Counters, LeaseSnapshot, NodeSnapshot, ResourceSnapshot};
 use crate::template::Templates;
 use crate::time::Time;
+use doorward_time::tolerance::Tolerance;
 
 /// When the node wants [`Node::handle_timeout`] called, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +108,10 @@ pub struct Node {
 
 impl Node {
     /// A node that knows of no master yet.
-    pub fn new(config: Config, templates: Templates) -> Self {
+    pub fn new(mut config: Config, templates: Templates) -> Self {
+        if planted::is(Bug::ClockToleranceForgotten) {
+            config.clock_tolerance = Tolerance::LEAST;
+        }
         Self {
             mastership_id: MastershipId::of(config.incarnation, 0),
             admission: Admission::new(config.seed, templates.len()),

@@ -53,7 +53,7 @@ use crate::snapshot::Conflict;
 use crate::supply::Supply;
 use crate::template::{Algorithm, Template};
 use crate::time::Time;
-use crate::tolerance::Tolerance;
+use doorward_time::tolerance::Tolerance;
 
 /// Entries of ended leases looked at by one request. It never does more than this of others' work;
 /// what is left is done by the timer, and until then counts as in use, which is the safe side.

@@ -10,7 +10,7 @@ use doorward_engine::time::Time;
 use tracing::info;
 
 use crate::status::model::millis;
-use crate::web::figures::span;
+use doorward_pages::numbers::span;
 
 /// What a person can do about it. `is_root`: the templates that say how long to learn are this node's.
 const fn advice(is_root: bool) -> &'static str {

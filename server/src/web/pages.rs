@@ -10,10 +10,10 @@ use askama::Template;
 use doorward_engine::rounding::SHOWN;
 
 use crate::status::{LeaseStatus, ResourceStatus, States, Status};
-use crate::web::figures::{amount, count, percent, span};
 use crate::web::pages::limits::Limit;
 use crate::web::pages::master::Master;
 use crate::web::pages::servers::{Children, OwnLease, Parent};
+use doorward_pages::numbers::{amount, count, span};
 
 /// Child servers of one resource on the front page.
 const CHILDREN_SHOWN: usize = 5;
@@ -82,7 +82,7 @@ impl Head {
             uptime: span(status.uptime_ms),
             templates: format!(
                 "{} from {}",
-                count(status.templates_count.into()),
+                count(status.templates_count),
                 status.templates_source
             ),
             templates_problem: status.templates_problem.clone(),
@@ -148,8 +148,8 @@ impl Bar {
             "NO_ALGORITHM" | "STATIC" => 0.0,
             _ => resource.capacity,
         };
-        let percent_granted = percent(granted, total);
-        let percent_reserved = percent(reserved, total);
+        let percent_granted = bar_width(granted, total);
+        let percent_reserved = bar_width(reserved, total);
         Self {
             granted: percent_granted,
             held: (percent_reserved - percent_granted).max(0.0),
@@ -330,7 +330,7 @@ impl Lease {
             reserved: amount(lease.reserved),
             held: lease.reserved > lease.granted * (1.0 + SHOWN),
             satisfied: if lease.wants > 0.0 {
-                percent(lease.granted, lease.wants)
+                bar_width(lease.granted, lease.wants)
             } else {
                 100.0
             },
@@ -428,5 +428,26 @@ impl Missing {
             head: Head::new(status),
             id: id.to_owned(),
         }
+    }
+}
+
+/// How much of a whole, in percent from 0 to 100 for the width of a bar; 0 if there is no whole.
+fn bar_width(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 && part.is_finite() {
+        (part / whole * 100.0).clamp(0.0, 100.0)
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_stays_within_its_frame() {
+        assert_eq!(bar_width(5.0, 0.0), 0.0);
+        assert_eq!(bar_width(20.0, 10.0), 100.0);
+        assert_eq!(bar_width(1.0, 4.0), 25.0);
     }
 }

@@ -7,11 +7,11 @@ use crate::fuzz::draft::Draft;
 use crate::fuzz::network::Quality;
 use crate::fuzz::part::{Part, Strength};
 use crate::fuzz::templates::{Spec, written};
-use crate::scenario::fault::Event;
+use crate::scenario::fault::{Event, Fault, NodeChoice};
 
-/// The longest lease of any template: a lone root learns that long. When it is started again soon after leases
-/// were made shorter it knows only the new length, and the old leases are still out. With an election the
-/// length stands beside the term.
+/// The longest lease of any template: a root that may forget how long leases were learns that long. When it is
+/// started again soon after leases were made shorter it knows only the new length, and the old leases are still
+/// out. With an election the length stands beside the term, unless etcd loses it while no candidate runs.
 const LEARNING: Duration = Duration::from_secs(90);
 
 pub(super) fn draw(draft: &mut Draft) {
@@ -19,7 +19,7 @@ pub(super) fn draw(draft: &mut Draft) {
     let strength = draft.strength(Part::Edits);
     let lengths = strength == Strength::Much;
     let is_alone = draft.nodes.first().is_some_and(|root| root.candidates == 1);
-    if lengths && is_alone {
+    if lengths && (is_alone || forgets(&draft.faults)) {
         for spec in &mut draft.specs {
             spec.learning = Some(LEARNING);
         }
@@ -30,6 +30,18 @@ pub(super) fn draw(draft: &mut Draft) {
         let templates = written(&edited);
         draft.put(at, Event::Edit { templates });
     }
+}
+
+/// Whether etcd may lose the longest lease of the root's predecessors while no candidate runs that remembers it.
+fn forgets(faults: &[Fault]) -> bool {
+    let happens = |of: fn(&Event) -> bool| {
+        let mut events = faults.iter().flat_map(|fault| &fault.choices);
+        events.any(|(_, event)| of(event))
+    };
+    happens(|event| matches!(event, Event::Etcd { .. }))
+        && happens(
+            |event| matches!(event, Event::Stop { node, .. } if *node == NodeChoice::Node(0)),
+        )
 }
 
 /// Any of it may change; lengths only where `lengths` says so.

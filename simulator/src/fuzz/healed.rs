@@ -9,7 +9,7 @@ use crate::chance::Chance;
 use crate::fuzz::clocks::one;
 use crate::fuzz::topology::depth;
 use crate::scenario::fault::{Event, Fault, When};
-use crate::scenario::{ClientGroup, Scenario};
+use crate::scenario::{ClientGroup, Latency, Network, Scenario};
 
 /// What may be missing then, as a part of what could be had.
 const RIGHT: f64 = 0.01;
@@ -22,7 +22,8 @@ const REQUESTS_MAX: f64 = 60.0;
 const SLOW: f64 = 1.12;
 
 /// What a level of the tree adds to it when somebody wants something else: a message that is lost is
-/// missed after 2 s, and so may be the one that makes up for it.
+/// missed after 2 s, and so may be the one that makes up for it. Where servers poll, a slow network adds to that:
+/// who asks for more waits for a level to hear of it, which asks others for less.
 const ROUND: Duration = Duration::from_secs(4);
 
 /// How long a client may wait between two attempts, at most, when nobody answers.
@@ -30,6 +31,24 @@ const BACKOFF_MAX: Duration = Duration::from_secs(60);
 
 /// Makes the stream of a seed.
 const STREAM: u64 = 0x5eed_0000_0000_0003;
+
+/// The longest that a message takes, one way.
+fn slowest(network: &Network) -> Duration {
+    let Network {
+        clients,
+        servers,
+        at,
+        above,
+    } = network;
+    let links = [clients, servers].into_iter();
+    let links = links.chain(at.values()).chain(above.values());
+    let longest = links.map(|link| match link.latency {
+        Latency::Constant(latency) | Latency::Uniform(_, latency) => latency,
+        // Of a thousand, one takes longer.
+        Latency::Exponential { least, mean } => least + mean * 7,
+    });
+    longest.max().unwrap_or_default()
+}
 
 /// Draws what is wanted then, and says when everybody must have what is right.
 pub(super) fn demand_what_is_right(scenario: &mut Scenario) {
@@ -54,7 +73,8 @@ pub(super) fn demand_what_is_right(scenario: &mut Scenario) {
     // What was begun is finished before it is given up.
     let work = works.max().unwrap_or_default();
     // Who holds too much refreshes once, and those who wait are asked to come soon.
-    let again = refresh.mul_f64(1.1) + work + (ROUND * levels) + Duration::from_secs(3);
+    let refreshed = refresh.mul_f64(1.1) + Duration::from_secs(3);
+    let again = refreshed + work + (ROUND + slowest(&scenario.network)) * levels;
     let again = first + again.mul_f64(SLOW);
     let client = chance.below(scenario.clients.len());
     let resource = scenario

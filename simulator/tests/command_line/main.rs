@@ -32,7 +32,7 @@ fn check(folder: &Path, arguments: &[&str], code: i32) -> String {
     let output = run_in(folder, arguments);
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(code), "{out}\n{err}");
-    // Problems are told where they belong.
+    // Problems are reported where they belong.
     if code == 2 { err } else { out }
 }
 

@@ -2,7 +2,7 @@
 
 use doorward_documents::keys::distance;
 
-/// Names that are told at most.
+/// Names that are shown at most.
 const NAMES_MAX: usize = 5;
 
 /// Those of the names that are like one: they begin as it does, or it as they do, or few characters are

@@ -189,7 +189,7 @@ fn lengths_are_told() {
                     the next refresh on";
     check(Some(&[("*", "500")]), new, &live, &[expected]);
     check(None, new, &live, &[expected]);
-    // If it follows from the lease length, it is not told besides.
+    // If it follows from the lease length, it is not shown besides.
     let lengths = "lease_length: 60, refresh_interval: 5, learning_mode_duration: 0";
     let none = format!("500 FAIR_SHARE {lengths}");
     let expected = "learning mode lasts 0s instead of 1m, where it has begun, too";

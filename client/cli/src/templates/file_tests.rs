@@ -24,10 +24,10 @@ fn place() -> (tempfile::TempDir, PathBuf) {
 }
 
 #[track_caller]
-fn done(written: Result<Written, Failure>) -> u64 {
+fn done(written: Result<WriteResult, Failure>) -> u64 {
     match written.unwrap() {
-        Written::Done(version) => version.number,
-        Written::Changed => panic!("changed"),
+        WriteResult::Done(version) => version.number,
+        WriteResult::Changed => panic!("changed"),
     }
 }
 
@@ -56,7 +56,7 @@ fn who_comes_second_writes_nothing() {
     let seen = file.read().unwrap();
     done(file.write(&seen, &change("one")));
     let second = file.write(&seen, &change("other")).unwrap();
-    assert!(matches!(second, Written::Changed));
+    assert!(matches!(second, WriteResult::Changed));
     let standing = file.read().unwrap();
     assert_eq!(
         (standing.document, standing.numbers),

@@ -192,17 +192,17 @@ fn get_tells_why_a_lease_is_no_larger_and_what_to_do_about_learning_mode() {
     );
     assert!(said.contains("learning_mode_duration"), "{said}");
     let arguments = ["get", "r", "30", "--output", "json"];
-    let told = json(&run(&server.address, &arguments));
+    let shown = json(&run(&server.address, &arguments));
     assert_eq!(
-        (&told["limited_by"], &told["learning_for_ms"]),
+        (&shown["limited_by"], &shown["learning_for_ms"]),
         (&"learning".into(), &40_500.into())
     );
     let said = stdout(&run(&server.address, &["get", "r", "30"]));
     let why = "  why            its share; there is not enough for everybody\n";
     assert!(said.contains(why) && !said.contains("learning"), "{said}");
-    let told = json(&run(&server.address, &arguments));
+    let shown = json(&run(&server.address, &arguments));
     assert_eq!(
-        (&told["limited_by"], &told["learning_for_ms"]),
+        (&shown["limited_by"], &shown["learning_for_ms"]),
         (&"share".into(), &Value::Null)
     );
     let said = stdout(&run(&server.address, &["get", "r", "30", "--hold", "1ms"]));
@@ -447,9 +447,9 @@ fn release_says_that_a_client_that_may_live_has_a_while_to_be_heard() {
          r: what a held is free in 7 s, unless a lives and asks before\n"
     );
     let output = run(&server.address, &["release", "a", "r", "--output", "json"]);
-    let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let shown: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(
-        told["unless_heard"],
+        shown["unless_heard"],
         serde_json::json!([{ "resource": "r", "free_in_ms": 6_250 }])
     );
 }

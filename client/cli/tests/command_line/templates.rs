@@ -357,7 +357,7 @@ async fn a_long_history_of_large_versions_is_one() {
 #[tokio::test]
 async fn every_version_of_a_history_is_counted() {
     let etcd = Etcd::start().await;
-    // Around what one answer tells, and far beyond.
+    // Around what one answer holds, and far beyond.
     for (from, to) in [(1, 50), (51, 51), (52, 100), (101, 10_100)] {
         let numbers: Vec<u64> = (from..=to).collect();
         for numbers in numbers.chunks(100) {

@@ -12,9 +12,9 @@ use crate::supply::Supply;
 
 /// min(q, C·s).
 pub fn solve(bands: &Bands, supply: &Supply) -> Rule {
-    let told = supply.per_client();
+    let of_parent = supply.per_client();
     let given = supply.terms.is_some();
-    match told {
+    match of_parent {
         Some(capacity) => Rule::PerClient(capacity),
         None if given => match bands.only().level_for(supply.capacity.get()) {
             Level::AboveAll => Rule::EnoughForAll,

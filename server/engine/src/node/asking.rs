@@ -13,6 +13,7 @@ use crate::id::{Caller, HolderId, ResourceId};
 use crate::lease_table::ServerReport;
 use crate::node::mentions::Mentions;
 use crate::node::resources::IdHash;
+use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
 use crate::request::server::{GetServerCapacity, ServerAsk, ServerLease, Via};
 use crate::request::{Ask, GetCapacity, Lease, Refusal, RefusalReason};

@@ -7,6 +7,7 @@ use crate::id::{HolderId, HolderName, Incarnation, ResourceId};
 use crate::node::ancestry::Cycle;
 use crate::node::event::NodeEvent;
 use crate::node::mastership::Outcome;
+use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
 use crate::planted::{self, Bug};
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply, ServerLease, Via};

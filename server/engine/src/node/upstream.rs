@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::id::{HolderName, ResourceId};
 use crate::node::event::NodeEvent;
 use crate::node::resources::ResourceSlot;
+use crate::node::spans::Spans;
 use crate::node::{Entry, Node};
 use crate::request::server::{GetServerCapacity, GetServerCapacityReply};
 use crate::request::{Refusal, RefusalReason};

@@ -75,7 +75,7 @@ impl Templates {
         self.iter().filter(is_shortened)
     }
 
-    /// Tells lease lengths apart: the same for templates with the same globs in the same order and
+    /// Distinguishes lease lengths: the same for templates with the same globs in the same order and
     /// leases as long, on every machine. Other programs compare it, so it must stay as it is.
     pub fn lengths_digest(&self) -> u64 {
         let mut hasher = SipHasher13::new();
