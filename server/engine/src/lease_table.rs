@@ -12,6 +12,7 @@ mod places;
 pub(crate) use holding::{Holding, ServerReport, Version};
 pub(crate) use places::Slot;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use crate::admission::weight;
@@ -294,6 +295,16 @@ impl LeaseTable {
     /// All holders, in no meaningful but always the same order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Holding> {
         self.places.iter()
+    }
+
+    /// How many places there are, taken or free.
+    pub(crate) fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The holders in these places.
+    pub(crate) fn in_places(&self, places: Range<usize>) -> impl Iterator<Item = &Holding> {
+        places.filter_map(|place| self.get(Slot::of(place)))
     }
 
     /// Bytes of memory behind it, names included (roughly: what the allocator adds is not known).

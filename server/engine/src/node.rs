@@ -19,6 +19,7 @@ mod conflicts;
 mod entry;
 pub mod event;
 pub mod learning;
+mod looks;
 pub mod mastership;
 mod mentions;
 mod newcomers;
@@ -41,6 +42,7 @@ use crate::node::entry::Entry;
 use crate::node::event::NodeEvent;
 use crate::node::mastership::{Mastership, Outcome};
 use crate::node::resources::{ResourceSlot, Resources};
+use crate::node::totals::Sums;
 use crate::node::upstream::NodeUpstream;
 use crate::planted::{self, Bug};
 use crate::request::{GetCapacity, GetCapacityReply, ReleaseCapacity, Released};
@@ -104,6 +106,8 @@ pub struct Node {
     children: Children,
     events: VecDeque<NodeEvent>,
     counters: Counters,
+    /// Over all resources.
+    sums: Sums,
 }
 
 impl Node {
@@ -131,6 +135,7 @@ impl Node {
             children: Children::default(),
             events: VecDeque::new(),
             counters: Counters::default(),
+            sums: Sums::default(),
         }
     }
 
@@ -360,6 +365,7 @@ impl Node {
             entry.assert_consistent(pace, has_parent);
         }
         self.assert_counted();
+        self.assert_summed();
         self.resources.assert_consistent();
         let scheduled = self.resources.slots().filter_map(|slot| {
             let (time, reason) = self.resources.at(slot)?.scheduled?;

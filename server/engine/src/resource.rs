@@ -37,6 +37,8 @@ mod safe;
 pub(crate) mod timer;
 mod view;
 
+pub(crate) use view::Ends;
+
 use std::sync::Arc;
 use std::time::Duration;
 

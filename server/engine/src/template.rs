@@ -23,6 +23,7 @@ use crate::amount::Amount;
 use crate::glob::Glob;
 use crate::id::ResourceId;
 use crate::template::check::Check;
+use crate::template::lengths::Learns;
 
 /// The longest lease, learning mode or refresh interval: a week. A lease that outlives a week is
 /// a typo, and capacity lost to a crashed client for as long.
@@ -254,6 +255,7 @@ pub struct Templates {
     in_order: Vec<(Glob, Arc<Template>)>,
     /// Index into `in_order` by the text of the glob.
     exact: BTreeMap<String, usize>,
+    learns: Learns,
 }
 
 impl Templates {
@@ -289,6 +291,7 @@ impl Templates {
                 }
             }
             if let (Some(template), Some(glob)) = (check.template(spec), glob) {
+                templates.learns.include(&template.algorithm);
                 templates.in_order.push((glob, Arc::new(template)));
             }
         }

@@ -178,14 +178,20 @@ impl Places {
         }
     }
 
+    /// How many places there are, taken or not.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Few(few) => few.holdings.len(),
+            Self::Many(many) => {
+                let before = many.chunks.len().saturating_sub(1) * CHUNK;
+                before + many.chunks.last().map_or(0, Vec::len)
+            }
+        }
+    }
+
     /// All places, taken or not.
     pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
-        let (chunks, last) = match self {
-            Self::Few(few) => (1, few.holdings.len()),
-            Self::Many(many) => (many.chunks.len(), many.chunks.last().map_or(0, Vec::len)),
-        };
-        let all = chunks.saturating_sub(1) * CHUNK + last;
-        (0..all).map(Slot::of)
+        (0..self.len()).map(Slot::of)
     }
 
     /// All holders, in no meaningful but always the same order.
@@ -239,7 +245,7 @@ impl Places {
                 );
             }
             Self::Many(many) => {
-                assert_eq!(self.slots().count(), len + many.free.len(), "places");
+                assert_eq!(self.len(), len + many.free.len(), "places");
                 assert_eq!(many.by_name.len(), len, "names");
                 assert!(many.expiries.len() >= len, "every holder is in the heap");
             }
@@ -369,7 +375,8 @@ impl Many {
 }
 
 impl Slot {
-    fn of(at: usize) -> Self {
+    /// That place.
+    pub(super) fn of(at: usize) -> Self {
         Self(u32::try_from(at).unwrap_or(u32::MAX))
     }
 

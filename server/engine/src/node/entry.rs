@@ -6,6 +6,7 @@ use crate::admission::{CallerSlot, TemplateSlot};
 use crate::id::ResourceId;
 use crate::node::event::NodeEvent;
 use crate::node::resources::ResourceSlot;
+use crate::node::totals::Counted;
 use crate::node::{Node, TimeoutReason};
 use crate::resource::Resource;
 use crate::resource::parent_request::Pace;
@@ -26,6 +27,8 @@ pub(super) struct Entry {
     pub(super) caller: CallerSlot,
     /// What it weighed when that was last counted.
     pub(super) weighed: Weight,
+    /// With what it is in the sums.
+    pub(super) counted: Counted,
 }
 
 impl Entry {
@@ -38,6 +41,7 @@ impl Entry {
             template,
             caller,
             weighed: Weight::default(),
+            counted: Counted::default(),
         }
     }
 
@@ -83,7 +87,10 @@ impl Node {
             self.admission
                 .note_changes(changes, before, weight, entry.template);
         }
-        if entry.resource.take_unsettled() {
+        let is_unsettled = entry.resource.take_unsettled();
+        self.sums
+            .note(&mut entry.counted, &entry.resource, is_unsettled);
+        if is_unsettled {
             let resource = &entry.resource;
             self.children.note_unsettled(resource.id(), resource);
         }
@@ -135,6 +142,7 @@ impl Node {
     /// Nobody holds anything of it.
     fn drop_resource(&mut self, slot: ResourceSlot) {
         if let Some(entry) = self.resources.remove(slot) {
+            self.sums.note_gone(&entry.counted);
             let resource = entry.resource.id().clone();
             let name = weight::name_bytes(resource.as_str());
             self.admission

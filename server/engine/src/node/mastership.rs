@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::id::MastershipId;
 use crate::node::Node;
 use crate::node::event::NodeEvent;
+use crate::node::totals::Sums;
 use crate::planted::{self, Bug};
 use crate::time::Time;
 
@@ -199,6 +200,7 @@ impl Node {
         }
         if self.mastership.is_master() || mastership.is_master() {
             self.resources.take();
+            self.sums = Sums::default();
             self.admission.forget(self.config.seed);
             self.timeouts.clear();
             self.upstream.forget();

@@ -21,6 +21,13 @@ impl Templates {
         self.iter().map(length_of).max().unwrap_or_default()
     }
 
+    /// How long a fresh master of the root learns for any resource of these, if leases of its predecessors may
+    /// last for `longer_leases`. It was found when they were parsed, for whoever looks asks for it.
+    pub(crate) fn learn_for(&self, longer_leases: Duration) -> Duration {
+        let for_longer = longer_leases.min(self.learns.for_longer_leases_up_to);
+        self.learns.usually.max(for_longer)
+    }
+
     /// The longest lease that a resource may have been granted by these templates, and for which the
     /// new ones give a shorter one. Zero: for every resource the new ones give leases as long as these,
     /// or longer. A resource without a template gets no lease at all, so it counts as a shorter one.
@@ -86,6 +93,27 @@ impl Templates {
             hasher.write(&length_of(template).as_nanos().to_le_bytes());
         }
         hasher.finish()
+    }
+}
+
+/// How long a fresh master of the root learns by a set of templates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Learns {
+    /// If no lease is longer than they say.
+    usually: Duration,
+    /// Whether it learns as long as a longer lease lasts: [`Duration::MAX`], or zero.
+    for_longer_leases_up_to: Duration,
+}
+
+impl Learns {
+    /// By one template more.
+    pub(super) fn include(&mut self, algorithm: &Algorithm) {
+        let learns_for = |longer| algorithm.learns_for(longer);
+        let usually = learns_for(Duration::ZERO);
+        self.usually = self.usually.max(usually);
+        if learns_for(Duration::MAX) > usually {
+            self.for_longer_leases_up_to = Duration::MAX;
+        }
     }
 }
 
