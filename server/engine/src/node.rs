@@ -21,8 +21,10 @@ pub mod event;
 pub mod learning;
 mod looks;
 pub mod mastership;
+mod mentions;
 mod newcomers;
 pub mod reload;
+mod resources;
 mod spans;
 mod sweep;
 pub mod totals;
@@ -30,7 +32,7 @@ pub mod upstream;
 
 pub use config::Config;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use crate::admission::Admission;
@@ -42,6 +44,7 @@ use crate::node::entry::Entry;
 use crate::node::event::NodeEvent;
 use crate::node::mastership::{Mastership, Outcome};
 use crate::node::reload::InForce;
+use crate::node::resources::{ResourceSlot, Resources};
 use crate::node::sweep::Sweep;
 use crate::node::totals::Sums;
 use crate::node::upstream::NodeUpstream;
@@ -106,10 +109,10 @@ pub struct Node {
     masterships: u64,
     mastership_id: MastershipId,
     conflicts: Conflicts,
-    resources: BTreeMap<ResourceId, Entry>,
+    resources: Resources,
     admission: Admission,
     /// The next timeout of every resource that has one.
-    timeouts: BTreeSet<(Time, TimeoutReason, ResourceId)>,
+    timeouts: BTreeSet<(Time, TimeoutReason, ResourceSlot)>,
     upstream: NodeUpstream,
     children: Children,
     events: VecDeque<NodeEvent>,
@@ -133,6 +136,7 @@ impl Node {
             mastership_id: MastershipId::of(config.incarnation, 0),
             admission: Admission::new(config.seed),
             conflicts: Conflicts::default(),
+            resources: Resources::new(config.seed),
             config,
             in_force,
             sweep: Sweep::default(),
@@ -143,7 +147,6 @@ impl Node {
             ended: None,
             valid_until: None,
             masterships: 0,
-            resources: BTreeMap::new(),
             timeouts: BTreeSet::new(),
             upstream: NodeUpstream::default(),
             children: Children::default(),
@@ -181,7 +184,7 @@ impl Node {
         let (leases, refused) = self.answer_each(
             &request.asks,
             |ask| &ask.resource,
-            |node, ask| node.handle_client_ask(&holder, request, ask, now),
+            |node, asked| node.handle_client_ask(&holder, request, asked, now),
         );
         Outcome::Served(GetCapacityReply { leases, refused })
     }
@@ -202,7 +205,9 @@ impl Node {
         let mut results = Vec::with_capacity(request.resources.len());
         for id in &request.resources {
             self.bring_up_to_date(id, now);
-            let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
+            let slot = self.resources.find(id);
+            let found = slot.and_then(|slot| Some((slot, self.resources.at_mut(slot)?)));
+            let Some((slot, Entry { resource, .. })) = found else {
                 results.push(Released::NotThere);
                 continue;
             };
@@ -214,7 +219,7 @@ impl Node {
                 Released::UnlessHeard(_) | Released::NotThere => {}
             }
             results.push(result);
-            self.settle(id);
+            self.settle_at(slot);
         }
         Outcome::Served(results)
     }
@@ -226,12 +231,12 @@ impl Node {
         self.sweep_some(now);
         let mut steps_left = STEPS_PER_TIMEOUT;
         while steps_left > 0 {
-            let Some(first) = self.timeouts.first().filter(|(at, ..)| *at <= now).cloned() else {
+            let Some(&first) = self.timeouts.first().filter(|(at, ..)| *at <= now) else {
                 return;
             };
-            let (_, _, id) = &first;
-            self.bring_up_to_date(id, now);
-            let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
+            let (_, _, slot) = first;
+            self.bring_slot_up_to_date(slot, now);
+            let Some(Entry { resource, .. }) = self.resources.at_mut(slot) else {
                 // Nobody held anything of it when it heard what concerns all.
                 self.timeouts.remove(&first);
                 steps_left = steps_left.saturating_sub(STEPS_PER_RESOURCE);
@@ -240,11 +245,10 @@ impl Node {
             let done = resource.handle_timeout(steps_left, now);
             steps_left = steps_left.saturating_sub(done.steps.max(STEPS_PER_RESOURCE));
             if done.learned {
-                self.push_event(NodeEvent::LearningEnded {
-                    resource: id.clone(),
-                });
+                let resource = resource.id().clone();
+                self.push_event(NodeEvent::LearningEnded { resource });
             }
-            self.settle(id);
+            self.settle_at(slot);
         }
     }
 
@@ -339,10 +343,10 @@ impl Node {
         }
         self.assert_counted();
         self.assert_summed();
-        let scheduled = self.resources.iter().filter_map(|(id, entry)| {
-            entry
-                .scheduled
-                .map(|(time, reason)| (time, reason, id.clone()))
+        self.resources.assert_consistent();
+        let scheduled = self.resources.slots().filter_map(|slot| {
+            let (time, reason) = self.resources.at(slot)?.scheduled?;
+            Some((time, reason, slot))
         });
         assert_eq!(
             scheduled.collect::<BTreeSet<_>>(),

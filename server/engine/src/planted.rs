@@ -97,11 +97,13 @@ pub enum Bug {
     TemplateKept,
     /// A claim that changes while all are put in other bands counts there as it was.
     ClaimsApart,
+    /// A request that was decided before is decided in the same way, though something has changed since.
+    OldDecisionRepeated,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 45] = [
+    pub const ALL: [Self; 46] = [
         Self::OlderLeaseForgotten,
         Self::AcknowledgementForgotten,
         Self::ExpiresTooEarly,
@@ -147,6 +149,7 @@ impl Bug {
         Self::FormerTemplateDecides,
         Self::TemplateKept,
         Self::ClaimsApart,
+        Self::OldDecisionRepeated,
     ];
 
     /// Those that worlds by chance find (`simulator/planted`). All others a test of this crate finds

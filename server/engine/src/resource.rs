@@ -4,7 +4,8 @@
 //! ([`Supply`]); [`learning_mode`]; and, below the root, [`parent_lease`], how it stands with its parent.
 //!
 //! What happens to it: [`decide`] is where a request becomes a lease, [`lowering`] what is kept when
-//! there is less, [`pending`] which holders wait for the parent, [`learned`] what holders reported that others had
+//! there is less, [`repeat`] what need not be decided again,
+//! [`pending`] which holders wait for the parent, [`learned`] what holders reported that others had
 //! granted, [`masterships`] of what masterships a child server's node spoke before, [`processes`] who has a
 //! name that several processes ask under; `safe` what clients fall back to in safe mode, [`timer`] what is
 //! due when. Here is what else happens to a resource: templates and time.
@@ -30,6 +31,7 @@ mod pending;
 mod policy;
 mod processes;
 mod release;
+mod repeat;
 mod reported;
 mod safe;
 pub(crate) mod timer;
@@ -81,12 +83,12 @@ pub(crate) struct Resource {
     policy: Policy,
     supply: Supply,
     /// Where the supply comes from, below the root.
-    upstream: Option<Upstream>,
+    upstream: Option<Box<Upstream>>,
     ledger: Ledger,
     beginning: Beginning,
     learning: LearningMode,
     /// Two live processes under one name were seen, which is not reported yet.
-    conflict: Option<Conflict>,
+    conflict: Option<Box<Conflict>>,
     lowering: Lowerings,
     invitations: Invitations,
     expired: u64,
@@ -138,7 +140,7 @@ impl Resource {
         };
         let policy = Policy::of_parent(template);
         let mut resource = Self::new(id, policy, Supply::NONE, beginning, seed);
-        resource.upstream = Some(Upstream::new());
+        resource.upstream = Some(Box::new(Upstream::new()));
         resource.learning = LearningMode::Undecided;
         resource
     }
@@ -188,14 +190,18 @@ impl Resource {
 
     /// What there is to share, and Σ reserved, if that is more and more than may be.
     pub(crate) fn overcommitted(&self) -> Option<(f64, f64)> {
-        let over = self.policy.algorithm().kind.promises_total()
-            && self.ledger.table().reserved().exceeds(self.supply.capacity);
-        over.then(|| {
+        self.is_overcommitted().then(|| {
             (
                 self.supply.capacity.get(),
                 self.ledger.table().reserved().rounded_down(),
             )
         })
+    }
+
+    /// Whether Σ reserved is more than what there is to share, and more than may be.
+    fn is_overcommitted(&self) -> bool {
+        self.policy.algorithm().kind.promises_total()
+            && self.ledger.table().reserved().exceeds(self.supply.capacity)
     }
 
     /// The template that is in force from now on; None: it is gone. Below the root it counts only
@@ -208,6 +214,7 @@ impl Resource {
         now: Time,
     ) -> usize {
         // While the template was removed, nothing was lowered: no holder was cut.
+        self.ledger.note_changed();
         let was_overcommitted = self.policy.is_in_force() && self.overcommitted().is_some();
         let capacity = template.as_ref().map(|template| template.capacity);
         let algorithm = self.policy.change_template(template);
@@ -263,7 +270,7 @@ impl Resource {
     }
 
     /// Two live processes under one name, if that was seen since this was last asked.
-    pub(crate) fn take_conflict(&mut self) -> Option<Conflict> {
+    pub(crate) fn take_conflict(&mut self) -> Option<Box<Conflict>> {
         self.conflict.take()
     }
 
@@ -342,6 +349,7 @@ impl Resource {
 
     /// Divides by another algorithm from now on. Returns how many claims were put elsewhere.
     fn set_algorithm(&mut self, algorithm: Algorithm, now: Time) -> usize {
+        self.ledger.note_changed();
         let before = self.policy.replace_algorithm(algorithm);
         let kind = self.policy.algorithm().kind;
         let promised_total = before.kind.promises_total();
@@ -364,6 +372,7 @@ impl Resource {
     }
 
     pub(super) fn end_learning(&mut self) {
+        self.ledger.note_changed();
         self.learning.end();
         self.ledger.forget_reports();
         self.ledger.note_unsettled();
@@ -402,6 +411,7 @@ impl Resource {
     }
 
     fn change_supply(&mut self, supply: Supply, was_overcommitted: bool) {
+        self.ledger.note_changed();
         let lowered = supply.capacity < self.supply.capacity;
         if supply != self.supply {
             self.ledger.note_unsettled();

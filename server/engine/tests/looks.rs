@@ -294,7 +294,8 @@ fn the_load_of_parts_is_that_of_the_whole() {
             looks += 1;
         }
         assert_eq!(load, whole, "in parts of {size}");
-        assert!(looks >= 70 / size, "{looks} looks at {size}");
+        // A template is counted once something is there of it.
+        assert!(looks >= 47 / size, "{looks} looks at {size}");
     }
     assert_eq!(
         node.load_from(0, 0).0.leases,

@@ -4,10 +4,10 @@
 //! within 10 % of what the process grows by, whatever resources clients have leases of; within 30 % for child servers.
 
 /// A resource with its first lease, without what that lease weighs by itself.
-pub(crate) const RESOURCE_BYTES: usize = 6_900;
+pub(crate) const RESOURCE_BYTES: usize = 740;
 
 /// What a resource takes in addition that has more than one lease: tables that have grown, and have room for more.
-pub(crate) const SHARED_BYTES: usize = 2_000;
+pub(crate) const SHARED_BYTES: usize = 1_500;
 
 /// A lease of a client, its claim and its place in line; its name, if it is short.
 pub(crate) const LEASE_BYTES: usize = 305;
@@ -19,7 +19,7 @@ pub(crate) const CURVE_BYTES: usize = 590;
 pub(crate) const POINT_BYTES: usize = 55;
 
 /// A further priority of a resource.
-pub(crate) const BAND_BYTES: usize = 950;
+pub(crate) const BAND_BYTES: usize = 190;
 
 /// What an allocation costs besides what it holds.
 const ALLOCATION_BYTES: usize = 32;

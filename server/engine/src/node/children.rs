@@ -84,7 +84,7 @@ impl Node {
         let (leases, refused) = self.answer_each(
             &request.asks,
             |ask| &ask.resource,
-            |node, ask| node.handle_server_ask(&holder, request, ask, via, now),
+            |node, asked| node.handle_server_ask(&holder, request, asked, via, now),
         );
         Ok(Outcome::Served(GetServerCapacityReply {
             leases,

@@ -1,13 +1,12 @@
 //! A resource's place in its node: among the timeouts, among what the parent is to be asked, and in the
 //! books of what is let in. After each change of a resource, that place is settled anew.
 
-use std::collections::BTreeMap;
-
 use crate::admission::weight::{self, Weight};
 use crate::admission::{CallerSlot, TemplateSlot};
 use crate::garbage::Heap;
 use crate::id::ResourceId;
 use crate::node::event::NodeEvent;
+use crate::node::resources::{ResourceSlot, Resources};
 use crate::node::sweep::News;
 use crate::node::totals::Counted;
 use crate::node::{Node, TimeoutReason};
@@ -88,13 +87,13 @@ impl Entry {
 /// Resources that are not needed any more.
 #[derive(Debug)]
 pub(super) struct Forgotten {
-    resources: BTreeMap<ResourceId, Entry>,
+    resources: Resources,
     /// One with many holders, of which a part is dropped.
     large: Option<Resource>,
 }
 
 impl Forgotten {
-    pub(super) fn new(resources: BTreeMap<ResourceId, Entry>) -> Self {
+    pub(super) fn new(resources: Resources) -> Self {
         Self {
             resources,
             large: None,
@@ -112,9 +111,10 @@ impl Heap for Forgotten {
         }
         let mut dropped = 0;
         while dropped < pieces {
-            let Some((_, Entry { resource, .. })) = self.resources.pop_first() else {
+            let Some(entry) = self.resources.pop() else {
                 return true;
             };
+            let resource = entry.resource;
             if resource.has_had_many() {
                 self.large = Some(resource);
                 return false;
@@ -127,8 +127,8 @@ impl Heap for Forgotten {
 
 impl Node {
     /// After a resource has changed: puts it in its place, or forgets it if nobody holds anything of it.
-    pub(super) fn settle(&mut self, id: &ResourceId) {
-        let Some(entry) = self.resources.get_mut(id) else {
+    pub(super) fn settle_at(&mut self, slot: ResourceSlot) {
+        let Some(entry) = self.resources.at_mut(slot) else {
             return;
         };
         self.counters.expired += entry.resource.take_expired();
@@ -143,7 +143,8 @@ impl Node {
         self.sums
             .note(&mut entry.counted, &entry.resource, is_unsettled);
         if is_unsettled {
-            self.children.note_unsettled(id, &entry.resource);
+            let resource = &entry.resource;
+            self.children.note_unsettled(resource.id(), resource);
         }
         if let Some(waste) = entry.resource.take_waste() {
             self.garbage.append(*waste);
@@ -158,54 +159,53 @@ impl Node {
         }
         let before = std::mem::replace(&mut entry.scheduled, next);
         let ask_before = std::mem::replace(&mut entry.upstream_scheduled, ask);
-        self.upstream.reschedule(id, ask_before, ask);
+        self.upstream
+            .reschedule(entry.resource.id(), ask_before, ask);
         if next != before {
             if let Some((time, reason)) = before {
-                self.timeouts.remove(&(time, reason, id.clone()));
+                self.timeouts.remove(&(time, reason, slot));
             }
             if let Some((time, reason)) = next {
-                self.timeouts.insert((time, reason, id.clone()));
+                self.timeouts.insert((time, reason, slot));
             }
         }
         if let Some(conflict) = conflict {
-            self.note_conflict(id, conflict);
+            let id = entry.resource.id().clone();
+            self.note_conflict(id, *conflict);
         }
         if is_gone {
-            self.drop_resource(id);
+            self.drop_resource(slot);
+        }
+    }
+
+    /// The same, of the resource of that id, if there is one.
+    pub(super) fn settle(&mut self, id: &ResourceId) {
+        if let Some(slot) = self.resources.find(id) {
+            self.settle_at(slot);
         }
     }
 
     /// Two live processes ask under one name.
-    fn note_conflict(&mut self, id: &ResourceId, conflict: Conflict) {
+    fn note_conflict(&mut self, resource: ResourceId, conflict: Conflict) {
         self.counters.conflicts += 1;
         let holder = conflict.holder.clone();
         if self.conflicts.note(conflict) {
-            self.push_event(NodeEvent::TwoProcesses {
-                resource: id.clone(),
-                holder,
-            });
+            self.push_event(NodeEvent::TwoProcesses { resource, holder });
         }
     }
 
     /// Nobody holds anything of it.
-    fn drop_resource(&mut self, id: &ResourceId) {
-        if let Some(Entry {
-            caller,
-            template,
-            counted,
-            resource,
-            ..
-        }) = self.resources.remove(id)
-        {
-            self.sums.note_gone(&counted);
-            if resource.has_had_many() {
-                self.garbage.push(resource);
-            }
+    fn drop_resource(&mut self, slot: ResourceSlot) {
+        if let Some(entry) = self.resources.remove(slot) {
+            self.sums.note_gone(&entry.counted);
+            let id = entry.resource.id().clone();
             let name = weight::name_bytes(id.as_str());
-            self.admission.note_resource_gone(caller, template, name);
-            self.push_event(NodeEvent::ResourceDropped {
-                resource: id.clone(),
-            });
+            self.admission
+                .note_resource_gone(entry.caller, entry.template, name);
+            if entry.resource.has_had_many() {
+                self.garbage.push(entry.resource);
+            }
+            self.push_event(NodeEvent::ResourceDropped { resource: id });
         }
     }
 }

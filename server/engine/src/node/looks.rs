@@ -4,13 +4,11 @@
 //! meanwhile. So each call here looks at as much as the caller says, and says where to go on. What comes and goes in
 //! between is seen or not; each resource is seen once at most.
 
-use std::ops::Bound;
 use std::time::Duration;
 
 use crate::admission::Load;
 use crate::id::{HolderId, ResourceId};
 use crate::node::Node;
-use crate::node::entry::Entry;
 use crate::snapshot::{Conflict, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use crate::time::Time;
 
@@ -23,19 +21,11 @@ impl Node {
         max: usize,
         now: Time,
     ) -> Vec<ResourceSnapshot> {
-        let entries = self.entries_after(after).take(max);
-        entries
+        self.resources
+            .after(after)
+            .take(max)
             .map(|(_, entry)| entry.resource.snapshot(now))
             .collect()
-    }
-
-    pub(super) fn entries_after(
-        &self,
-        after: Option<&ResourceId>,
-    ) -> impl Iterator<Item = (&ResourceId, &Entry)> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.resources
-            .range::<ResourceId, _>((from, Bound::Unbounded))
     }
 
     /// Leases of a resource, those of child servers first, and where to go on if there are more. It looks at

@@ -196,9 +196,9 @@ impl Node {
 
     /// All that is known of leases is dropped, elsewhere. O(1).
     fn forget_leases(&mut self) {
-        let resources = std::mem::take(&mut self.resources);
+        let resources = self.resources.take();
         self.garbage.push(Whole(std::mem::take(&mut self.sums)));
-        if !resources.is_empty() {
+        if resources.len() > 0 {
             self.garbage.push(Forgotten::new(resources));
             self.garbage.push(std::mem::take(&mut self.timeouts));
         }

@@ -9,6 +9,7 @@ use crate::admission::weight::{self, Weight};
 use crate::id::ResourceId;
 use crate::limit::Limit;
 use crate::node::event::NodeEvent;
+use crate::node::resources::ResourceSlot;
 use crate::node::{Entry, Node};
 use crate::request::RefusalReason;
 use crate::resource::{Beginning, Resource};
@@ -35,7 +36,7 @@ impl Node {
         &self.config.limits
     }
 
-    /// Adds a resource without holders.
+    /// Adds a resource without holders, and returns where it is.
     ///
     /// # Errors
     ///
@@ -45,7 +46,7 @@ impl Node {
         id: &ResourceId,
         from: From,
         now: Time,
-    ) -> Result<(), RefusalReason> {
+    ) -> Result<ResourceSlot, RefusalReason> {
         let (of, template) = self.in_force.find(id);
         let template = template.map(Arc::clone);
         let is_known = template.is_some() || self.config.has_parent;
@@ -72,22 +73,21 @@ impl Node {
             }
             template => Resource::of_parent(id.clone(), template, beginning, seed),
         };
-        self.resources.insert(
-            id.clone(),
-            Entry::new(resource, of, caller, self.sweep.news()),
-        );
+        let slot = self
+            .resources
+            .insert(Entry::new(resource, of, caller, self.sweep.news()));
         self.push_event(NodeEvent::ResourceAdded {
             resource: id.clone(),
             template: glob,
         });
-        Ok(())
+        Ok(slot)
     }
 
     /// Asserts that what is counted for limits is there.
     pub(super) fn assert_counted(&self) {
         let mut weight = Weight::default();
         let (mut names, mut children) = (0, BTreeSet::new());
-        for (id, entry) in &self.resources {
+        for (id, entry) in self.resources.iter() {
             weight.replace(Weight::default(), entry.weighed);
             names += weight::name_bytes(id.as_str());
             children.extend(entry.resource.children().map(|(name, _)| name));

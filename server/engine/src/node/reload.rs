@@ -14,6 +14,7 @@ use crate::garbage::Whole;
 use crate::id::ResourceId;
 use crate::node::Node;
 use crate::node::event::NodeEvent;
+use crate::node::resources::ResourceSlot;
 use crate::template::{Template, Templates};
 use crate::time::Time;
 
@@ -182,12 +183,12 @@ impl Node {
     }
 
     /// A resource hears of the templates in force. Returns how many claims that put elsewhere.
-    pub(super) fn apply_template(&mut self, id: &ResourceId, now: Time) -> usize {
-        let (slot, template) = self.in_force.find(id);
-        let template = template.map(Arc::clone);
-        let Some(entry) = self.resources.get_mut(id) else {
+    pub(super) fn apply_template(&mut self, place: ResourceSlot, now: Time) -> usize {
+        let Some(entry) = self.resources.at_mut(place) else {
             return 0;
         };
+        let (slot, template) = self.in_force.find(entry.resource.id());
+        let template = template.map(Arc::clone);
         let before = std::mem::replace(&mut entry.template, slot);
         let leases = entry.weighed.leases + entry.weighed.curves;
         self.admission.move_resource(before, slot, leases);
@@ -196,12 +197,12 @@ impl Node {
         let moved = resource.handle_template(template, self.sweep.longer_leases(), now);
         let over = resource.overcommitted();
         if had_source && !resource.has_source() {
-            self.push_event(NodeEvent::TemplateGone {
-                resource: id.clone(),
-            });
+            let resource = resource.id().clone();
+            self.push_event(NodeEvent::TemplateGone { resource });
         } else if let Some((capacity, reserved)) = over {
+            let resource = resource.id().clone();
             self.push_event(NodeEvent::CapacityBelowReserved {
-                resource: id.clone(),
+                resource,
                 capacity,
                 reserved,
             });

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::admission::TemplateSlot;
 use crate::id::ResourceId;
 use crate::node::Node;
+use crate::node::resources::ResourceSlot;
 use crate::planted::{self, Bug};
 use crate::time::Time;
 
@@ -110,6 +111,13 @@ impl Node {
         }
     }
 
+    /// The same of what is in a slot.
+    pub(super) fn bring_slot_up_to_date(&mut self, slot: ResourceSlot, now: Time) {
+        if self.sweep.under_way.is_some() && !planted::is(Bug::FormerTemplateDecides) {
+            self.visit_at(slot, now);
+        }
+    }
+
     /// Lets some resources hear of what concerns all. Bounded.
     pub(super) fn sweep_some(&mut self, now: Time) {
         let Some(under_way) = &self.sweep.under_way else {
@@ -117,7 +125,7 @@ impl Node {
         };
         // Those that have heard already cost next to nothing, but are looked at.
         let after = under_way.after.clone();
-        let turns = self.entries_after(after.as_ref()).take(SPENT_MAX / TURN);
+        let turns = self.resources.after(after.as_ref()).take(SPENT_MAX / TURN);
         let ids: Vec<ResourceId> = turns.map(|(id, _)| id.clone()).collect();
         let mut spent = 0;
         for id in ids {
@@ -138,8 +146,13 @@ impl Node {
 
     /// It is the turn of a resource. Returns what that cost.
     fn visit(&mut self, id: &ResourceId, now: Time) -> usize {
+        let slot = self.resources.find(id);
+        slot.map_or(TURN, |slot| self.visit_at(slot, now))
+    }
+
+    fn visit_at(&mut self, slot: ResourceSlot, now: Time) -> usize {
         let news = self.sweep.news;
-        let Some(entry) = self.resources.get_mut(id) else {
+        let Some(entry) = self.resources.at_mut(slot) else {
             return TURN;
         };
         let heard = std::mem::replace(&mut entry.heard, news);
@@ -151,9 +164,9 @@ impl Node {
             entry.resource.handle_upstream_lost(now);
         }
         if heard < self.sweep.templates {
-            spent += self.apply_template(id, now);
+            spent += self.apply_template(slot, now);
         }
-        self.settle(id);
+        self.settle_at(slot);
         spent
     }
 

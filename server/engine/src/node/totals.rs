@@ -200,7 +200,7 @@ impl Node {
     /// If they are not.
     pub(super) fn assert_summed(&self) {
         let mut sums = Sums::default();
-        for (id, entry) in &self.resources {
+        for (id, entry) in self.resources.iter() {
             let mut counted = Counted::default();
             sums.note(&mut counted, &entry.resource, true);
             assert_eq!(entry.counted, counted, "what {id} is counted with");

@@ -126,7 +126,10 @@ impl Node {
                 break;
             }
             self.bring_up_to_date(&id, now);
-            if let Some(Entry { resource, .. }) = self.resources.get_mut(&id) {
+            let Some(slot) = self.resources.find(&id) else {
+                continue;
+            };
+            if let Some(Entry { resource, .. }) = self.resources.at_mut(slot) {
                 request.height = request.height.max(resource.height());
                 let ask = resource.ask_upstream(sequence, now);
                 points += ask.as_ref().map_or(0, |ask| ask.demand.points());
@@ -134,7 +137,7 @@ impl Node {
                     .asks
                     .extend(ask.map(|ask| tolerance.server_ask(ask)));
             }
-            self.settle(&id);
+            self.settle_at(slot);
         }
         (!request.asks.is_empty()).then_some(request)
     }

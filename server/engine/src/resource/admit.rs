@@ -75,6 +75,13 @@ impl Resource {
         gate: &mut Gate<'_>,
         now: Time,
     ) -> Result<Admitted<'a>, RefusalReason> {
+        if slot.is_some()
+            && ask.holder.kind == HolderKind::Client
+            && !self.policy.algorithm().kind.has_bands()
+        {
+            // There is nothing that it could bring.
+            return Ok(Admitted::AsAsked);
+        }
         let new = self.new_priorities(&ask.demand);
         let known = slot.and_then(|slot| self.ledger.get(slot));
         let known = known.map(|holding| (holding.caller, holding.demand.clone()));

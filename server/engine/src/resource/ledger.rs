@@ -18,7 +18,7 @@ use crate::demand::Demand;
 use crate::garbage::Garbage;
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::lease::{Lease, Leases};
-use crate::lease_table::{Expired, Holding, LeaseTable, Slot};
+use crate::lease_table::{Expired, Holding, LeaseTable, Slot, Version};
 use crate::planted::{self, Bug};
 use crate::request::RefusalReason;
 use crate::resource::arrivals::{Arrivals, Brings};
@@ -52,14 +52,15 @@ pub(super) struct Ledger {
     bands: Bands,
     /// By this, claims are in bands.
     kind: AlgorithmKind,
-    /// The child servers among the holders.
-    children: BTreeMap<HolderName, Slot>,
+    /// The child servers among the holders. Absent: there are none.
+    #[expect(clippy::box_collection, reason = "without it, it takes one word")]
+    children: Option<Box<BTreeMap<HolderName, Slot>>>,
     /// Who brought what.
     pub(super) arrivals: Arrivals,
-    /// In learning mode: what holders say that they have.
-    pub(super) reported: Reported,
-    /// In learning mode, below the root: who granted them that.
-    pub(super) learned: Learned,
+    /// In learning mode: what holders say that they have. Absent: nobody has said anything.
+    pub(super) reported: Option<Box<Reported>>,
+    /// In learning mode, below the root: who granted them that. Absent: nobody has said anything.
+    pub(super) learned: Option<Box<Learned>>,
     demand_version: u64,
     is_unsettled: bool,
     /// Claims on their way into other bands.
@@ -75,10 +76,10 @@ impl Ledger {
             table: LeaseTable::new(seed),
             bands: Bands::default(),
             kind,
-            children: BTreeMap::new(),
+            children: None,
             arrivals: Arrivals::default(),
-            reported: Reported::default(),
-            learned: Learned::default(),
+            reported: None,
+            learned: None,
             demand_version: 0,
             is_unsettled: false,
             regrouping: None,
@@ -113,12 +114,19 @@ impl Ledger {
 
     /// The child servers that hold something.
     pub(super) fn children(&self) -> &BTreeMap<HolderName, Slot> {
-        &self.children
+        static NOBODY: BTreeMap<HolderName, Slot> = BTreeMap::new();
+        self.children.as_deref().unwrap_or(&NOBODY)
     }
 
     /// A child server that holds something.
     pub(super) fn child(&self, name: &HolderName) -> Option<&Holding> {
-        self.table.get(*self.children.get(name)?)
+        self.table.get(*self.children().get(name)?)
+    }
+
+    /// In learning mode: what holders say that they have, if any has said anything.
+    pub(super) fn reported(&self) -> Option<&Reported> {
+        let reported = self.reported.as_deref();
+        reported.filter(|it| !it.is_empty())
     }
 
     /// Clients served, those below child servers included.
@@ -131,6 +139,17 @@ impl Ledger {
         self.demand_version
     }
 
+    /// Another one whenever something changes that decisions depend on. Who changes what is not in here, such as the
+    /// capacity, notes it ([`Ledger::note_changed`]).
+    pub(super) fn version(&self) -> Version {
+        self.table.version()
+    }
+
+    /// Something has changed that decisions depend on.
+    pub(super) fn note_changed(&mut self) {
+        self.table.note_changed();
+    }
+
     /// What a holder is known by in what it says.
     pub(super) fn key_of(&self, holder: &HolderId) -> u64 {
         self.table.name_hash(holder)
@@ -138,9 +157,10 @@ impl Ledger {
 
     /// What takes memory.
     pub(super) fn weight(&self) -> Weight {
+        let children = self.children().len();
         Weight {
-            leases: self.table.len() - self.children.len(),
-            curves: self.children.len(),
+            leases: self.table.len() - children,
+            curves: children,
             shared: usize::from(self.table.len() > 1),
             points: self.arrivals.points(),
             bands: self.bands.len().saturating_sub(1),
@@ -150,8 +170,9 @@ impl Ledger {
 
     /// Bytes of memory behind it.
     pub(super) fn memory_bytes(&self) -> usize {
-        let claims = self.bands.memory_bytes() + self.reported.memory_bytes();
-        self.table.memory_bytes() + claims
+        let reported = |it: &Reported| size_of::<Reported>() + it.memory_bytes();
+        let reported = self.reported.as_deref().map_or(0, reported);
+        self.table.memory_bytes() + self.bands.memory_bytes() + reported
     }
 
     /// Whether so many priorities more may be brought ([`Arrivals::admit_priorities`]).
@@ -197,7 +218,8 @@ impl Ledger {
             regrouping.insert(&ask.demand);
         }
         if ask.holder.kind == HolderKind::Server {
-            self.children.insert(ask.holder.name.clone(), slot);
+            let children = self.children.get_or_insert_default();
+            children.insert(ask.holder.name.clone(), slot);
         }
         slot
     }
@@ -244,8 +266,15 @@ impl Ledger {
         let before = &holding.demand;
         self.arrivals.note_demand(holding.caller, before, demand);
         let bands = &mut self.bands;
-        before.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
-        demand.for_each_claim(self.kind, |band, claim| bands.insert(band, claim));
+        match (before.only_claim(self.kind), demand.only_claim(self.kind)) {
+            (Some((band, before)), Some((same, after))) if band == same => {
+                bands.replace(band, before, after);
+            }
+            _ => {
+                before.for_each_claim(self.kind, |band, claim| bands.remove(band, claim));
+                demand.for_each_claim(self.kind, |band, claim| bands.insert(band, claim));
+            }
+        }
         if let Some(regrouping) = self.regrouping.as_mut().filter(|it| it.has(slot))
             && !planted::is(Bug::ClaimsApart)
         {
@@ -295,6 +324,11 @@ impl Ledger {
         self.table.change_leases(slot, change)
     }
 
+    /// The newest lease of a holder that has no other one lasts until then.
+    pub(super) fn renew(&mut self, slot: Slot, expires_at: Time) {
+        self.table.renew(slot, expires_at);
+    }
+
     /// Changes what is in no sum.
     pub(super) fn note(&mut self, slot: Slot, note: impl FnOnce(&mut Holding)) {
         self.table.note(slot, note);
@@ -302,8 +336,8 @@ impl Ledger {
 
     /// Drops the reports of a holder that has ended, or of a process that lost its name.
     pub(super) fn forget_report(&mut self, holder: &HolderId) {
-        if !self.reported.is_empty() {
-            self.reported.forget(self.table.name_hash(holder));
+        if let Some(reported) = self.reported.as_mut().filter(|it| !it.is_empty()) {
+            reported.forget(self.table.name_hash(holder));
         }
     }
 
@@ -341,9 +375,10 @@ impl Ledger {
         }
         assert_eq!(indexed, claims, "claims in the index");
         self.assert_regrouped();
-        assert_eq!(self.children.len(), children, "child servers");
-        self.reported
-            .assert_consistent(|holder| keys.contains(&holder));
+        assert_eq!(self.children().len(), children, "child servers");
+        if let Some(reported) = &self.reported {
+            reported.assert_consistent(|holder| keys.contains(&holder));
+        }
     }
 
     /// A holder was taken out of the table.
@@ -356,17 +391,20 @@ impl Ledger {
         }
         self.arrivals.note_gone(gone);
         self.forget_report(&gone.holder);
-        if !self.learned.is_empty() {
-            self.learned.note_gone(self.table.name_hash(&gone.holder));
+        if let Some(learned) = self.learned.as_mut().filter(|it| !it.is_empty()) {
+            learned.note_gone(self.table.name_hash(&gone.holder));
         }
-        if gone.holder.kind == HolderKind::Server {
-            self.children.remove(&gone.holder.name);
+        if let Some(children) = self.children.as_mut()
+            && gone.holder.kind == HolderKind::Server
+        {
+            children.remove(&gone.holder.name);
         }
         self.note_demand_changed();
     }
 
     fn note_demand_changed(&mut self) {
         self.demand_version += 1;
+        self.note_changed();
         self.is_unsettled = true;
     }
 }

@@ -23,14 +23,8 @@ pub(crate) enum Timer {
 }
 
 impl Timer {
-    /// Those that [`Resource::handle_timeout`] is for. Of those that are due at once, the first one counts.
-    const OF_TIMEOUT: [Self; 5] = [
-        Self::LeaseExpiry,
-        Self::OwnLeaseEnd,
-        Self::RefusalEnd,
-        Self::Regrouping,
-        Self::LearningEnd,
-    ];
+    /// Those that [`Resource::handle_timeout`] is for, besides the ends of leases and of learning, and claims on their way: only below the root.
+    const OF_PARENT: [Self; 2] = [Self::OwnLeaseEnd, Self::RefusalEnd];
 }
 
 impl Resource {
@@ -50,10 +44,18 @@ impl Resource {
         }
     }
 
-    /// When [`Resource::handle_timeout`] is due, and for what.
+    /// When [`Resource::handle_timeout`] is due, and for what. Of what is due at once, the first one of [`Timer`] counts.
     pub(crate) fn next_timeout(&self, pace: Pace) -> Option<(Time, Timer)> {
-        let timers = Timer::OF_TIMEOUT.into_iter();
-        let due = timers.filter_map(|timer| Some((self.due(timer, pace)?, timer)));
-        due.min()
+        let due = |timer| Some((self.due(timer, pace)?, timer));
+        let earlier = |one: Option<(Time, Timer)>, other| match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        let own = earlier(due(Timer::LeaseExpiry), due(Timer::LearningEnd));
+        let own = earlier(own, due(Timer::Regrouping));
+        if self.upstream.is_none() {
+            return own;
+        }
+        Timer::OF_PARENT.into_iter().map(due).fold(own, earlier)
     }
 }

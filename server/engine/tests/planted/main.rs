@@ -141,6 +141,10 @@ const FOUND: &[(Bug, &str)] = &[
         Bug::ClaimsApart,
         "reload::while_claims_are_put_in_other_bands_they_change_and_no_more_is_granted_than_there_is",
     ),
+    (
+        Bug::OldDecisionRepeated,
+        "behaviours::what_is_asked_again_is_decided_anew_once_anything_has_changed",
+    ),
 ];
 
 /// All of `testdata/stories`.

@@ -6,18 +6,16 @@ use crate::resource::ledger::Ledger;
 impl Ledger {
     /// Learning is over: what holders say is no news any more.
     pub(in crate::resource) fn forget_reports(&mut self) {
-        let learned = std::mem::take(&mut self.learned);
-        if learned.len() > FEW {
-            self.discard(learned);
+        if let Some(learned) = self.learned.take().filter(|it| it.len() > FEW) {
+            self.discard(*learned);
         }
         self.forget_reported();
     }
 
     /// What holders say that they have is no news any more.
     pub(in crate::resource) fn forget_reported(&mut self) {
-        let reported = std::mem::take(&mut self.reported);
-        if reported.len() > FEW {
-            self.discard(reported);
+        if let Some(reported) = self.reported.take().filter(|it| it.len() > FEW) {
+            self.discard(*reported);
         }
     }
 
