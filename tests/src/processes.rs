@@ -48,7 +48,11 @@ pub fn program(name: &str) -> PathBuf {
 }
 
 fn command(name: &str) -> Command {
-    let mut command = Command::new(program(name));
+    undisturbed(&program(name))
+}
+
+fn undisturbed(program: &Path) -> Command {
+    let mut command = Command::new(program);
     // What is set outside must not steer the tests.
     for (variable, _) in std::env::vars_os() {
         if variable.to_string_lossy().starts_with("DOORWARD_") {
@@ -186,6 +190,11 @@ impl Server {
     /// Starts one on a free port, with variables of the environment.
     pub fn start_with(variables: &[(&str, &str)], arguments: &[&str]) -> Self {
         Self::spawn("127.0.0.1:0", variables, arguments)
+    }
+
+    /// Starts a server that somebody else has built, on a free port.
+    pub fn start_program(program: &Path, arguments: &[&str]) -> Self {
+        Self::spawn_by(undisturbed(program), "127.0.0.1:0", &[], arguments)
     }
 
     /// Starts one at an address. It serves pages only if the arguments say where.

@@ -17,6 +17,7 @@ pub(crate) mod bucket;
 mod callers;
 mod gate;
 pub mod limits;
+mod load;
 mod template_books;
 pub mod weight;
 
@@ -26,6 +27,7 @@ use std::time::Duration;
 pub use bucket::Rate;
 pub use callers::CallerSlot;
 pub(crate) use gate::{From, Gate, points_of};
+pub use load::Load;
 pub use template_books::TemplateSlot;
 
 use crate::admission::callers::{CallerBook, Callers};
@@ -61,41 +63,6 @@ pub enum Change {
     ChildGone(HolderName, CallerSlot, usize),
     /// A child server's curve had so many points, and has so many now.
     Points(CallerSlot, usize, usize),
-}
-
-/// How much is in use. Of a limit for each caller, template or resource: the most that one of them uses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
-    /// Resources in all.
-    pub resources: usize,
-    /// Resources that one caller brought.
-    pub resources_per_caller: usize,
-    /// Resources of one template.
-    pub resources_per_template: usize,
-    /// Leases in all, those of child servers included.
-    pub leases: usize,
-    /// Holders of one resource.
-    pub leases_per_resource: usize,
-    /// Leases that one caller brought.
-    pub leases_per_caller: usize,
-    /// Leases of one template.
-    pub leases_per_template: usize,
-    /// Memory behind all that, in bytes, roughly.
-    pub memory_bytes: usize,
-    /// Child servers.
-    pub child_servers: usize,
-    /// Child servers of one caller.
-    pub child_servers_per_caller: usize,
-    /// Leases of child servers.
-    pub curves: usize,
-    /// Those of one caller.
-    pub curves_per_caller: usize,
-    /// Points of all demand curves.
-    pub curve_points: usize,
-    /// Those of one caller.
-    pub curve_points_per_caller: usize,
-    /// Callers in the books.
-    pub callers: usize,
 }
 
 /// The books of what is there, by caller, by template and in all.
@@ -313,32 +280,6 @@ impl Admission {
     /// How often any did.
     pub fn refusals(&self) -> u64 {
         self.refusals
-    }
-
-    /// How much is in use. O(callers + templates): for whoever looks.
-    pub fn load(&self) -> Load {
-        let mut load = Load {
-            resources: self.resources,
-            leases: self.weight.leases + self.weight.curves,
-            memory_bytes: self.memory_bytes(),
-            child_servers: self.children.len(),
-            curves: self.weight.curves,
-            curve_points: self.weight.points,
-            callers: self.callers.count(),
-            ..Load::default()
-        };
-        for CallerBook { brought, .. } in self.callers.iter() {
-            load.resources_per_caller = load.resources_per_caller.max(brought.resources);
-            load.leases_per_caller = load.leases_per_caller.max(brought.leases);
-            load.child_servers_per_caller = load.child_servers_per_caller.max(brought.children);
-            load.curves_per_caller = load.curves_per_caller.max(brought.curves);
-            load.curve_points_per_caller = load.curve_points_per_caller.max(brought.points);
-        }
-        for book in self.templates.iter() {
-            load.resources_per_template = load.resources_per_template.max(book.resources);
-            load.leases_per_template = load.leases_per_template.max(book.leases);
-        }
-        load
     }
 
     /// Where a caller is in the books, if it has come before.

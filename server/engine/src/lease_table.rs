@@ -13,6 +13,7 @@ pub(crate) use holding::{Holding, ServerReport};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hash::Hasher;
+use std::ops::Range;
 use std::time::Duration;
 
 use hashbrown::HashTable;
@@ -371,6 +372,17 @@ impl LeaseTable {
             self.chunks.pop();
         }
         self.chunks.is_empty()
+    }
+
+    /// How many places there are, taken or free.
+    pub(crate) fn places(&self) -> usize {
+        let before = self.chunks.len().saturating_sub(1) * CHUNK;
+        self.chunks.last().map_or(0, |last| before + last.len())
+    }
+
+    /// The holders in these places.
+    pub(crate) fn in_places(&self, places: Range<usize>) -> impl Iterator<Item = &Holding> {
+        places.filter_map(|place| self.get(Slot(u32::try_from(place).ok()?)))
     }
 
     /// Bytes of memory behind it, names included (roughly: what the allocator adds is not known).

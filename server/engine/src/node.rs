@@ -19,6 +19,7 @@ mod conflicts;
 mod entry;
 pub mod event;
 pub mod learning;
+mod looks;
 pub mod mastership;
 mod newcomers;
 pub mod reload;
@@ -42,6 +43,7 @@ use crate::node::event::NodeEvent;
 use crate::node::mastership::{Mastership, Outcome};
 use crate::node::reload::InForce;
 use crate::node::sweep::Sweep;
+use crate::node::totals::Sums;
 use crate::node::upstream::NodeUpstream;
 use crate::planted::{self, Bug};
 use crate::request::{GetCapacity, GetCapacityReply, ReleaseCapacity, Released};
@@ -113,6 +115,8 @@ pub struct Node {
     events: VecDeque<NodeEvent>,
     garbage: Garbage,
     counters: Counters,
+    /// Over all resources.
+    sums: Sums,
 }
 
 impl Node {
@@ -146,6 +150,7 @@ impl Node {
             events: VecDeque::new(),
             garbage: Garbage::default(),
             counters: Counters::default(),
+            sums: Sums::default(),
         }
     }
 
@@ -333,6 +338,7 @@ impl Node {
             entry.assert_consistent(pace, has_parent, has_heard);
         }
         self.assert_counted();
+        self.assert_summed();
         let scheduled = self.resources.iter().filter_map(|(id, entry)| {
             entry
                 .scheduled

@@ -35,6 +35,8 @@ mod safe;
 pub(crate) mod timer;
 mod view;
 
+pub(crate) use view::Ends;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;

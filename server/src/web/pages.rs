@@ -10,6 +10,7 @@ use askama::Template;
 use doorward_engine::rounding::SHOWN;
 
 use crate::status::{LeaseStatus, ResourceStatus, States, Status};
+use crate::unhurried::Steps;
 use crate::web::pages::limits::Limit;
 use crate::web::pages::master::Master;
 use crate::web::pages::servers::{Children, OwnLease, Parent};
@@ -20,6 +21,9 @@ const CHILDREN_SHOWN: usize = 5;
 
 /// Child servers of all resources there.
 const CHILDREN_ROWS: usize = 2_000;
+
+/// Rows that are made before others go first.
+const ROWS_PER_STEP: usize = 64;
 
 /// What stands at the top of every page.
 #[derive(Debug)]
@@ -363,7 +367,9 @@ impl Index {
     pub fn new(status: &Status, is_first: bool) -> Self {
         // Children take rows as well: with many of them, later resources show none.
         let mut children_left = CHILDREN_ROWS;
+        let mut steps = Steps::new(ROWS_PER_STEP);
         let row = |resource| {
+            steps.step();
             let row = Row::new(resource, CHILDREN_SHOWN.min(children_left));
             children_left = children_left.saturating_sub(row.children.shown.len());
             row
@@ -398,7 +404,12 @@ impl Resource {
     /// A resource of a status, with the leases listed there.
     pub fn new(status: &Status, resource: &ResourceStatus) -> Self {
         let clients = resource.leases.iter().filter(|l| l.kind == "client");
-        let leases: Vec<Lease> = clients.map(Lease::new).collect();
+        let mut steps = Steps::new(ROWS_PER_STEP);
+        let lease = |lease| {
+            steps.step();
+            Lease::new(lease)
+        };
+        let leases: Vec<Lease> = clients.map(lease).collect();
         let left_out = resource
             .leases_count
             .saturating_sub(resource.children_count)

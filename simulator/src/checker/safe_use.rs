@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn safe_capacities_are_judged_when_everybody_was_told_since_the_last_one_joined() {
+    fn safe_capacities_are_judged_when_everybody_was_informed_since_the_last_one_joined() {
         let mut all = Clients::new(3);
         all.inform(0, 100.0, 0);
         all.inform(0, 100.0, 5);

@@ -257,7 +257,7 @@ fn a_root_may_know_nothing_only_while_it_learns() {
 }
 
 #[test]
-fn what_is_used_without_a_lease_is_told_apart_from_an_overshoot() {
+fn what_is_used_without_a_lease_is_distinguished_from_an_overshoot() {
     let mut watched = watched(&template(FairShare, 100.0), &[0, 0]);
     watched.note_usable(0, 50.0, 0.0, at(0.0));
     watched.note_usable(1, 0.0, 250.0, at(10.0));

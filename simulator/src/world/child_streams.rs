@@ -155,7 +155,7 @@ impl World<'_> {
             }
             Ok(Outcome::NotMaster(_)) => Down::NotMaster {
                 call,
-                mastership: self.told_by(to),
+                mastership: self.mastership_said_by(to),
             },
             Err(_) => Down::Closed(ConnectionEnd::ByParent(CloseReason::Cycle)),
         };
@@ -188,7 +188,7 @@ impl World<'_> {
                         continue;
                     };
                     if closing == CloseReason::NotMaster {
-                        let mastership = self.told_by(id);
+                        let mastership = self.mastership_said_by(id);
                         let call = None;
                         self.send_down(child, connection, Down::NotMaster { call, mastership });
                     }

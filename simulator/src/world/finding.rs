@@ -85,7 +85,7 @@ impl World<'_> {
             return;
         }
         let by = server.term;
-        let mastership = self.told_by(ServerId {
+        let mastership = self.mastership_said_by(ServerId {
             place: number,
             term: by,
         });

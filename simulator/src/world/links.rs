@@ -335,7 +335,7 @@ impl World<'_> {
         }
         let answer = match what {
             Up::Connect => Down::Connected,
-            Up::Discover => Down::Discovered(self.told_by(to)),
+            Up::Discover => Down::Discovered(self.mastership_said_by(to)),
             Up::Open if protocol == ParentProtocol::Poll => {
                 Down::Closed(ConnectionEnd::Unimplemented)
             }

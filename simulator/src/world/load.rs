@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_of_the_busiest_seconds_is_told() {
+    fn the_first_of_the_busiest_seconds_is_reported() {
         let mut load = RequestCounts::default();
         for tenths in [1, 2, 3, 4, 21, 25, 38, 39, 41, 49] {
             let now = Time::ZERO + Duration::from_millis(100 * tenths);

@@ -127,7 +127,7 @@ impl World<'_> {
         let Some(state) = &client.state else {
             return;
         };
-        let is_told = |usage: &Usage| {
+        let is_reported = |usage: &Usage| {
             let resource = state.resource(usage.resource.as_str());
             let resource = resource.filter(|it| it.lease(local).is_some())?;
             let mut leases = reply.leases.iter();
@@ -137,7 +137,7 @@ impl World<'_> {
         let mut was_lost = None;
         for (it, usage) in client.uses.iter().zip(group.usages()) {
             let watched = self.watched.get_mut(it.resource as usize);
-            let (Some(watched), Some(resource)) = (watched, is_told(usage)) else {
+            let (Some(watched), Some(resource)) = (watched, is_reported(usage)) else {
                 continue;
             };
             if let (Mode::Safe, Some(safe)) = (usage.mode, resource.safe_capacity()) {

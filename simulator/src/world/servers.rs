@@ -220,7 +220,7 @@ impl World<'_> {
             return;
         }
         let outcome = match outcome {
-            Outcome::NotMaster(_) => Outcome::NotMaster(self.told_by(by)),
+            Outcome::NotMaster(_) => Outcome::NotMaster(self.mastership_said_by(by)),
             served @ Outcome::Served(_) => served,
         };
         let message = Message::Answer {

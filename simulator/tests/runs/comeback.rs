@@ -104,7 +104,7 @@ fn who_is_not_back_at_the_end_is_found() {
 /// Clients join one after the other, at leaves that hear of each other through the root; and then all
 /// servers are away.
 #[test]
-fn what_is_used_in_safe_mode_is_no_overshoot_and_fits_once_all_were_told() {
+fn what_is_used_in_safe_mode_is_no_overshoot_and_fits_once_all_were_informed() {
     let text = "
 templates:
   resources:
@@ -147,7 +147,7 @@ limits: {overshoot: 0, safe_use: 1}
 
 /// There is enough for all, so nothing but their number changes for those at the other leaf when one joins.
 #[test]
-fn who_joins_at_one_leaf_lowers_what_others_are_told_at_the_other() {
+fn who_joins_at_one_leaf_lowers_what_others_get_at_the_other() {
     let text = "
 templates:
   resources:

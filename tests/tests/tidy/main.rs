@@ -170,11 +170,12 @@ fn the_map_names_every_file_of_the_engine_and_the_shells() {
 }
 
 /// What walks all resources of a node, in one look that every request waits for.
-const WALKS: [&str; 4] = [
-    ".snapshot(now)",
-    ".learning(now)",
+const WALKS: [&str; 5] = [
+    ".snapshot(",
     ".load()",
     ".memory_bytes()",
+    ".lease_snapshots(",
+    ".conflicts(",
 ];
 
 #[test]

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_tells_of_the_whole_and_of_what_each_part_has_leased() {
+    fn a_line_shows_the_whole_and_of_what_each_part_has_leased() {
         assert_eq!(
             line(&figures()),
             "   1 s  wanted  15.0  granted  10.0  used   7.5 of 10   eu   5.5: 5.5 + 5.5     us   5.5: 5.5 + 5.5"
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_tells_who_is_where() {
+    fn the_tree_shows_who_is_where() {
         let mut out = Vec::new();
         let pages = [SocketAddr::from(([127, 0, 0, 1], 6971)); 7];
         write_tree(&mut out, &figures().outline, &pages).unwrap();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_tells_of_the_whole_and_of_every_part() {
+    fn the_summary_shows_the_whole_and_of_every_part() {
         let mut out = Vec::new();
         write(&mut out, &figures()).unwrap();
         let expected = "

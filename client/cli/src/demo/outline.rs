@@ -214,7 +214,7 @@ root
     }
 
     #[test]
-    fn where_there_is_no_room_the_leaves_tell_how_many_more_they_have() {
+    fn where_there_is_no_room_the_leaves_show_how_many_more_they_have() {
         let expected = "\
 root
 ├ eu

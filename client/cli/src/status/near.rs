@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn few_are_told() {
+    fn few_are_shown() {
         let held: Vec<String> = (0..90).map(|number| format!("db/r{number}")).collect();
         assert_eq!(
             near("db/r", held.iter().map(String::as_str)).len(),

@@ -151,7 +151,7 @@ fn another_template_that_says_the_same_is_no_effect() {
 }
 
 #[test]
-fn another_algorithm_is_told_with_what_it_does() {
+fn another_algorithm_is_reported_with_what_it_does() {
     let live = live(600.0, 500.0, 500.0);
     for (new, expected) in [
         (
@@ -182,7 +182,7 @@ fn another_algorithm_is_told_with_what_it_does() {
 }
 
 #[test]
-fn lengths_are_told() {
+fn lengths_are_shown() {
     let live = live(600.0, 500.0, 500.0);
     let new = &[("*", "500 FAIR_SHARE lease_length: 30, refresh_interval: 10")];
     let expected = "leases last 30s instead of 1m and are refreshed every 10s instead of 5s, from \

@@ -107,7 +107,7 @@ fn a_line_that_cannot_be_read_takes_a_number_and_no_other_line() {
 }
 
 #[test]
-fn a_number_that_is_none_is_told_of_and_leaves_room_for_others() {
+fn a_number_that_is_none_is_reported_and_leaves_room_for_others() {
     let (_folder, path) = place();
     let file = TemplateFile::new(&path);
     done(file.write(&file.read().unwrap(), &change("one")));

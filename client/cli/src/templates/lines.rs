@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_without_a_newline_is_told() {
+    fn an_end_without_a_newline_is_reported() {
         check(
             "x",
             "x\n",

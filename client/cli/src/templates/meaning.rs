@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_that_differs_is_told() {
+    fn every_field_that_differs_is_reported() {
         check(
             &[("a", "")],
             &[(
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_move_is_one_move_and_tells_who_takes_what() {
+    fn a_move_is_one_move_and_shows_who_takes_what() {
         check(
             &[("db/*", ""), ("db/orders*", ""), ("x", ""), ("*", "")],
             &[("db/orders*", ""), ("db/*", ""), ("x", ""), ("*", "")],

@@ -111,7 +111,7 @@ fn lengths_of_ten_times_those_in_force_need_force_and_a_tenth_does_not() {
 }
 
 #[test]
-fn learning_that_lasts_longer_is_told_only_if_leases_do_not_explain_it() {
+fn learning_that_lasts_longer_is_reported_only_if_leases_do_not_explain_it() {
     let learns = "capacity: 1, algorithm: {kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5, \
                   learning_mode_duration: 600}";
     check(

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_told_with_its_end_and_why_it_is_no_larger() {
+    fn a_lease_is_reported_with_its_end_and_why_it_is_no_larger() {
         assert_eq!(said(&LEASE, ModeFlag::Safe, None), "lease, expires in 41s");
         let learning = Holding {
             limited_by: Some(LimitedBy::Learning),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_answer_it_is_told_since_when_and_what_is_used_then() {
+    fn without_an_answer_it_is_reported_since_when_and_what_is_used_then() {
         for (mode, then, expected) in [
             (ModeFlag::Safe, 2.0, "then 2 by the safe capacity"),
             (

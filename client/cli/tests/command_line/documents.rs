@@ -81,7 +81,7 @@ fn a_file_in_order_is_listed() {
 }
 
 #[test]
-fn every_file_is_checked_and_every_problem_told() {
+fn every_file_is_checked_and_every_problem_reported() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = folder.path().join(name);

@@ -124,7 +124,7 @@ fn watch_prints_an_object_a_line_and_releases_at_the_end() {
 }
 
 #[test]
-fn watch_tells_that_the_server_is_gone_while_the_lease_lasts() {
+fn watch_says_that_the_server_is_gone_while_the_lease_lasts() {
     let server = FakeServer::start(Play {
         refresh_in_ms: 50,
         ..Play::default()
@@ -176,7 +176,7 @@ fn watched(address: &str, more: &[&str], count: usize) -> Vec<String> {
 }
 
 #[test]
-fn get_tells_why_a_lease_is_no_larger_and_what_to_do_about_learning_mode() {
+fn get_says_why_a_lease_is_no_larger_and_what_to_do_about_learning_mode() {
     let learning = Play {
         learning: 2,
         limited_by: Some(LimitedBy::Share),
@@ -210,7 +210,7 @@ fn get_tells_why_a_lease_is_no_larger_and_what_to_do_about_learning_mode() {
 }
 
 #[test]
-fn watch_tells_of_learning_mode_and_once_what_to_do_about_it() {
+fn watch_shows_learning_mode_and_once_what_to_do_about_it() {
     let learning = || Play {
         refresh_in_ms: 50,
         learning: 1,
@@ -249,7 +249,7 @@ fn watch_tells_of_learning_mode_and_once_what_to_do_about_it() {
 }
 
 #[test]
-fn watch_tells_of_a_refusal_since_when_and_what_is_used_when_the_lease_ends() {
+fn watch_shows_a_refusal_since_when_and_what_is_used_when_the_lease_ends() {
     let server = FakeServer::start(Play {
         refresh_in_ms: 50,
         granted: 1,
@@ -271,7 +271,7 @@ fn watch_tells_of_a_refusal_since_when_and_what_is_used_when_the_lease_ends() {
 }
 
 #[test]
-fn watch_tells_that_it_waits_for_the_first_answer() {
+fn watch_says_that_it_waits_for_the_first_answer() {
     let server = FakeServer::start(Play {
         not_ready: 1,
         ..Play::default()

@@ -147,7 +147,7 @@ impl Callers {
     }
 
     /// Every caller, and those that share one entry.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &CallerBook> {
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &CallerBook> {
         self.books.iter().skip(1)
     }
 

@@ -9,6 +9,7 @@ use crate::garbage::Heap;
 use crate::id::ResourceId;
 use crate::node::event::NodeEvent;
 use crate::node::sweep::News;
+use crate::node::totals::Counted;
 use crate::node::{Node, TimeoutReason};
 use crate::resource::Resource;
 use crate::resource::parent_request::Pace;
@@ -31,6 +32,8 @@ pub(super) struct Entry {
     pub(super) weighed: Weight,
     /// What it has heard of that concerns every resource.
     pub(super) heard: News,
+    /// With what it is in the sums.
+    pub(super) counted: Counted,
 }
 
 impl Entry {
@@ -49,6 +52,7 @@ impl Entry {
             caller,
             weighed: Weight::default(),
             heard,
+            counted: Counted::default(),
         }
     }
 
@@ -115,7 +119,8 @@ impl Heap for Forgotten {
                 self.large = Some(resource);
                 return false;
             }
-            dropped += 1 + resource.holders();
+            let (leases, ..) = resource.counts();
+            dropped += 1 + leases;
         }
         false
     }
@@ -135,7 +140,10 @@ impl Node {
             self.admission
                 .note_changes(changes, before, weight, entry.template);
         }
-        if entry.resource.take_unsettled() {
+        let is_unsettled = entry.resource.take_unsettled();
+        self.sums
+            .note(&mut entry.counted, &entry.resource, is_unsettled);
+        if is_unsettled {
             self.children.note_unsettled(id, &entry.resource);
         }
         if let Some(waste) = entry.resource.take_waste() {
@@ -186,9 +194,11 @@ impl Node {
             caller,
             template,
             resource,
+            counted,
             ..
         }) = self.resources.remove(id)
         {
+            self.sums.note_gone(&counted);
             if resource.has_had_many() {
                 self.garbage.push(resource);
             }

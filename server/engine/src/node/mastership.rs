@@ -207,6 +207,7 @@ impl Node {
         self.garbage.push(due);
         self.garbage.push(unsettled);
         self.garbage.push(Whole(self.conflicts.forget()));
+        self.garbage.push(Whole(std::mem::take(&mut self.sums)));
         self.sweep.forget();
     }
 

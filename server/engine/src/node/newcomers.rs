@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::admission::From;
 use crate::admission::limits::Limits;
 use crate::admission::weight::{self, Weight};
-use crate::admission::{From, Load};
 use crate::id::ResourceId;
 use crate::limit::Limit;
 use crate::node::event::NodeEvent;
@@ -15,23 +15,6 @@ use crate::resource::{Beginning, Resource};
 use crate::time::Time;
 
 impl Node {
-    /// How much of each limit is in use. O(resources): for pages and metrics.
-    pub fn load(&self) -> Load {
-        let holders = self
-            .resources
-            .values()
-            .map(|entry| entry.resource.holders());
-        self.load_with(holders.max().unwrap_or(0))
-    }
-
-    /// The same of a node whose largest resource has so many leases. O(callers + templates).
-    pub fn load_with(&self, leases_per_resource: usize) -> Load {
-        Load {
-            leases_per_resource,
-            ..self.admission.load()
-        }
-    }
-
     /// How often each limit refused something since the node came to be, in the order of [`Limit::ALL`].
     pub fn refused_by_limit(&self) -> &[u64; Limit::ALL.len()] {
         self.admission.refused()

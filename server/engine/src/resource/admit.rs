@@ -150,9 +150,4 @@ impl Resource {
     pub(crate) fn weight(&self) -> Weight {
         self.ledger.weight()
     }
-
-    /// How many holders there are.
-    pub(crate) fn holders(&self) -> usize {
-        self.ledger.table().len()
-    }
 }

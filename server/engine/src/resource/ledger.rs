@@ -141,6 +141,7 @@ impl Ledger {
         Weight {
             leases: self.table.len() - self.children.len(),
             curves: self.children.len(),
+            shared: usize::from(self.table.len() > 1),
             points: self.arrivals.points(),
             bands: self.bands.len().saturating_sub(1),
             name_bytes: self.table.name_bytes(),

@@ -76,23 +76,17 @@ impl Templates {
 pub(super) struct Lengths {
     /// How long the longest lease lasts. Zero: there are no templates.
     pub(super) longest_lease: Duration,
-    /// How long a fresh master learns at most, if leases of its predecessors were no longer. None: there are no
-    /// templates.
-    learns_for: Option<Duration>,
-    /// Whether it learns for longer by some template if they were.
-    learns_longer: bool,
+    learns: Learns,
     /// See [`Templates::lengths_digest`].
     pub(super) digest: u64,
 }
 
 impl Lengths {
     pub(super) fn of(templates: &[Arc<Template>]) -> Self {
-        let learns_for = |longer: Duration| {
-            let each = templates.iter();
-            each.map(move |template| template.algorithm.learns_for(longer))
-        };
-        // Whoever learns for longer leases at all does so for the longest there could be.
-        let learns_longer = learns_for(Duration::MAX).any(|lasts| lasts == Duration::MAX);
+        let mut learns = Learns::default();
+        for template in templates {
+            learns.include(&template.algorithm);
+        }
         let mut hasher = SipHasher13::new();
         for template in templates {
             hasher.write(glob_of(template).as_bytes());
@@ -102,17 +96,37 @@ impl Lengths {
         }
         Self {
             longest_lease: templates.iter().map(length_of).max().unwrap_or_default(),
-            learns_for: learns_for(Duration::ZERO).max(),
-            learns_longer,
+            learns,
             digest: hasher.finish(),
         }
     }
 
-    /// How long a fresh master learns at most, by any of the templates, if leases of its predecessors may last
-    /// for `longer_leases`. None: there are no templates.
-    pub(super) fn learns_for(&self, longer_leases: Duration) -> Option<Duration> {
-        let longer = Some(longer_leases).filter(|_| self.learns_longer);
-        Some(self.learns_for?.max(longer.unwrap_or_default()))
+    /// How long a fresh master learns for any of the templates, if leases of its predecessors may last for
+    /// `longer_leases`.
+    pub(super) fn learn_for(&self, longer_leases: Duration) -> Duration {
+        let for_longer = longer_leases.min(self.learns.for_longer_leases_up_to);
+        self.learns.usually.max(for_longer)
+    }
+}
+
+/// How long a fresh master of the root learns by a set of templates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Learns {
+    /// If no lease is longer than they say.
+    usually: Duration,
+    /// Whether it learns as long as a longer lease lasts: [`Duration::MAX`], or zero.
+    for_longer_leases_up_to: Duration,
+}
+
+impl Learns {
+    /// By one template more.
+    pub(super) fn include(&mut self, algorithm: &Algorithm) {
+        let learns_for = |longer| algorithm.learns_for(longer);
+        let usually = learns_for(Duration::ZERO);
+        self.usually = self.usually.max(usually);
+        if learns_for(Duration::MAX) > usually {
+            self.for_longer_leases_up_to = Duration::MAX;
+        }
     }
 }
 

@@ -153,9 +153,9 @@ impl Templates {
         self.0.lengths.digest
     }
 
-    /// How long a fresh master learns at most, if leases of its predecessors may last for `longer_leases`. None:
-    /// there are no templates.
-    pub(crate) fn learns_for(&self, longer_leases: Duration) -> Option<Duration> {
-        self.0.lengths.learns_for(longer_leases)
+    /// How long a fresh master of the root learns for any resource of these, if leases of its predecessors may
+    /// last for `longer_leases`.
+    pub(crate) fn learn_for(&self, longer_leases: Duration) -> Duration {
+        self.0.lengths.learn_for(longer_leases)
     }
 }

@@ -25,7 +25,7 @@ impl World<'_> {
     }
 
     /// What a server says of who the master is.
-    pub(in crate::world) fn told_by(&self, id: ServerId) -> Mastership {
+    pub(in crate::world) fn mastership_said_by(&self, id: ServerId) -> Mastership {
         let place = self.places.get(id.place as usize);
         let server = place.and_then(|it| it.servers.iter().find(|it| it.term == id.term));
         let (Some(place), Some(server)) = (place, server) else {

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn who_makes_leases_shorter_is_told_what_to_set() {
+    fn who_makes_leases_shorter_learns_what_to_set() {
         let forty = [("a", "lease_length: 40")];
         for (what, old, new, warns) in [
             ("nothing changes", &forty[..], &forty[..], false),

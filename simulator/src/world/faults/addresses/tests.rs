@@ -36,14 +36,13 @@ fn sent_to(world: &World<'_>) -> Vec<Option<String>> {
     let place = &world.places[0];
     let mut servers: Vec<(u32, u64)> = place.servers.iter().map(|it| (it.slot, it.term)).collect();
     servers.sort_unstable();
-    let published =
-        servers.into_iter().map(
-            |(_, term)| match world.told_by(ServerId { place: 0, term }) {
-                Mastership::Follower { master_address, .. } => Some(master_address),
-                Mastership::Master { .. } => None,
-                Mastership::Unknown => Some(String::new()),
-            },
-        );
+    let published = servers.into_iter().map(|(_, term)| {
+        match world.mastership_said_by(ServerId { place: 0, term }) {
+            Mastership::Follower { master_address, .. } => Some(master_address),
+            Mastership::Master { .. } => None,
+            Mastership::Unknown => Some(String::new()),
+        }
+    });
     published.collect()
 }
 
@@ -75,7 +74,7 @@ fn servers_that_are_not_the_master_send_to_one_another_and_afterwards_to_the_mas
 }
 
 #[test]
-fn whoever_looks_is_told_of_addresses_that_are_gone_and_afterwards_of_all() {
+fn whoever_looks_finds_addresses_that_are_gone_and_afterwards_of_all() {
     for healed in [false, true] {
         let mut scenario = scenario(
             3,
