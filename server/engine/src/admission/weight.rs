@@ -45,7 +45,11 @@ pub fn name_bytes(name: &str) -> usize {
 
 /// How many of so many leases of a resource are among the first ones, if its tables are such.
 pub(crate) fn early(leases: usize) -> usize {
-    if leases > FEW { leases.min(EARLY_MAX) } else { 0 }
+    if leases > FEW {
+        leases.min(EARLY_MAX)
+    } else {
+        0
+    }
 }
 
 /// What takes memory.

@@ -150,7 +150,11 @@ impl Ledger {
         Weight {
             leases: self.table.len() - children,
             curves: children,
-            early: if bands > 1 { 0 } else { early(self.table.len()) },
+            early: if bands > 1 {
+                0
+            } else {
+                early(self.table.len())
+            },
             points: self.arrivals.points(),
             bands: bands.saturating_sub(1),
             name_bytes: self.table.name_bytes(),
