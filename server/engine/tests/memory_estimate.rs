@@ -54,7 +54,7 @@ fn the_figure_of_memory_is_near_what_the_process_grows_by() {
         ),
         (
             "resources with a hundred leases",
-            0.1,
+            0.15,
             Box::new(|| clients(1_500, 100, 20, 1)),
         ),
         (

@@ -12,7 +12,7 @@ use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
 
 use crate::id::ResourceId;
-use crate::node::entry::Entry;
+use crate::node::Entry;
 
 /// Where a resource is. Not valid any more once the resource is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,7 +9,7 @@ mod waste;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::admission::weight::Weight;
+use crate::admission::weight::{Weight, early};
 use crate::admission::{Change, Gate};
 use crate::algorithm::Why;
 use crate::amount::Amount;
@@ -157,13 +157,18 @@ impl Ledger {
 
     /// What takes memory.
     pub(super) fn weight(&self) -> Weight {
-        let children = self.children().len();
+        let (children, bands) = (self.children().len(), self.bands.len());
+        // Of many priorities, each has tables of its own, which weigh more.
         Weight {
             leases: self.table.len() - children,
             curves: children,
-            shared: usize::from(self.table.len() > 1),
+            early: if bands > 1 {
+                0
+            } else {
+                early(self.table.len())
+            },
             points: self.arrivals.points(),
-            bands: self.bands.len().saturating_sub(1),
+            bands: bands.saturating_sub(1),
             name_bytes: self.table.name_bytes(),
         }
     }
